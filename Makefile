@@ -1,0 +1,51 @@
+# The two commands: `make serve` runs Memplane, `make test` proves it. Each does all of its own set-up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
+
+.PHONY: help env serve demo test check lint types format lock bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+env: $(VENV)/ready ## Create .venv with Memplane in it
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Memplane needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+serve: demo ## Run Memplane (until the HTTP doors exist: the tour)
+
+demo: env ## A scripted tour in the terminal
+	$(BIN)/memplane demo
+
+test: env ## Run every test
+	$(BIN)/python -m pytest -n auto
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: env
+	$(BIN)/mypy
+
+check: lint types test ## Lint, types and tests: run it before a push
+
+format: env ## Let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: env ## The engine benchmark, as ratios of one run
+	$(BIN)/python -m benchmarks.engine
+
+lock: env ## Pin the dependencies anew, with hashes and without addresses
+	$(PIP) install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header \
+	  --no-emit-index-url --no-annotate --quiet --output-file requirements.lock
+
+clean: ## Remove what the commands above made
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

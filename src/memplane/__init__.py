@@ -1,0 +1,1 @@
+"""Memplane: a self-hosted memory plane for AI agents."""

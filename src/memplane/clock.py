@@ -1,0 +1,58 @@
+"""Time, injected: nothing below the doors asks the machine what time it is except through a `Clock`."""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from memplane.errors import InvalidRequest
+
+Instant = int
+"""Microseconds since 1970 in UTC: what the store keeps and what is compared."""
+
+Clock = Callable[[], Instant]
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_YEAR_MIN, _YEAR_MAX = 1, 9999
+
+
+def system_clock() -> Instant:
+    return time.time_ns() // 1_000
+
+
+def to_datetime(instant: Instant) -> datetime:
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def to_instant(moment: datetime) -> Instant:
+    """An aware datetime in any zone; a naive one is taken as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
+    """Accept a datetime, an ISO 8601 string or Unix seconds; refuse what is not a real moment."""
+    try:
+        if isinstance(value, datetime):
+            return to_instant(value)
+        if isinstance(value, str):
+            return to_instant(datetime.fromisoformat(value.strip()))
+        if isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError
+        return to_instant(_EPOCH + timedelta(seconds=value))
+    except (ValueError, OverflowError, TypeError) as exc:
+        raise InvalidRequest(
+            f"{field}: {value!r} is not a date; give ISO 8601 such as 2026-11-15T08:30:00Z, "
+            f"in the years {_YEAR_MIN} to {_YEAR_MAX}",
+            field=field,
+        ) from exc
+
+
+def iso(instant: Instant) -> str:
+    """`2026-11-15T06:35:06.385Z`: milliseconds, as JSON clients expect."""
+    return to_datetime(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,107 @@
+"""Every error Memplane raises on purpose.
+
+    MemplaneError
+    ├── InvalidRequest          the caller can mend it
+    │   ├── NotFound            nothing has this id or key in this space
+    │   └── LimitReached        a per-session limit is used up
+    ├── SettingsInvalid         an option or environment variable is off
+    └── StorageError            the data directory has a problem
+        ├── StorageUnavailable  it cannot be opened or written
+        ├── StorageBusy         another process held it too long (try again)
+        ├── StorageFull         no room left; nothing was written
+        ├── StorageCorrupt      a file is damaged
+        ├── StorageTooNew       a newer Memplane wrote it
+        └── KeyMismatch         the encryption key does not fit
+
+A door owns the table from these to its own codes; no error below a door knows HTTP.
+"""
+
+from typing import ClassVar
+
+
+class MemplaneError(Exception):
+    """Base of every error we raise on purpose; anything else is a bug."""
+
+    code: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+
+class InvalidRequest(MemplaneError):
+    """The request cannot be carried out as it is; the message says what to change."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotFound(InvalidRequest):
+    """Nothing in this space has this id or key."""
+
+    code = "not_found"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"no {what} {name!r} in this space")
+        self.what = what
+        self.name = name
+
+
+class LimitReached(InvalidRequest):
+    """A per-session limit is used up; a new session starts afresh."""
+
+    code = "rate_limited"
+
+    def __init__(self, action: str, limit: int) -> None:
+        super().__init__(f"a session may {action} {limit} times and this one has; start a new session")
+        self.action = action
+        self.limit = limit
+
+
+class SettingsInvalid(MemplaneError):
+    """A setting or environment variable has a value that cannot be used."""
+
+    code = "settings_invalid"
+
+
+class StorageError(MemplaneError):
+    """The store could not do its work."""
+
+    code = "storage"
+
+
+class StorageUnavailable(StorageError):
+    """The data directory or one of its files cannot be opened or written."""
+
+    code = "storage_unavailable"
+
+
+class StorageBusy(StorageError):
+    """Another process held the space longer than we wait; nothing was written."""
+
+    code = "storage_busy"
+    retryable = True
+
+
+class StorageFull(StorageError):
+    """No room is left on the device; nothing was written, what was stored before is intact."""
+
+    code = "storage_full"
+
+
+class StorageCorrupt(StorageError):
+    """A file of this space is damaged; it is left exactly as it is."""
+
+    code = "storage_corrupt"
+
+
+class StorageTooNew(StorageError):
+    """A newer Memplane wrote this space; an older one must not touch it."""
+
+    code = "storage_too_new"
+
+
+class KeyMismatch(StorageError):
+    """The encryption key does not fit this space."""
+
+    code = "key_mismatch"
