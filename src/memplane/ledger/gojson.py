@@ -1,0 +1,144 @@
+"""JSON as Go's encoding/json spells it.
+
+A Clawdapus id is a hash of that spelling, so one byte of difference is another id. Checked against Go 1.19 and
+1.27, which differ only in `\\b` and `\\f`; we spell these two as Go does since 1.22.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from memplane.errors import InvalidRequest
+
+Json: TypeAlias = "bool | int | float | str | bytes | Sequence[Json] | Mapping[str, Json] | None"
+"""What `encode` takes. Bytes are JSON text already, like Go's `json.RawMessage`, and are compacted."""
+
+_FLOAT_PLAIN_MIN, _FLOAT_PLAIN_MAX = 1e-6, 1e21
+
+_HTML_ESCAPES = (
+    (b"<", rb"\u003c"),
+    (b">", rb"\u003e"),
+    (b"&", rb"\u0026"),
+    ("\u2028".encode(), rb"\u2028"),
+    ("\u2029".encode(), rb"\u2029"),
+)
+_SIGNIFICANT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^" \t\r\n]+')
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# Every escape is consumed in turn, so that the `ud800` after an escaped backslash is not taken for one.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_LITERAL = json.JSONEncoder(ensure_ascii=False).encode
+_RAW: msgspec.json.Decoder[msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw)
+
+T = TypeVar("T")
+
+
+class NotJson(InvalidRequest):
+    """The text is not JSON; the message says where it stops being so."""
+
+
+def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode as `decoder` does, but take what Go takes and refuse all that is not UTF-8.
+
+    Go lets an unpaired surrogate such as `\\ud83d` pass, and JavaScript clients that cut an emoji in half write
+    one; it is read as U+FFFD. Raises `NotJson`, or `msgspec.ValidationError` where the JSON has another shape.
+    """
+    try:
+        # msgspec looks at the bytes of the members it keeps only.
+        if not raw.isascii():
+            str(raw, "utf-8")
+        return decoder.decode(raw)
+    except UnicodeDecodeError as exc:
+        raise NotJson(f"invalid UTF-8 at byte {exc.start}") from exc
+    except RecursionError as exc:
+        raise NotJson("nested too deeply") from exc
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError as exc:
+        mended = mend_surrogates(raw)
+        if mended == raw:
+            raise NotJson(f"not JSON: {exc}") from exc
+    return decode(mended, decoder)
+
+
+def mend_surrogates(raw: bytes) -> bytes:
+    """The same JSON with each unpaired surrogate spelled as U+FFFD, which Go's decoder makes of it."""
+    if b"\\u" not in raw:
+        return raw
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], raw)
+
+
+def compact(raw: bytes) -> bytes:
+    """JSON text without insignificant whitespace, HTML characters escaped, all else as it is written.
+
+    Key order, duplicate keys, number spelling and escapes stay. Raises `NotJson`.
+    """
+    decode(raw, _RAW)
+    return _escape_html(b"".join(_SIGNIFICANT.findall(raw)))
+
+
+def encode(value: Json, *, sort_keys: bool = False) -> bytes:
+    """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise the order given."""
+    try:
+        return _encode(value, sort_keys=sort_keys)
+    except RecursionError as exc:
+        raise InvalidRequest("a value nested this deeply cannot be written as JSON") from exc
+
+
+def quote(text: str) -> bytes:
+    """A string literal. A lone surrogate becomes `\\ufffd`, as each byte of invalid UTF-8 does in Go."""
+    literal = _LITERAL(text)
+    try:
+        spelled = literal.encode()
+    except UnicodeEncodeError:
+        spelled = _LONE_SURROGATE.sub(r"\\ufffd", literal).encode()
+    return _escape_html(spelled)
+
+
+def spell_float(value: float) -> str:
+    """The shortest digits that read back the same: plain for 1e-6 <= |x| < 1e21, else `1e-7`, `1e+21`."""
+    if not math.isfinite(value):
+        raise InvalidRequest(f"JSON has no number for {value!r}")
+    if value == 0 or _FLOAT_PLAIN_MIN <= abs(value) < _FLOAT_PLAIN_MAX:
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    return repr(value).replace("e-0", "e-")
+
+
+def _encode(value: Json, *, sort_keys: bool) -> bytes:
+    # Scalars first: asking an abstract class about each of them takes longer than writing it.
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return _encode_scalar(value)
+    if isinstance(value, Mapping):
+        return _encode_object(value, sort_keys=sort_keys)
+    return b"[" + b",".join(_encode(item, sort_keys=sort_keys) for item in value) + b"]"
+
+
+def _encode_scalar(value: bool | float | str | bytes | None) -> bytes:  # noqa: FBT001  a value, not a flag
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bytes):
+        return compact(value)
+    if value is None or isinstance(value, bool):
+        return _LITERAL(value).encode()
+    return b"%d" % value if isinstance(value, int) else spell_float(value).encode()
+
+
+def _encode_object(value: Mapping[str, Json], *, sort_keys: bool) -> bytes:
+    # Code points and UTF-8 bytes sort alike, so this is Go's order.
+    members = sorted(value.items()) if sort_keys else value.items()
+    return b"{" + b",".join(quote(k) + b":" + _encode(v, sort_keys=sort_keys) for k, v in members) + b"}"
+
+
+def _escape_html(text: bytes) -> bytes:
+    """In JSON these characters stand inside strings only, so the whole text may be searched."""
+    for character, escape in _HTML_ESCAPES:
+        if character in text:
+            text = text.replace(character, escape)
+    return text

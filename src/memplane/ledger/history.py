@@ -1,0 +1,270 @@
+"""The session history that Clawdapus writes: one JSON object a line, whose id is a hash of the line.
+
+The stored line stays byte for byte what it was, because the id proves the text and not its meaning.
+"""
+
+import hashlib
+import re
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+
+from memplane.clock import Instant, to_instant
+from memplane.errors import InvalidRequest
+from memplane.ledger import gojson
+
+VERSION = 1
+LINE_BYTES_MAX = 8 * 1024 * 1024
+EXCERPT_BYTES_MAX = 200
+HISTORY_NAME = "history.jsonl"
+ROTATED_NAME = "history.jsonl.1"
+
+_HEAD = b'{"version":1,'
+_ID_WHERE_IT_USUALLY_IS = re.compile(rb'\{"version":1,"id":"hist1_[0-9a-f]{64}",')
+_ID_USUALLY_ENDS = len(_HEAD) + len('"id":"hist1_",') + 64
+# A string that never ends counts as one, which keeps the scan linear on any bytes.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\],]', re.DOTALL)
+_ID_KEY = re.compile(rb'[ \t\r\n]*"id"[ \t\r\n]*:')
+
+_AT_MIN = to_instant(datetime.min.replace(tzinfo=UTC))
+_AT_MAX = to_instant(datetime.max.replace(tzinfo=UTC))
+_BUFFER_BYTES = 256 * 1024
+
+
+class BadLine(InvalidRequest):
+    """A line is no entry of a session history; `malformed` where it is not even JSON."""
+
+    def __init__(self, reason: str, *, malformed: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.malformed = malformed
+
+
+class HistoryLine(msgspec.Struct, frozen=True, gc=False):
+    """One entry. `line` has no surrounding whitespace and always carries the id, a legacy line too."""
+
+    id: str
+    line: bytes
+    at: Instant
+    legacy: bool
+
+
+class Rejected(msgspec.Struct, frozen=True, gc=False):
+    """A line that is not an entry: where it stands, why, and how it begins."""
+
+    source: str
+    number: int
+    reason: str
+    excerpt: bytes
+
+
+class _Envelope(msgspec.Struct):
+    """The members that decide whether a line is an entry; the others are only checked for syntax."""
+
+    ts: Annotated[datetime, msgspec.Meta(tz=True)]
+    version: int = 0
+    id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def hash_line(line: bytes) -> str:
+    """The id of a line that does not carry one."""
+    return "hist1_" + hashlib.sha256(line).hexdigest()
+
+
+def entry_id(line: bytes) -> str:
+    """The id that the text of a stored line proves, whatever id it claims.
+
+    The hash of the line without its first top-level `id` member, or of the whole line where there is none.
+    """
+    line = line.strip()
+    if _ID_WHERE_IT_USUALLY_IS.match(line):
+        return hash_line(_HEAD + line[_ID_USUALLY_ENDS:])
+    span = _find_id(line)
+    if span is None:
+        return hash_line(line)
+    return hash_line(line[: span[0]] + line[span[1] :])
+
+
+def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LINE_BYTES_MAX) -> HistoryLine:
+    """Check one line and keep it verbatim; raise `BadLine` and nothing else.
+
+    `trust_ids` is for entries that were scrubbed or spelled anew on their way: live retain, `claw history
+    export`. Their id names the ledger's line, which is not the text at hand.
+    """
+    line = raw.strip()
+    if len(line) > line_bytes_max:
+        raise BadLine(f"longer than {line_bytes_max} bytes")
+    if b"\n" in line:
+        raise BadLine("more than one line")
+    envelope = _decode_envelope(line)
+    if envelope.version != VERSION:
+        raise BadLine(f"version is {envelope.version or 'missing'}, not {VERSION}")
+    at = to_instant(envelope.ts)
+    if not _AT_MIN <= at <= _AT_MAX:
+        raise BadLine("ts is outside the years 1 to 9999 in UTC")
+    if isinstance(envelope.id, msgspec.UnsetType):
+        id = hash_line(line)
+        return HistoryLine(id, _with_id(line, id), at, legacy=True)
+    if not envelope.id.strip():
+        raise BadLine("id is empty")
+    if not trust_ids and entry_id(line) != envelope.id:
+        raise BadLine("id does not match the content")
+    return HistoryLine(envelope.id, line, at, legacy=False)
+
+
+class HistoryReader(Iterator[HistoryLine | Rejected]):
+    """Entries in the order they were written; `bytes_read` of `bytes_total` says how far it is."""
+
+    def __init__(self, path: Path, *, line_bytes_max: int, trust_ids: bool) -> None:
+        self._path = path
+        self._line_bytes_max = line_bytes_max
+        self._trust_ids = trust_ids
+        with _translate_errors(path):
+            self._files = _find_files(path)
+            self.bytes_total = sum(file.stat().st_size for file in self._files)
+        self.bytes_read = 0
+        self._items = self._read()
+
+    def __next__(self) -> HistoryLine | Rejected:
+        return next(self._items)
+
+    def close(self) -> None:
+        """Let go of the files before the last line."""
+        self._items.close()
+
+    def _read(self) -> Generator[HistoryLine | Rejected, None, None]:
+        with _translate_errors(self._path), ExitStack() as stack:
+            # The newest is opened first: a file that is rotated meanwhile is read twice rather than missed.
+            newest_first = [
+                (path.name, stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES)))
+                for path in reversed(self._files)
+            ]
+            for name, file in reversed(newest_first):
+                yield from self._read_file(name, file)
+
+    def _read_file(self, name: str, file: BinaryIO) -> Iterator[HistoryLine | Rejected]:
+        piece_bytes_max = self._line_bytes_max + len(b"\r\n")
+        number = 0
+        while raw := file.readline(piece_bytes_max):
+            number += 1
+            self.bytes_read += len(raw)
+            ended = raw.endswith(b"\n")
+            if len(raw) == piece_bytes_max and not ended:
+                self._skip_line(file)
+                reason = f"longer than {self._line_bytes_max} bytes"
+                yield Rejected(name, number, reason, raw[:EXCERPT_BYTES_MAX])
+            elif not raw.isspace():
+                yield self._parse(name, number, raw, ended=ended)
+
+    def _skip_line(self, file: BinaryIO) -> None:
+        while piece := file.readline(_BUFFER_BYTES):
+            self.bytes_read += len(piece)
+            if piece.endswith(b"\n"):
+                return
+
+    def _parse(self, name: str, number: int, raw: bytes, *, ended: bool) -> HistoryLine | Rejected:
+        try:
+            return parse_line(raw, trust_ids=self._trust_ids, line_bytes_max=self._line_bytes_max)
+        except BadLine as exc:
+            reason = "cut off" if exc.malformed and not ended else exc.reason
+            return Rejected(name, number, reason, raw.strip()[:EXCERPT_BYTES_MAX])
+
+
+def read_history(
+    path: Path, *, line_bytes_max: int = LINE_BYTES_MAX, trust_ids: bool = False
+) -> HistoryReader:
+    """Read a history file or an agent's directory, the rotated predecessor first, a line at a time.
+
+    A bad line is reported and passed over. Raises `InvalidRequest` where there is no history to read.
+    """
+    return HistoryReader(path, line_bytes_max=line_bytes_max, trust_ids=trust_ids)
+
+
+def _find_files(path: Path) -> list[Path]:
+    if path.is_dir():
+        candidates = [path / ROTATED_NAME, path / HISTORY_NAME]
+    elif path.name == HISTORY_NAME:
+        candidates = [path.with_name(ROTATED_NAME), path]
+    else:
+        candidates = [path]
+    files = [candidate for candidate in candidates if candidate.exists()]
+    if not files:
+        raise InvalidRequest(f'no session history found at "{path}"', field="path")
+    return files
+
+
+@contextmanager
+def _translate_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise InvalidRequest(f'cannot read "{path}": {exc.strerror}', field="path") from exc
+
+
+def _decode_envelope(line: bytes) -> _Envelope:
+    try:
+        return gojson.decode(line, _ENVELOPE)
+    except gojson.NotJson as exc:
+        raise BadLine(str(exc), malformed=True) from exc
+    except msgspec.ValidationError as exc:
+        raise _explain(line) from exc
+
+
+def _explain(line: bytes) -> BadLine:
+    """Which of the members is wrong, for a line that is not an envelope."""
+    try:
+        members = gojson.decode(line, _MEMBERS)
+    except gojson.NotJson as exc:
+        return BadLine(str(exc), malformed=True)
+    except msgspec.ValidationError:
+        return BadLine("not a JSON object")
+    version = bytes(members.get("version", b"missing"))
+    if version != b"%d" % VERSION:
+        return BadLine(f"version is {_excerpt(version)}, not {VERSION}")
+    if not bytes(members.get("id", b'"')).startswith(b'"'):
+        return BadLine("id is not a string")
+    if "ts" not in members:
+        return BadLine("ts is missing")
+    return BadLine(f"ts is {_excerpt(bytes(members['ts']))}, not an RFC 3339 time with a zone")
+
+
+def _excerpt(raw: bytes) -> str:
+    return raw[:40].decode(errors="replace")
+
+
+def _with_id(line: bytes, id: str) -> bytes:
+    """The line with its id where Clawdapus writes it, if it begins as usual, or else in front."""
+    cut = len(_HEAD) if line.startswith(_HEAD) else len(b"{")
+    return line[:cut] + b'"id":"' + id.encode() + b'",' + line[cut:]
+
+
+def _find_id(line: bytes) -> tuple[int, int] | None:
+    """Where the first top-level `id` member stands, with the one comma that goes with it."""
+    if not line.startswith(b"{") or b'"id"' not in line:
+        return None
+    before = 0
+    for after in _find_delimiters(line):
+        if _ID_KEY.match(line, before + 1):
+            if line.startswith(b",", after):
+                return before + 1, after + 1
+            return (before if line.startswith(b",", before) else before + 1), after
+        before = after
+    return None
+
+
+def _find_delimiters(line: bytes) -> Iterator[int]:
+    """Where the members of the object end: at its commas and its closing brace."""
+    depth = 0
+    for match in _TOKEN.finditer(line):
+        token = match[0]
+        if depth == 1 and token in b",}":
+            yield match.start()
+        depth += (token in b"{[") - (token in b"}]")

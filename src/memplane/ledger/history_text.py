@@ -1,0 +1,123 @@
+"""What was said in one entry of the session history: the text worth remembering.
+
+Read from the request as the agent sent it, never as it went upstream: that one holds memories which were
+recalled into it, and remembering them again would be hearing our own echo.
+"""
+
+from typing import Any
+
+import msgspec
+
+from memplane.ledger.history_reply import (
+    decode_leniently,
+    join_parts,
+    part_text,
+    reply_text,
+    spell_compactly,
+)
+
+RUNTIME_CONTEXT = "[Runtime context for this invocation."
+MEMORY_BEGIN = "--- BEGIN MEMORY (from "
+MEMORY_END = "--- END MEMORY ---"
+
+_TOOL_ROLES = ("tool", "function")
+_TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+class SpokenTurn(msgspec.Struct, frozen=True):
+    """Who said it (user, tool or assistant) and what."""
+
+    role: str
+    text: str
+
+
+class _Entry(msgspec.Struct):
+    request_original: Any = None
+    response: Any = None
+
+
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
+def extract_turns(line: bytes) -> list[SpokenTurn]:
+    """The last thing the user said, the tool results since, and the assistant's reply, in this order.
+
+    An agent that runs its own tools sends the user's message with every round, so it comes with each of those
+    entries. Never raises: a shape it does not know yields less.
+    """
+    entry = _decode_entry(line)
+    return [*_heard(entry.request_original), *_turn("assistant", reply_text(entry.response))]
+
+
+def _decode_entry(line: bytes) -> _Entry:
+    try:
+        return _ENTRY.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        entry = decode_leniently(line)
+    if not isinstance(entry, dict):
+        return _Entry()
+    return _Entry(entry.get("request_original"), entry.get("response"))
+
+
+def _heard(request: Any) -> list[SpokenTurn]:
+    """Walk back to the last message in which the user speaks: the whole conversation is sent every turn."""
+    newest_first: list[SpokenTurn] = []
+    for message in reversed(_messages(request)):
+        turns = _message_turns(message)
+        newest_first += reversed(turns)
+        if any(turn.role == "user" for turn in turns):
+            break
+    return newest_first[::-1]
+
+
+def _messages(request: Any) -> list[Any]:
+    """The conversation sent for a chat completion, an Anthropic message or an OpenAI response."""
+    match request:
+        case {"messages": list(messages)} | {"input": list(messages)}:
+            return messages
+        case {"input": str(text)}:
+            return [{"role": "user", "content": text}]
+    return []
+
+
+def _message_turns(message: Any) -> list[SpokenTurn]:
+    if not isinstance(message, dict):
+        return []
+    role, content = message.get("role"), message.get("content")
+    if role in _TOOL_ROLES:
+        return _turn("tool", _result_text(content))
+    if message.get("type") in _TOOL_OUTPUTS:
+        return _turn("tool", _result_text(message.get("output")))
+    return _user_turns(content) if role == "user" else []
+
+
+def _user_turns(content: Any) -> list[SpokenTurn]:
+    """Anthropic puts the results of tools into a message of the user, before what the user says."""
+    turns: list[SpokenTurn] = []
+    spoken: list[str] = []
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, dict) and part.get("type") == "tool_result":
+            turns += _turn("tool", _result_text(part.get("content")))
+        elif not _is_runtime_context(text := part_text(part)):
+            spoken.append(text)
+    return turns + _turn("user", join_parts(spoken))
+
+
+def _result_text(content: Any) -> str:
+    """A tool answers with text, with parts of which some are text, or with any other JSON."""
+    if isinstance(content, list):
+        return join_parts(map(part_text, content))
+    return part_text(content) or (spell_compactly(content) if isinstance(content, dict) else "")
+
+
+def _is_runtime_context(text: str) -> bool:
+    """The proxy's own words, which it may put into the user's mouth: recalled memory, feeds, the time."""
+    if text.lstrip().startswith(RUNTIME_CONTEXT):
+        return True
+    begin = text.find(MEMORY_BEGIN)
+    return begin >= 0 and text.find(MEMORY_END, begin) >= 0
+
+
+def _turn(role: str, text: str) -> list[SpokenTurn]:
+    text = text.strip()
+    return [SpokenTurn(role, text)] if text else []

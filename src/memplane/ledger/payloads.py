@@ -1,0 +1,83 @@
+"""What a ledger entry carries, by op. Written as JSON so that a person can read an export."""
+
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.types import Entry, Kind, Op
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`turn`: something said, exactly as it came in."""
+
+    role: str
+    content: str
+    at: Instant
+    conversation: str | None = None
+    project: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`store`: a typed memory, stored on purpose."""
+
+    kind: Kind
+    content: str
+    at: Instant
+    tags: tuple[str, ...] = ()
+    conversation: str | None = None
+    project: str | None = None
+
+
+class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`put` and `run`: a value under a key."""
+
+    key: str
+    value: str
+    category: str
+    at: Instant
+    expires: Instant
+    tags: tuple[str, ...] = ()
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`forget` and `sweep`: what was erased, in numbers; its receipt."""
+
+    receipt: str
+    at: Instant
+    scope: dict[str, Any]
+    counts: dict[str, int]
+    reason: str = ""
+
+
+class Purged(msgspec.Struct, frozen=True, kw_only=True):
+    """`purge`: memories superseded before then left the projection; their entries stay."""
+
+    before: Instant
+    count: int
+
+
+Payload = Said | Stored | Put | Forgotten | Purged
+
+_encode = msgspec.json.Encoder().encode
+_DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
+    Op.TURN: msgspec.json.Decoder(Said),
+    Op.STORE: msgspec.json.Decoder(Stored),
+    Op.PUT: msgspec.json.Decoder(Put),
+    Op.RUN: msgspec.json.Decoder(Put),
+    Op.FORGET: msgspec.json.Decoder(Forgotten),
+    Op.SWEEP: msgspec.json.Decoder(Forgotten),
+    Op.PURGE: msgspec.json.Decoder(Purged),
+}
+
+
+def encode(payload: Payload) -> bytes:
+    return _encode(payload)
+
+
+def decode(entry: Entry) -> Payload:
+    """The payload of an entry that has one; a `history` entry is a line of its own format and not for here."""
+    if entry.body is None:
+        raise ValueError(f"entry {entry.id} is erased")
+    return _DECODERS[entry.op].decode(entry.body)

@@ -1,0 +1,105 @@
+"""Proof that nothing in a ledger was changed, reordered or dropped."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from memplane.storage.base import LedgerRow, Reader
+from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
+from memplane.types import Caller, Draft, Op
+
+_CHUNK = 2_000
+_PROBLEMS_MAX = 20
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """What `verify` found. `seq` and `digest` can be kept elsewhere and given to a later verification."""
+
+    ok: bool
+    entries: int
+    erased: int
+    audit_records: int
+    seq: int
+    digest: str
+    problems: tuple[str, ...] = ()
+
+
+def verify(
+    reader: Reader, *, expected: dict[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
+) -> Verification:
+    """Walk the whole chain. `expected` maps places to digests that were written down earlier: receipts, or the
+    answer of an earlier verification; a ledger that was rewritten as a whole cannot pass through them."""
+    walk = _Walk(dict(expected or {}))
+    while rows := reader.ledger_rows(after=walk.seq, limit=_CHUNK):
+        for row in rows:
+            walk.step(row)
+        progress(walk.seq)
+    if reader.cursor() > walk.seq:
+        walk.blame(f"the ledger ends at entry {walk.seq} but {reader.cursor()} were there: the end is missing")
+    for seq in sorted(walk.expected):
+        walk.blame(f"entry {seq} is gone, and a digest of it is on record")
+    audited = _verify_audit(reader, walk)
+    return Verification(
+        ok=not walk.problems,
+        entries=walk.count,
+        erased=walk.erased,
+        audit_records=audited,
+        seq=walk.seq,
+        digest=walk.digest.hex(),
+        problems=tuple(walk.problems),
+    )
+
+
+class _Walk:
+    """The place reached and what was found wrong on the way."""
+
+    def __init__(self, expected: dict[int, str]) -> None:
+        self.expected = expected
+        self.seq = 0
+        self.count = 0
+        self.erased = 0
+        self.digest = GENESIS
+        self.problems: list[str] = []
+
+    def blame(self, problem: str) -> None:
+        if len(self.problems) < _PROBLEMS_MAX:
+            self.problems.append(problem)
+
+    def step(self, row: LedgerRow) -> None:
+        entry = row.entry
+        if entry.seq != self.seq + 1:
+            self.blame(f"entries {self.seq + 1} to {entry.seq - 1} are missing")
+        self._check_payload(row)
+        draft = Draft(entry.id, Op(entry.op), b"", entry.caller, entry.ref)
+        if entry_digest(self.digest, row.payload_digest, entry.seq, draft, entry.recorded) != row.digest:
+            self.blame(f"entry {entry.seq} ({entry.id}) does not follow from the one before it")
+        wanted = self.expected.pop(entry.seq, None)
+        if wanted is not None and wanted != row.digest.hex():
+            self.blame(f"entry {entry.seq} ({entry.id}) has another digest than the one on record")
+        self.seq, self.digest, self.count = entry.seq, row.digest, self.count + 1
+
+    def _check_payload(self, row: LedgerRow) -> None:
+        entry = row.entry
+        if entry.body is None or row.salt is None:
+            self.erased += 1
+            if not row.tombstoned:
+                self.blame(f"the payload of entry {entry.seq} ({entry.id}) is gone, and nobody forgot it")
+        elif payload_digest(row.salt, entry.body) != row.payload_digest:
+            self.blame(f"the payload of entry {entry.seq} ({entry.id}) was changed")
+
+
+def _verify_audit(reader: Reader, walk: _Walk) -> int:
+    seq, digest = 0, GENESIS
+    while rows := reader.audit(after=seq, limit=_CHUNK):
+        for row in rows:
+            record = row.record
+            caller = Caller(record.actor, record.door, record.session)
+            if row.seq != seq + 1:
+                walk.blame(f"audit records {seq + 1} to {row.seq - 1} are missing")
+            wanted = audit_digest(
+                digest, row.seq, row.at, caller, record.action, record.target, record.outcome, record.detail
+            )
+            if wanted != row.digest:
+                walk.blame(f"audit record {row.seq} was changed")
+            seq, digest = row.seq, row.digest
+    return seq

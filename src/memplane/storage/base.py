@@ -1,0 +1,249 @@
+"""What every database engine must do. Each passes tests/contract/.
+
+A `Store` is the home of ONE space: no method takes a space, so none can answer across spaces. Reads see
+one consistent snapshot. Writes run as functions inside a transaction; when `write` returns, they are
+durable. A store maps rows and keeps order; it holds no policy.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Turn
+
+T = TypeVar("T")
+
+TURNS_PER_ENTRY_MAX = 256
+"""How many turns one ledger entry may hold; the projection joins what is beyond."""
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which memories or turns to look at. Every condition narrows; all apply before any limit."""
+
+    now: Instant
+    """What has expired by then does not exist."""
+    kinds: tuple[Kind, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: Instant | None = None
+    until: Instant | None = None
+    conversation: str | None = None
+    project: str | None = None
+    key_prefix: str | None = None
+    category: str | None = None
+    include_superseded: bool = False
+    include_reserved: bool = False
+    """Rows the engine keeps for itself (runs) are left out unless asked for."""
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What to forget. Conditions narrow each other; a scope without any is refused."""
+
+    entries: tuple[str, ...] = ()
+    key: str | None = None
+    prefix: str | None = None
+    conversation: str | None = None
+    project: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    everything: bool = False
+    expired_by: Instant | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a session has used of its limits."""
+
+    stores: int
+    supersedes: int
+    deletes: int
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """How much a space holds."""
+
+    entries: int
+    erased: int
+    turns: int
+    memories: int
+    active: int
+    superseded: int
+    expired: int
+    keys: int
+    tombstones: int
+    audit: int
+
+
+class LedgerRow(msgspec.Struct, frozen=True):
+    """One row as the chain sees it, for verification."""
+
+    entry: Entry
+    salt: bytes | None
+    payload_digest: bytes
+    digest: bytes
+    tombstoned: bool
+
+
+class AuditRow(msgspec.Struct, frozen=True):
+    """One audit record with its place in the audit chain."""
+
+    seq: int
+    record: AuditRecord
+    at: Instant
+    digest: bytes
+
+
+class Category(msgspec.Struct, frozen=True):
+    """A category of keyed facts, how many it holds, and the keys written last."""
+
+    name: str
+    count: int
+    recent_keys: tuple[str, ...]
+
+
+class Reader(Protocol):
+    """One consistent view of a space."""
+
+    def head(self) -> Head:
+        """The ledger's last place; seq 0 and 32 zero bytes when it is empty."""
+
+    def cursor(self) -> int:
+        """The last seq the projection includes."""
+
+    def entry(self, entry_id: str) -> Entry | None:
+        """The entry with this id, erased or not; None if there never was one."""
+
+    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        """Entries in order, those with seq > after."""
+
+    def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
+        """Of these ids, the ones in the ledger, with their seq."""
+
+    def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
+        """Of these ids, the forgotten ones."""
+
+    def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
+        """Rows as the chain sees them, for verification."""
+
+    def usage(self, session: str) -> Usage:
+        """Counted from the ledger, so it survives a restart, a replay and a forget."""
+
+    def memory(self, memory_id: str) -> Memory | None:
+        """Whatever its state; None if there is none."""
+
+    def keyed(self, key: str, *, now: Instant) -> Memory | None:
+        """The live value of a key."""
+
+    def key_history(self, key: str) -> list[Memory]:
+        """Every kept value of a key, oldest first."""
+
+    def memories(self, where: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
+        """Newest first."""
+
+    def brief(self, *, now: Instant, limit: int) -> list[Memory]:
+        """Current memories: behavioral first, newest first within each."""
+
+    def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
+        """Newest first."""
+
+    def match_memories(self, words: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        """Those holding any of the words, most relevant first; never a syntax error."""
+
+    def match_turns(self, words: Sequence[str], where: Filter, *, limit: int) -> list[Turn]:
+        """As `match_memories`, over turns."""
+
+    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+        """In how many memories and turns each stem occurs."""
+
+    def corpus_size(self) -> int:
+        """About how many memories and turns there are; cheap at any size."""
+
+    def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
+        """Categories of live keyed facts by name, reserved ones left out."""
+
+    def in_scope(self, scope: Scope, *, limit: int | None = None) -> list[tuple[int, str]]:
+        """(seq, id) of the entries a forget of this scope would erase."""
+
+    def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
+        """What hangs on these entries, per kind of thing."""
+
+    def sizes(self, *, now: Instant) -> Sizes:
+        """Exact counts; may take time on a large space."""
+
+    def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
+        """Audit records in order."""
+
+    def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
+        """Ledger entries without bodies, newest first: the audit trail of what succeeded."""
+
+    def note(self, name: str) -> str | None:
+        """A small named value kept beside the ledger."""
+
+
+class Writer(Reader, Protocol):
+    """The same view inside a write transaction."""
+
+    def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
+        """Give each the next place in the chain. Ids must be new: `known` tells."""
+
+    def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
+        """Add derived rows and their index entries."""
+
+    def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
+        """Mark it superseded, tier cold; False if it is not there."""
+
+    def purge_superseded(self, *, before: Instant) -> int:
+        """Remove memories superseded before then; returns how many."""
+
+    def set_cursor(self, seq: int) -> None:
+        """The projection now includes everything up to seq."""
+
+    def clear_projection(self) -> None:
+        """Drop everything derived and set the cursor to 0."""
+
+    def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
+        """Tombstone these (seq, id) pairs and remove payload, rows and index entries in one go.
+        A pair with seq 0 is an id not seen yet: it gets its tombstone all the same."""
+
+    def add_audit(
+        self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
+    ) -> None:
+        """Append to the audit chain."""
+
+    def set_note(self, name: str, value: str) -> None:
+        """Keep a small named value."""
+
+
+class Store(Protocol):
+    """One space's durable home."""
+
+    def read(self) -> AbstractContextManager[Reader]:
+        """A consistent snapshot; cheap, never blocked by a writer."""
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        """Run `work` in a transaction and return its result once that is durable.
+
+        Works of concurrent callers may share one commit; each stands or falls alone: if it raises, its
+        own changes are undone and the exception reaches its own caller. `work` may run in another
+        thread and must not call `write` itself.
+        """
+
+    def wipe(self) -> bool:
+        """Leave no erased byte in any file of the space; False if a reader prevents it for now."""
+
+    def check(self) -> list[str]:
+        """What is wrong with the files, in words; an empty list is good."""
+
+
+class Stores(Protocol):
+    """All spaces of an installation."""
+
+    def open(self, tenant: str, owner: str, *, create: bool) -> AbstractContextManager[Store]:
+        """The store of one space, for the length of the block; raises `NotFound` unless `create`."""
+
+    def owners(self, tenant: str) -> Iterable[str]:
+        """Every owner with a space, in a stable order."""
+
+    def close(self) -> None:
+        """Release every file."""

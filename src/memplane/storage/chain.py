@@ -1,0 +1,35 @@
+"""The digests that make a ledger provable.
+
+`payload_digest = SHA-256(salt, body)` and `digest = SHA-256(previous digest, payload_digest, header)`. The
+salt keeps a short payload from being guessed from its digest once it is erased; salt and body go together,
+the payload's digest stays, so the chain still verifies.
+"""
+
+from hashlib import sha256
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.types import Caller, Draft
+
+GENESIS = bytes(32)
+SALT_BYTES = 16
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def payload_digest(salt: bytes, body: bytes) -> bytes:
+    return sha256(salt + body).digest()
+
+
+def entry_digest(previous: bytes, payload: bytes, seq: int, draft: Draft, recorded: Instant) -> bytes:
+    caller = draft.caller
+    header = (seq, draft.id, draft.op, recorded, caller.actor, caller.door, caller.session, draft.ref)
+    return sha256(previous + payload + _encode(header)).digest()
+
+
+def audit_digest(
+    previous: bytes, seq: int, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
+) -> bytes:
+    row = (seq, at, caller.actor, caller.door, caller.session, action, target, outcome, detail)
+    return sha256(previous + _encode(row)).digest()

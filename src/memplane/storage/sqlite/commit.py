@@ -1,0 +1,140 @@
+"""Group commit: concurrent writers share one sync.
+
+One caller leads: it takes everything that is queued, runs it in one transaction and commits once; then it wakes
+the others and hands the lead to whoever queued meanwhile. A single writer pays nothing for it: it leads itself,
+in its own thread. When the last commits were shared, a leader lingers for a moment, less than a sync takes, so
+that the callers it just woke can join it.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from memplane.errors import StorageBusy
+from memplane.storage.sqlite.connection import translate_errors
+from memplane.storage.sqlite.view import SqliteWriter
+
+T = TypeVar("T")
+
+_LINGER_SECONDS = 0.0005
+
+
+class _Ticket:
+    """One caller's work and, later, its outcome."""
+
+    __slots__ = ("done", "error", "value", "wake", "work")
+
+    def __init__(self, work: Callable[[SqliteWriter], Any]) -> None:
+        self.work = work
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.wake: threading.Lock | None = None
+
+
+class GroupCommit:
+    """Runs works on one connection with as few commits as the callers' timing allows."""
+
+    def __init__(self, connection: apsw.Connection, path: Path, owner: str) -> None:
+        self._connection = connection
+        self._path = path
+        self._owner = owner
+        self._queue: list[_Ticket] = []
+        self._queue_lock = threading.Lock()
+        self._leading = False
+        self._expected = 1
+        self._lingering = False
+        self._gathered = threading.Lock()
+        self._gathered.acquire()
+        self.lock = threading.Lock()
+        """Held while the connection is in use."""
+
+    def run(self, work: Callable[[SqliteWriter], T]) -> T:
+        ticket = _Ticket(work)
+        self._join(ticket)
+        if ticket.wake is not None:
+            ticket.wake.acquire()
+        if not ticket.done:
+            self._lead()
+        if ticket.error is not None:
+            raise ticket.error
+        value: T = ticket.value
+        return value
+
+    def _join(self, ticket: _Ticket) -> None:
+        with self._queue_lock:
+            self._queue.append(ticket)
+            if self._leading:
+                ticket.wake = threading.Lock()
+                ticket.wake.acquire()
+                if len(self._queue) == self._expected and self._lingering:
+                    self._lingering = False
+                    self._gathered.release()
+            self._leading = True
+
+    def _lead(self) -> None:
+        self._linger()
+        with self._queue_lock:
+            batch, self._queue = self._queue, []
+        try:
+            with self.lock, translate_errors(self._path):
+                self._transact(batch)
+        except Exception as exc:  # noqa: BLE001 - it belongs to every caller of the batch, who each raise it
+            self._settle(batch, exc)
+        except BaseException:
+            self._settle(batch, StorageBusy("the write was interrupted; nothing was written, try again"))
+            raise
+        else:
+            self._settle(batch, None)
+
+    def _linger(self) -> None:
+        with self._queue_lock:
+            self._lingering = len(self._queue) < self._expected
+        if self._lingering and not self._gathered.acquire(timeout=_LINGER_SECONDS):
+            with self._queue_lock:
+                if not self._lingering:
+                    self._gathered.acquire()
+                self._lingering = False
+
+    def _transact(self, batch: list[_Ticket]) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            writer = SqliteWriter(self._connection, self._owner)
+            for ticket in batch:
+                _attempt(ticket, writer)
+            writer.finish()
+            execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise
+
+    def _settle(self, batch: list[_Ticket], error: BaseException | None) -> None:
+        """Tell everyone how it went, and wake the next leader if there is one."""
+        for ticket in batch:
+            ticket.error = error or ticket.error
+            ticket.done = True
+        with self._queue_lock:
+            waking = [ticket.wake for ticket in (*self._queue[:1], *batch)]
+            self._leading = bool(self._queue)
+            self._expected = max(len(batch), self._expected - 1)
+        for wake in waking:
+            if wake is not None:
+                wake.release()
+
+
+def _attempt(ticket: _Ticket, writer: SqliteWriter) -> None:
+    """Run one work so that its failure undoes itself alone."""
+    writer.begin_work()
+    try:
+        ticket.value = ticket.work(writer)
+        writer.end_work()
+    except (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError):
+        raise  # the file's trouble, not this work's: the whole batch fails
+    except Exception as exc:  # noqa: BLE001 - it reaches the caller who brought the work
+        ticket.error = exc
+        writer.undo_work()

@@ -1,0 +1,120 @@
+"""Opening a SQLite file, and the one place where apsw's errors become ours."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from memplane.errors import (
+    KeyMismatch,
+    SettingsInvalid,
+    StorageBusy,
+    StorageCorrupt,
+    StorageFull,
+    StorageUnavailable,
+)
+
+BUSY_MS = 60_000
+CIPHER = "aegis"  # AEGIS-256: authenticated, 256-bit key
+PLAIN_HEADER = b"SQLite format 3\0"
+
+_KEY_HEX_CHARS = 64
+_CACHE_KIB = 8_192
+_CHECKPOINT_PAGES = 4_000
+
+
+def parse_key(value: str) -> str:
+    """A key is 32 bytes as 64 hexadecimal digits: long enough that no one can guess it."""
+    key = value.strip().lower()
+    if len(key) != _KEY_HEX_CHARS or not all(c in "0123456789abcdef" for c in key):
+        raise SettingsInvalid(
+            "the encryption key must be 64 hexadecimal digits (32 bytes); `memplane key generate` makes one"
+        )
+    return key
+
+
+def connect(path: Path, key: str | None, *, create: bool = False) -> apsw.Connection:
+    """Open one file. Raises `KeyMismatch` when the key does not fit it."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    with translate_errors(path):
+        connection = apsw.Connection(str(path), flags=flags)
+    try:
+        with translate_errors(path):
+            _configure(connection, path, key)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def use_key(connection: apsw.Connection, key: str | None) -> None:
+    if key is not None:
+        connection.pragma("cipher", CIPHER)
+        connection.pragma("key", f"raw:{key}")
+
+
+def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None:
+    connection.set_busy_timeout(BUSY_MS)
+    use_key(connection, key)
+    _check_key(connection, path, key)
+    connection.pragma("temp_store", "memory")  # a sort or a statement journal must not reach the disk
+    connection.pragma("secure_delete", "on")
+    connection.pragma("synchronous", "full")
+    connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("trusted_schema", "off")
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+
+def _check_key(connection: apsw.Connection, path: Path, key: str | None) -> None:
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except apsw.NotADBError as exc:
+        plain = is_plain(path)
+        if plain and key is not None:
+            raise KeyMismatch(
+                f"{path.name} is not encrypted but a key is set; `memplane key rotate` encrypts it, "
+                "or unset MEMPLANE_KEY"
+            ) from exc
+        if plain:
+            raise StorageCorrupt(f"{path.name} is damaged: {exc}; restore it from a backup") from exc
+        if key is None:
+            raise KeyMismatch(
+                f"{path.name} is encrypted or not a database; set MEMPLANE_KEY or MEMPLANE_KEY_FILE"
+            ) from exc
+        raise KeyMismatch(f"the key does not fit {path.name}; set the key it was written with") from exc
+
+
+def is_plain(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """The one place where apsw errors become ours."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as exc:
+        raise StorageBusy(
+            f"{path.name}: another process held it for over {BUSY_MS // 1000} s; nothing was written, try again"
+        ) from exc
+    except apsw.FullError as exc:
+        raise StorageFull(f"{path.name}: no room left on the device; nothing was written, free some space") from exc
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError) as exc:
+        raise StorageUnavailable(f"{path}: cannot be opened for writing ({exc}); check that it is yours") from exc
+    except apsw.IOError as exc:
+        if _no_room(exc):
+            raise StorageFull(f"{path.name}: no room left on the device; nothing was written") from exc
+        raise StorageUnavailable(f"{path}: the disk reported an error ({exc}); nothing was written") from exc
+    except (apsw.CorruptError, apsw.NotADBError) as exc:
+        raise StorageCorrupt(
+            f"{path.name} is damaged ({exc}) and was left as it is; restore it from a backup, or copy it away "
+            "and let `memplane ledger import` fill a new one"
+        ) from exc
+
+
+def _no_room(exc: apsw.Error) -> bool:
+    return getattr(exc, "system_errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -1,0 +1,38 @@
+"""Forward-only migrations under `user_version`. A newer file is refused rather than harmed."""
+
+from importlib import resources
+
+import apsw
+
+from memplane.errors import StorageTooNew
+
+APPLICATION_ID = 0x4D454D50  # "MEMP"
+
+
+def migrations() -> list[str]:
+    folder = resources.files("memplane.storage.sqlite").joinpath("migrations")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [file.read_text(encoding="utf-8") for file in files]
+
+
+def migrate(connection: apsw.Connection, name: str) -> None:
+    steps = migrations()
+    version = connection.pragma("user_version")
+    if version > len(steps):
+        raise StorageTooNew(
+            f"{name} was written by a newer Memplane (its version is {version}, this program knows {len(steps)}); "
+            "upgrade Memplane to open it"
+        )
+    if version == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have migrated while this one waited for the lock.
+        for number in range(connection.pragma("user_version"), len(steps)):
+            connection.execute(steps[number])
+            connection.pragma("user_version", number + 1)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,109 @@
+"""Rows to nouns and back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant, to_datetime, to_instant
+from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, Turn
+
+Row = Sequence[Any]
+
+MEMORY_COLUMNS = (
+    'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
+    "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
+    "l.actor, l.door, l.session"
+)
+
+_decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+_encode_tags = msgspec.json.Encoder().encode
+
+
+def entry_from(row: Row) -> Entry:
+    seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
+    return Entry(seq, id_, Op(op), recorded, Caller(actor, door, session), ref, body)
+
+
+def turn_from(row: Row) -> Turn:
+    n, entry_id, role, text, at, conversation, project = row
+    seq, ordinal = divmod(n, TURNS_PER_ENTRY_MAX)
+    return Turn(
+        entry_id=entry_id,
+        seq=seq,
+        ordinal=ordinal,
+        role=role,
+        text=text,
+        at=to_datetime(at),
+        conversation=conversation,
+        project=project,
+    )
+
+
+def turn_row(turn: Turn) -> Row:
+    n = turn.seq * TURNS_PER_ENTRY_MAX + turn.ordinal
+    return (n, turn.role, turn.text, to_instant(turn.at), turn.conversation, turn.project)
+
+
+def memory_from(row: Row, *, now: Instant | None = None) -> Memory:
+    state = State(row[7])
+    if now is not None and row[14] is not None and row[14] <= now and state is not State.SUPERSEDED:
+        state = State.EXPIRED
+    return Memory(
+        id=row[0],
+        kind=Kind(row[1]),
+        text=row[2],
+        entry_id=row[3],
+        seq=row[4],
+        start=row[5],
+        end=row[6],
+        state=state,
+        tier=Tier(row[8]),
+        tags=tags_from(row[9]),
+        key=row[10],
+        category=row[11],
+        created_at=to_datetime(row[12]),
+        updated_at=to_datetime(row[13]),
+        expires_at=None if row[14] is None else to_datetime(row[14]),
+        supersedes=row[15],
+        superseded_by=row[16],
+        superseded_at=None if row[17] is None else to_datetime(row[17]),
+        conversation=row[18],
+        project=row[19],
+        caller=Caller(row[20], row[21], row[22]),
+    )
+
+
+def memory_row(memory: Memory) -> Row:
+    return (
+        memory.id,
+        memory.kind,
+        int(memory.behavioral),
+        memory.text,
+        memory.seq,
+        memory.start,
+        memory.end,
+        memory.state,
+        memory.tier,
+        _encode_tags(memory.tags).decode(),
+        memory.key,
+        memory.category,
+        to_instant(memory.created_at),
+        to_instant(memory.updated_at),
+        None if memory.expires_at is None else to_instant(memory.expires_at),
+        memory.supersedes,
+        memory.superseded_by,
+        None if memory.superseded_at is None else to_instant(memory.superseded_at),
+        memory.conversation,
+        memory.project,
+    )
+
+
+def tags_from(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else _decode_tags(text)
+
+
+def memory_words(text: str, key: str | None, tags: Sequence[str]) -> str:
+    """What a memory is found by: what it says, its key and its tags."""
+    return " ".join((text, *((key,) if key else ()), *tags))

@@ -1,0 +1,93 @@
+"""One SQLite file, one space."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from memplane.storage.base import Reader, Writer
+from memplane.storage.sqlite.commit import GroupCommit
+from memplane.storage.sqlite.connection import connect, translate_errors
+from memplane.storage.sqlite.migrate import migrate
+from memplane.storage.sqlite.view import SqliteReader
+from memplane.storage.sqlite.wipe import merge_stale_separators
+
+T = TypeVar("T")
+
+_IDLE_READERS_MAX = 4
+
+
+class SqliteStore:
+    """`Store` over one file: one connection writes, a few read."""
+
+    def __init__(self, path: Path, owner: str, key: str | None) -> None:
+        self.path = path
+        self._owner = owner
+        self._key = key
+        self._readers: list[apsw.Connection] = []
+        self._readers_lock = threading.Lock()
+        self._writer = connect(path, key)
+        try:
+            with translate_errors(path):
+                migrate(self._writer, path.name)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._commits = GroupCommit(self._writer, path, owner)
+
+    @contextmanager
+    def read(self) -> Iterator[Reader]:
+        connection = self._borrow()
+        try:
+            with translate_errors(self.path):
+                connection.execute("BEGIN")
+                yield SqliteReader(connection, self._owner)
+        finally:
+            self._give_back(connection)
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        return self._commits.run(work)
+
+    def wipe(self) -> bool:
+        with self._commits.lock, translate_errors(self.path):
+            merge_stale_separators(self._writer)
+            try:
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+        return True
+
+    def check(self) -> list[str]:
+        connection = self._borrow()
+        try:
+            with translate_errors(self.path):
+                found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
+        finally:
+            self._give_back(connection)
+        return [] if found == ["ok"] else found
+
+    def close(self) -> None:
+        with self._readers_lock:
+            readers, self._readers = self._readers, []
+        for connection in readers:
+            connection.close()
+        with self._commits.lock:
+            self._writer.close()
+
+    def _borrow(self) -> apsw.Connection:
+        with self._readers_lock:
+            if self._readers:
+                return self._readers.pop()
+        return connect(self.path, self._key)
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with self._readers_lock:
+            if len(self._readers) < _IDLE_READERS_MAX:
+                self._readers.append(connection)
+                return
+        connection.close()

@@ -1,0 +1,432 @@
+"""`Reader` and `Writer` over a SQLite connection."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import apsw
+
+from memplane.clock import Instant, to_datetime
+from memplane.storage import queries
+from memplane.storage.base import (
+    TURNS_PER_ENTRY_MAX,
+    AuditRow,
+    Category,
+    Filter,
+    LedgerRow,
+    Scope,
+    Sizes,
+    Usage,
+)
+from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
+from memplane.storage.sqlite import rows, where
+from memplane.storage.words import holds_any, index_text, is_prefix
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Turn
+
+_SQL = {
+    name: sql.replace("{columns}", rows.MEMORY_COLUMNS)
+    .replace("{not_reserved}", where.NOT_RESERVED)
+    .replace("{reserved}", where.RESERVED)
+    for name, sql in queries.load("memplane.storage.sqlite").items()
+}
+_FOREVER = 1 << 62
+_ROWS_MAX = 64
+
+INDEX_TURNS_MIN = 64
+"""So many new turns make an index segment worth writing."""
+INDEX_TURNS_MAX = 4_096
+TAIL_TURNS_MAX = 1_024
+"""So many turns outside the index a search still looks through."""
+_VALUES = re.compile(r"VALUES\s+(\([^)]*\))")
+
+
+class SqliteReader:
+    """One consistent view of a space. See `Reader`."""
+
+    def __init__(self, connection: apsw.Connection, owner: str) -> None:
+        self._connection = connection
+        self._owner = owner
+
+    def head(self) -> Head:
+        row = self._one("head")
+        return Head(0, GENESIS) if row is None else Head(*row)
+
+    def cursor(self) -> int:
+        return int(self.note("cursor") or 0)
+
+    def entry(self, entry_id: str) -> Entry | None:
+        row = self._one("entry", id=entry_id)
+        return None if row is None else rows.entry_from(row)
+
+    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        return [rows.entry_from(row) for row in self._all("entries", after=after, limit=limit)]
+
+    def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._all("known", ids=json.dumps(entry_ids)))
+
+    def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
+        return {id_ for (id_,) in self._all("tombstoned", ids=json.dumps(entry_ids))}
+
+    def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
+        return [
+            LedgerRow(rows.entry_from(row), row[9], row[10], row[11], bool(row[12]))
+            for row in self._all("ledger_rows", after=after, limit=limit)
+        ]
+
+    def usage(self, session: str) -> Usage:
+        return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
+
+    def memory(self, memory_id: str) -> Memory | None:
+        row = self._one("memory", id=memory_id)
+        return None if row is None else rows.memory_from(row)
+
+    def keyed(self, key: str, *, now: Instant) -> Memory | None:
+        row = self._one("keyed", key=key, now=now)
+        return None if row is None else rows.memory_from(row)
+
+    def key_history(self, key: str) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("key_history", key=key)]
+
+    def memories(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
+        found = self._filtered("memories", where.memories_where(where_), limit=limit, offset=offset)
+        return [rows.memory_from(row, now=where_.now) for row in found]
+
+    def brief(self, *, now: Instant, limit: int) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("brief", now=now, limit=limit)]
+
+    def turns(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
+        found = self._filtered("turns", where.turns_where(where_), limit=limit, offset=offset)
+        return [rows.turn_from(row) for row in found]
+
+    def match_memories(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Memory]:
+        if not words:
+            return []
+        found = self._filtered("match_memories", where.memories_where(where_), limit=limit, match=_match(words))
+        return [rows.memory_from(row, now=where_.now) for row in found]
+
+    def match_turns(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Turn]:
+        if not words:
+            return []
+        conditions = where.turns_where(where_)
+        found = self._filtered("match_turns", conditions, limit=limit, match=_match(words))
+        return [*self._match_tail(words, conditions), *(rows.turn_from(row) for row in found)]
+
+    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+        counts = dict.fromkeys(stems, 0)
+        for query in ("turn_frequency", "memory_frequency"):
+            for term, count in self._all(query, stems=json.dumps(stems)):
+                counts[term] += count
+        return counts
+
+    def index_lag(self) -> int:
+        """How many turns are too far from the index to be searched; 0 unless an import is under way."""
+        (waiting,) = self._one("tail_size", indexed=self._indexed())
+        return max(0, int(waiting) - TAIL_TURNS_MAX)
+
+    def _match_tail(self, words: Sequence[str], conditions: where.Where) -> list[Turn]:
+        """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes."""
+        tail = self._filtered("tail", conditions, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
+        return [rows.turn_from(row) for row in tail if holds_any(row[3], words)]
+
+    def _indexed(self) -> int:
+        return int(self.note("indexed") or 0)
+
+    def corpus_size(self) -> int:
+        return int((self._one("corpus_size") or (0,))[0])
+
+    def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
+        found = []
+        for name, group in groupby(self._all("category_keys", now=now), key=itemgetter(0)):
+            keys = [key for _, key in group]
+            found.append(Category(name, len(keys), tuple(keys[:keys_max])))
+        return found
+
+    def in_scope(self, scope: Scope, *, limit: int | None = None) -> list[tuple[int, str]]:
+        if scope.everything:
+            found = self._all("scope_everything")
+        elif scope.entries:
+            found = self._all("erasable", ids=json.dumps(scope.entries))
+        else:
+            found = self._all("seq_ids", seqs=json.dumps(self._scope_seqs(scope)))
+        return [(seq, id_) for seq, id_ in found[:limit]]
+
+    def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
+        packed = json.dumps(seqs)
+        (turns,) = self._one("count_turns", seqs=packed) or (0,)
+        memories, facts, runs = self._one("count_memories", seqs=packed) or (0, 0, 0)
+        return {"entries": len(seqs), "turns": turns, "memories": memories, "facts": facts, "runs": runs}
+
+    def sizes(self, *, now: Instant) -> Sizes:
+        return Sizes(*(self._one("sizes", now=now) or ()))
+
+    def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
+        found = []
+        for seq, at, actor, door, session, action, target, outcome, detail, digest in self._all(
+            "audit", after=after, limit=limit
+        ):
+            record = AuditRecord(
+                at=to_datetime(at),
+                space=self._owner,
+                actor=actor,
+                door=door,
+                session=session,
+                action=action,
+                target=target,
+                outcome=outcome,
+                detail=detail,
+            )
+            found.append(AuditRow(seq, record, at, digest))
+        return found
+
+    def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
+        found = self._all(
+            "ops",
+            since=-_FOREVER if since is None else since,
+            until=_FOREVER if until is None else until,
+            limit=limit,
+        )
+        return [rows.entry_from(row) for row in found]
+
+    def note(self, name: str) -> str | None:
+        row = self._one("note", name=name)
+        return None if row is None else str(row[0])
+
+    def _scope_seqs(self, scope: Scope) -> list[int]:
+        seqs: set[int] = set()
+        of_memories = where.scope_memories(scope)
+        seqs.update(seq for (seq,) in self._filtered("scope_memories", of_memories))
+        if scope.key is None and scope.prefix is None and scope.expired_by is None:
+            seqs.update(seq for (seq,) in self._filtered("scope_turns", where.scope_turns(scope)))
+        return sorted(seqs)
+
+    def _ready(self) -> None:
+        """A hook for the writer, which may have to write before it reads."""
+
+    def _filtered(self, query: str, conditions: where.Where, /, **parameters: Any) -> list[Any]:
+        self._ready()
+        sql = _SQL[query].replace("{where}", str(conditions))
+        return self._connection.execute(sql, {**conditions.parameters, **parameters}).fetchall()
+
+    def _all(self, query: str, /, **parameters: Any) -> list[Any]:
+        self._ready()
+        return self._read(query, **parameters)
+
+    def _read(self, query: str, /, **parameters: Any) -> list[Any]:
+        return self._connection.execute(_SQL[query], parameters).fetchall()
+
+    def _one(self, query: str, /, **parameters: Any) -> Any:
+        self._ready()
+        return self._connection.execute(_SQL[query], parameters).fetchone()
+
+
+class SqliteWriter(SqliteReader):
+    """The same inside a write transaction. See `Writer`.
+
+    Several works share a transaction. What they append waits in memory and is written together, so a work that
+    only appends touches no SQL and needs no savepoint; any other work gets one. Turns reach the index some dozens
+    at a time, because FTS5 writes a whole segment at every commit it has something for; until then readers look
+    through them one by one.
+    """
+
+    def __init__(self, connection: apsw.Connection, owner: str) -> None:
+        super().__init__(connection, owner)
+        before = SqliteReader(connection, owner)
+        self._head = before.head()
+        self._cursor = self._written_cursor = before.cursor()
+        self._ledger: list[rows.Row] = []
+        self._payloads: list[rows.Row] = []
+        self._turns: list[rows.Row] = []
+        self._turns_added = False
+        self.begin_work()
+
+    def begin_work(self) -> None:
+        self._begun = (self._lengths(), self._head, self._cursor)
+        self._saved = False
+
+    def end_work(self) -> None:
+        if self._saved:
+            self._write_rows()
+            self._connection.execute("RELEASE work")
+
+    def undo_work(self) -> None:
+        lengths, self._head, self._cursor = self._begun
+        if self._saved:
+            self._connection.execute("ROLLBACK TO work")
+            self._connection.execute("RELEASE work")
+            lengths = (0, 0, 0)  # what others appended was written before the savepoint
+        for waiting, length in zip(self._all_waiting(), lengths, strict=True):
+            del waiting[length:]
+
+    def finish(self) -> None:
+        """Write whatever waits; the transaction is about to be committed."""
+        self._write_rows()
+        if self._turns_added:
+            self._saved = True
+            self.index_turns(at_least=INDEX_TURNS_MIN)
+        if self._cursor != self._written_cursor:
+            self._many("set_note", [("cursor", str(self._cursor))])
+
+    def head(self) -> Head:
+        return self._head
+
+    def cursor(self) -> int:
+        return self._cursor
+
+    def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
+        wanted = frozenset(entry_ids)
+        found: dict[str, int] = dict(self._read("known", ids=json.dumps(entry_ids)))
+        found.update((row[1], row[0]) for row in self._ledger if row[1] in wanted)
+        return found
+
+    def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
+        return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
+
+    def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
+        """Take turns that wait into the index, if there are enough to be worth a segment; returns how many."""
+        indexed = self._indexed()
+        (waiting,) = self._one("tail_size", indexed=indexed)
+        if waiting < at_least:
+            return 0
+        found = self._all("tail_texts", indexed=indexed, limit=limit)
+        self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
+        self.set_note("indexed", str(found[-1][0]))
+        return len(found)
+
+    def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
+        seq, digest = self._head.seq, self._head.digest
+        entries = []
+        salts = os.urandom(SALT_BYTES * len(drafts))
+        for number, draft in enumerate(drafts):
+            seq += 1
+            salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
+            of_payload = payload_digest(salt, draft.body)
+            digest = entry_digest(digest, of_payload, seq, draft, recorded)
+            by = draft.caller
+            self._ledger.append(
+                (seq, draft.id, draft.op, recorded, by.actor, by.door, by.session, draft.ref, of_payload, digest)
+            )
+            self._payloads.append((seq, salt, draft.body))
+            entries.append(Entry(seq, draft.id, draft.op, recorded, by, draft.ref, draft.body))
+        self._head = Head(seq, digest)
+        return entries
+
+    def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
+        for turn in turns:
+            self._turns.append(rows.turn_row(turn))
+        for memory in memories:
+            self._ready()
+            ((n,),) = self._connection.execute(_SQL["add_memory"], rows.memory_row(memory)).fetchall()
+            words = rows.memory_words(memory.text, memory.key, memory.tags)
+            self._many("add_memory_words", [(n, index_text(words))])
+            self._many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
+
+    def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
+        self._ready()
+        self._connection.execute(_SQL["supersede"], (by, at, memory_id))
+        return self._connection.changes() > 0
+
+    def purge_superseded(self, *, before: Instant) -> int:
+        found = self._all("superseded_before", before=before)
+        self._drop_memories(found)
+        return len(found)
+
+    def set_cursor(self, seq: int) -> None:
+        self._cursor = seq
+
+    def clear_projection(self) -> None:
+        self._ready()
+        self.set_note("indexed", "0")
+        for table in ("turn_index", "memory_index"):
+            self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+        for table in ("turn", "memory", "memory_tag"):
+            self._connection.execute(f"DELETE FROM {table}")
+        self.set_cursor(0)
+
+    def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
+        self._ready()
+        indexed = self._indexed()
+        self._many("add_tombstone", [(id_, seq, at, reason) for _, id_ in victims])
+        seqs = [victim for victim, _ in victims if victim]
+        for victim in seqs:
+            first = victim * TURNS_PER_ENTRY_MAX
+            span = (first, first + TURNS_PER_ENTRY_MAX)
+            texts = self._all("turn_texts", first=span[0], beyond=span[1])
+            self._many("drop_turn_words", [(n, index_text(text)) for n, text in texts if n <= indexed])
+            self._many("drop_turns", [span] if texts else [])
+            self._drop_memories(self._all("memory_texts", seq=victim))
+        self._many("drop_payload", [(victim,) for victim in seqs])
+
+    def add_audit(
+        self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
+    ) -> None:
+        last = self._one("last_audit")
+        seq, previous = (0, GENESIS) if last is None else last
+        digest = audit_digest(previous, seq + 1, at, caller, action, target, outcome, detail)
+        row = (seq + 1, at, caller.actor, caller.door, caller.session, action, target, outcome, detail, digest)
+        self._many("add_audit", [row])
+
+    def set_note(self, name: str, value: str) -> None:
+        self._ready()
+        self._many("set_note", [(name, value)])
+
+    def _ready(self) -> None:
+        """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""
+        if not self._saved:
+            own = [waiting[length:] for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True)]
+            for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True):
+                del waiting[length:]
+            self._write_rows()
+            self._connection.execute("SAVEPOINT work")
+            self._saved = True
+            self._ledger, self._payloads, self._turns = own
+        self._write_rows()
+
+    def _write_rows(self) -> None:
+        self._many("add_ledger", self._ledger)
+        self._many("add_payload", self._payloads)
+        self._many("add_turn", self._turns)
+        self._turns_added = self._turns_added or bool(self._turns)
+        for waiting in (self._ledger, self._payloads, self._turns):
+            waiting.clear()
+
+    def _all_waiting(self) -> tuple[list[rows.Row], ...]:
+        return self._ledger, self._payloads, self._turns
+
+    def _lengths(self) -> tuple[int, ...]:
+        return len(self._ledger), len(self._payloads), len(self._turns)
+
+    def _drop_memories(self, found: Sequence[Any]) -> None:
+        for n, text, key, tags in found:
+            words = rows.memory_words(text, key, rows.tags_from(tags))
+            self._many("drop_memory_words", [(n, index_text(words))])
+            self._many("drop_tags", [(n,)])
+            self._many("drop_memory", [(n,)])
+
+    def _many(self, query: str, values: Sequence[rows.Row]) -> None:
+        """Run it for every row; an INSERT takes many rows in one step, which lets go of Python's lock once."""
+        if len(values) == 1:
+            self._connection.execute(_SQL[query], values[0])
+            return
+        done = 0
+        while done < len(values):
+            size = min(_ROWS_MAX, 1 << (len(values) - done).bit_length() - 1)
+            chunk = values[done : done + size]
+            self._connection.execute(_many_rows(query, size), [value for row in chunk for value in row])
+            done += size
+
+
+@cache
+def _many_rows(query: str, size: int) -> str:
+    """The same INSERT with more rows of parameters."""
+    start, parameters, end = _VALUES.split(_SQL[query])
+    return f"{start}VALUES {', '.join([parameters] * size)}{end}"
+
+
+def _match(words: Sequence[str]) -> str:
+    """Any of the words, each quoted: nothing a user types is ever an operator."""
+    return " OR ".join(f'"{word}" *' if is_prefix(word) else f'"{word}"' for word in words)

@@ -1,0 +1,92 @@
+"""Filters and scopes as SQL conditions. Every clause is ours; every value is a parameter."""
+
+import json
+from typing import Any
+
+from memplane.storage.base import Filter, Scope
+from memplane.types import RESERVED_CATEGORIES
+
+_QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
+RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
+NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
+
+
+class Where:
+    """Conditions joined by AND, with their parameters."""
+
+    def __init__(self) -> None:
+        self._clauses: list[str] = []
+        self.parameters: dict[str, Any] = {}
+
+    def add(self, clause: str, **parameters: Any) -> None:
+        self._clauses.append(clause)
+        self.parameters.update(parameters)
+
+    def __str__(self) -> str:
+        return " AND ".join(self._clauses) or "1"
+
+
+def memories_where(where: Filter) -> Where:
+    out = Where()
+    if not where.include_superseded:
+        out.add("m.state IN ('active', 'contested')")
+    out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
+    if not where.include_reserved:
+        out.add(NOT_RESERVED)
+    if where.kinds:
+        out.add("m.kind IN (SELECT value FROM json_each(:kinds))", kinds=json.dumps(where.kinds))
+    for number, tag in enumerate(dict.fromkeys(where.tags)):
+        out.add(f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)", **{f"tag{number}": tag})
+    if where.category is not None:
+        out.add("m.category = :category", category=where.category)
+    if where.key_prefix is not None:
+        _add_prefix(out, where.key_prefix)
+    _add_place(out, "m", where.conversation, where.project)
+    _add_range(out, "m.updated", where.since, where.until)
+    return out
+
+
+def turns_where(where: Filter) -> Where:
+    out = Where()
+    _add_place(out, "t", where.conversation, where.project)
+    _add_range(out, "t.at", where.since, where.until)
+    return out
+
+
+def scope_turns(scope: Scope) -> Where:
+    out = Where()
+    _add_place(out, "t", scope.conversation, scope.project)
+    _add_range(out, "t.at", scope.since, scope.until)
+    return out
+
+
+def scope_memories(scope: Scope) -> Where:
+    out = Where()
+    if scope.key is not None:
+        out.add("m.key = :key AND m.key IS NOT NULL", key=scope.key)
+    if scope.prefix is not None:
+        _add_prefix(out, scope.prefix)
+    if scope.expired_by is not None:
+        out.add("m.expires IS NOT NULL AND m.expires <= :expired_by", expired_by=scope.expired_by)
+    _add_place(out, "m", scope.conversation, scope.project)
+    _add_range(out, "m.updated", scope.since, scope.until)
+    return out
+
+
+def _add_prefix(out: Where, prefix: str) -> None:
+    # substr rather than LIKE: `%`, `_` and letter case in a key are ordinary characters.
+    out.add("m.key IS NOT NULL AND substr(m.key, 1, length(:prefix)) = :prefix", prefix=prefix)
+
+
+def _add_place(out: Where, table: str, conversation: str | None, project: str | None) -> None:
+    if conversation is not None:
+        out.add(f"{table}.conversation = :conversation", conversation=conversation)
+    if project is not None:
+        out.add(f"{table}.project = :project", project=project)
+
+
+def _add_range(out: Where, column: str, since: int | None, until: int | None) -> None:
+    if since is not None:
+        out.add(f"{column} >= :since", since=since)
+    if until is not None:
+        out.add(f"{column} < :until", until=until)

@@ -1,0 +1,29 @@
+"""Leaving no erased byte behind.
+
+`secure_delete` overwrites freed cells and FTS5's own option takes terms out of its leaves, but FTS5 keeps the
+word that parts two leaves in a side table even when no text holds it any more. Where such a word is left,
+the index is merged into one segment, which writes those words anew.
+"""
+
+import apsw
+
+_INDEXES = ("turn_index", "memory_index")
+
+
+def merge_stale_separators(connection: apsw.Connection) -> None:
+    for index in _INDEXES:
+        if _has_stale_separator(connection, index):
+            connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+
+
+def _has_stale_separator(connection: apsw.Connection, index: str) -> bool:
+    """A separator begins with `0` and is the shortest prefix that tells two leaves apart: it is stale when no
+    word in the index starts with it."""
+    vocabulary = index.replace("_index", "_vocabulary")
+    separators = connection.execute(f"SELECT DISTINCT CAST(substr(term, 2) AS TEXT) FROM {index}_idx WHERE length(term) > 1")
+    first_word = f"SELECT term FROM {vocabulary} WHERE term >= ? ORDER BY term LIMIT 1"
+    for (separator,) in separators.fetchall():
+        found = connection.execute(first_word, (separator,)).fetchone()
+        if found is None or not found[0].startswith(separator):
+            return True
+    return False

@@ -1,0 +1,204 @@
+"""The nouns. One word per concept, the same in code, SQL, HTTP and docs (see docs/glossary.md)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant
+
+
+class Kind(StrEnum):
+    """What sort of thing a memory is."""
+
+    PREFERENCE = "preference"
+    FACT = "fact"
+    INSTRUCTION = "instruction"
+    CONTEXT = "context"
+    CORRECTION = "correction"
+    EPISODE = "episode"
+
+    @property
+    def behavioral(self) -> bool:
+        """Whether it steers how an agent acts; derived, so that nobody can set it."""
+        return self in _BEHAVIORAL
+
+
+_BEHAVIORAL = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.CORRECTION})
+
+STORABLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.EPISODE)
+"""What a caller may store; episodes are only ever derived."""
+
+
+RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history")
+"""Categories of keyed rows that only the engine writes: what it learned, not what a user said."""
+
+
+class State(StrEnum):
+    """Where a memory stands in its life. A forgotten one is gone; its tombstone stays."""
+
+    ACTIVE = "active"
+    CONTESTED = "contested"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+
+
+class Tier(StrEnum):
+    """How a memory surfaces: always, when relevant, or as history only."""
+
+    HOT = "hot"
+    WARM = "warm"
+    COLD = "cold"
+
+
+class Role(StrEnum):
+    """Who spoke."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class Op(StrEnum):
+    """What a ledger entry records."""
+
+    TURN = "turn"
+    HISTORY = "history"
+    STORE = "store"
+    PUT = "put"
+    RUN = "run"
+    FORGET = "forget"
+    SWEEP = "sweep"
+    PURGE = "purge"
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who is asking, set by the door and never by an argument."""
+
+    actor: str = ""
+    door: str = "python"
+    session: str = ""
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A ledger entry before the ledger gave it a place."""
+
+    id: str
+    op: Op
+    body: bytes
+    caller: Caller = Caller()
+    ref: str | None = None
+    """The entry this one supersedes. It is kept when the body is erased, so that forgetting a
+    replacement never brings the replaced back."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An immutable record of something that came in."""
+
+    seq: int
+    id: str
+    op: Op
+    recorded: Instant
+    caller: Caller
+    ref: str | None
+    body: bytes | None
+    """The payload as it was written; None once it is erased."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The last place in a ledger and the digest over everything up to it."""
+
+    seq: int
+    digest: bytes
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing said, as it can be searched: scrubbed of secrets, without injected memory."""
+
+    entry_id: str
+    seq: int
+    ordinal: int = 0
+    role: str
+    text: str
+    at: datetime
+    conversation: str | None = None
+    project: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing remembered, with the evidence it came from."""
+
+    id: str
+    kind: Kind
+    text: str
+    entry_id: str
+    seq: int
+    start: int
+    end: int
+    state: State = State.ACTIVE
+    tier: Tier = Tier.WARM
+    tags: tuple[str, ...] = ()
+    key: str | None = None
+    category: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    superseded_at: datetime | None = None
+    conversation: str | None = None
+    project: str | None = None
+    caller: Caller = Caller()
+
+    @property
+    def behavioral(self) -> bool:
+        return self.kind.behavioral
+
+    @property
+    def line(self) -> str:
+        """The memory as one can read it alone: a keyed fact says its key."""
+        return self.text if self.key is None else f"{self.key}: {self.text}"
+
+
+class Retained(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a retain: it is durable."""
+
+    id: str
+    seq: int
+    deduped: bool = False
+    """An entry with this id was there already."""
+    suppressed: bool = False
+    """The id was forgotten before; nothing was written."""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof of a forget."""
+
+    id: str
+    scope: dict[str, Any]
+    counts: dict[str, int]
+    reason: str = ""
+    at: datetime
+    dry_run: bool = False
+    seq: int = 0
+    """Where in the ledger the forget stands."""
+    digest: str = ""
+    """The chain's digest at that place: a verified ledger must still pass through it."""
+    off_disk: bool = True
+    """False when a reader held old pages open; the next checkpoint removes them."""
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what, when, to which space, and how it ended. Never the content."""
+
+    at: datetime
+    space: str
+    actor: str
+    door: str
+    session: str
+    action: str
+    target: str | None
+    outcome: str
+    detail: str = ""
