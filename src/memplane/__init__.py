@@ -1,1 +1,27 @@
-"""Memplane: a self-hosted memory plane for AI agents."""
+"""Memplane: a self-hosted memory plane for AI agents.
+
+>>> from memplane import Memplane
+>>> plane = Memplane.open("/tmp/example")
+>>> space = plane.space("alice")
+"""
+
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.main import Memplane
+from memplane.space import Space
+from memplane.types import Caller, Kind, Memory, Receipt, Retained, State, Tier, Turn
+
+__all__ = [
+    "Caller",
+    "Engine",
+    "Kind",
+    "Memory",
+    "Memplane",
+    "Receipt",
+    "Retained",
+    "Settings",
+    "Space",
+    "State",
+    "Tier",
+    "Turn",
+]

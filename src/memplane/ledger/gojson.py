@@ -85,21 +85,14 @@ def compact(raw: bytes) -> bytes:
 
 
 def encode(value: Json, *, sort_keys: bool = False) -> bytes:
-    """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise the order given."""
+    """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise the order given.
+
+    A lone surrogate becomes `\\ufffd`, as each byte of invalid UTF-8 does in Go.
+    """
     try:
-        return _encode(value, sort_keys=sort_keys)
+        return _escape_html(_encode(value, sort_keys=sort_keys))
     except RecursionError as exc:
         raise InvalidRequest("a value nested this deeply cannot be written as JSON") from exc
-
-
-def quote(text: str) -> bytes:
-    """A string literal. A lone surrogate becomes `\\ufffd`, as each byte of invalid UTF-8 does in Go."""
-    literal = _LITERAL(text)
-    try:
-        spelled = literal.encode()
-    except UnicodeEncodeError:
-        spelled = _LONE_SURROGATE.sub(r"\\ufffd", literal).encode()
-    return _escape_html(spelled)
 
 
 def spell_float(value: float) -> str:
@@ -122,7 +115,7 @@ def _encode(value: Json, *, sort_keys: bool) -> bytes:
 
 def _encode_scalar(value: bool | float | str | bytes | None) -> bytes:  # noqa: FBT001  a value, not a flag
     if isinstance(value, str):
-        return quote(value)
+        return _quote(value)
     if isinstance(value, bytes):
         return compact(value)
     if value is None or isinstance(value, bool):
@@ -133,12 +126,19 @@ def _encode_scalar(value: bool | float | str | bytes | None) -> bytes:  # noqa: 
 def _encode_object(value: Mapping[str, Json], *, sort_keys: bool) -> bytes:
     # Code points and UTF-8 bytes sort alike, so this is Go's order.
     members = sorted(value.items()) if sort_keys else value.items()
-    return b"{" + b",".join(quote(k) + b":" + _encode(v, sort_keys=sort_keys) for k, v in members) + b"}"
+    return b"{" + b",".join(_quote(k) + b":" + _encode(v, sort_keys=sort_keys) for k, v in members) + b"}"
+
+
+def _quote(text: str) -> bytes:
+    literal = _LITERAL(text)
+    try:
+        return literal.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub(r"\\ufffd", literal).encode()
 
 
 def _escape_html(text: bytes) -> bytes:
     """In JSON these characters stand inside strings only, so the whole text may be searched."""
     for character, escape in _HTML_ESCAPES:
-        if character in text:
-            text = text.replace(character, escape)
+        text = text.replace(character, escape)
     return text

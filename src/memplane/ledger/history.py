@@ -32,6 +32,7 @@ _ID_KEY = re.compile(rb'[ \t\r\n]*"id"[ \t\r\n]*:')
 
 _AT_MIN = to_instant(datetime.min.replace(tzinfo=UTC))
 _AT_MAX = to_instant(datetime.max.replace(tzinfo=UTC))
+_NEWLINE = ord("\n")
 _BUFFER_BYTES = 256 * 1024
 
 
@@ -102,7 +103,7 @@ def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LIN
     line = raw.strip()
     if len(line) > line_bytes_max:
         raise BadLine(f"longer than {line_bytes_max} bytes")
-    if b"\n" in line:
+    if _NEWLINE in line:
         raise BadLine("more than one line")
     envelope = _decode_envelope(line)
     if envelope.version != VERSION:

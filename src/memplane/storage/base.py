@@ -168,6 +168,12 @@ class Reader(Protocol):
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
         """What hangs on these entries, per kind of thing."""
 
+    def memory_count(self) -> int:
+        """Every memory, whatever its state."""
+
+    def index_lag(self) -> int:
+        """How many turns a search cannot reach yet; 0 unless a bulk import is under way."""
+
     def sizes(self, *, now: Instant) -> Sizes:
         """Exact counts; may take time on a large space."""
 
@@ -195,6 +201,10 @@ class Writer(Reader, Protocol):
 
     def purge_superseded(self, *, before: Instant) -> int:
         """Remove memories superseded before then; returns how many."""
+
+    def index_turns(self, *, at_least: int = 1, limit: int = 4_096) -> int:
+        """Take up to `limit` waiting turns into the index if `at_least` so many wait; returns how many.
+        Bulk work calls it until it answers 0; otherwise the store sees to it itself."""
 
     def set_cursor(self, seq: int) -> None:
         """The projection now includes everything up to seq."""

@@ -179,6 +179,9 @@ INSERT INTO tombstone (id, seq, at, reason) VALUES (?, ?, ?, ?) ON CONFLICT (id)
 -- name: drop_payload
 DELETE FROM payload WHERE seq = ?
 
+-- name: memory_count
+SELECT count(*) FROM memory
+
 -- name: sizes
 SELECT (SELECT count(*) FROM ledger),
        (SELECT count(*) FROM ledger) - (SELECT count(*) FROM payload),

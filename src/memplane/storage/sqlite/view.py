@@ -161,6 +161,9 @@ class SqliteReader:
         memories, facts, runs = self._one("count_memories", seqs=packed) or (0, 0, 0)
         return {"entries": len(seqs), "turns": turns, "memories": memories, "facts": facts, "runs": runs}
 
+    def memory_count(self) -> int:
+        return int(self._one("memory_count")[0])
+
     def sizes(self, *, now: Instant) -> Sizes:
         return Sizes(*(self._one("sizes", now=now) or ()))
 

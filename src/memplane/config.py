@@ -1,0 +1,75 @@
+"""One frozen `Settings`, built where the program starts and passed down; nothing else reads the environment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memplane.errors import SettingsInvalid
+
+DATA_DEFAULT = "~/.memplane"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set. The names are those of docs/reference/settings.md."""
+
+    data: str = DATA_DEFAULT
+    """Where memory lives: a directory."""
+    key: str | None = None
+    """The encryption key, 64 hexadecimal digits; None leaves files plain."""
+
+    content_chars_max: int = 2_000
+    tags_max: int = 10
+    tag_chars_max: int = 50
+    query_chars_max: int = 65_536
+    entry_bytes_max: int = 8 * 1024 * 1024
+
+    session_stores_max: int = 20
+    session_supersedes_max: int = 5
+    session_deletes_max: int = 5
+
+    brief_entries_max: int = 50
+    brief_chars_max: int = 10_000
+    recall_blocks_max: int = 8
+    recall_chars_max: int = 8_000
+    recall_turns_max: int = 6
+
+    purge_superseded_days: int = 90
+    redact_ledger: bool = False
+    """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
+    from it is redacted; on, a wrongly redacted word is lost for good."""
+
+
+_ENVIRONMENT = {
+    "MEMPLANE_DATA": "data",
+    "MEMPLANE_REDACT_LEDGER": "redact_ledger",
+    "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
+    "MEMPLANE_BRIEF_ENTRIES_MAX": "brief_entries_max",
+    "MEMPLANE_BRIEF_CHARS_MAX": "brief_chars_max",
+}
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    values: dict[str, str] = {}
+    for variable, name in _ENVIRONMENT.items():
+        if environment.get(variable):
+            values[name] = environment[variable]
+    key = _key_from(environment)
+    if key is not None:
+        values["key"] = key
+    try:
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as exc:
+        raise SettingsInvalid(f"a MEMPLANE_ environment variable cannot be used: {exc}") from exc
+
+
+def _key_from(environment: Mapping[str, str]) -> str | None:
+    if environment.get("MEMPLANE_KEY"):
+        return environment["MEMPLANE_KEY"]
+    file = environment.get("MEMPLANE_KEY_FILE")
+    if not file:
+        return None
+    try:
+        return Path(file).expanduser().read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsInvalid(f"MEMPLANE_KEY_FILE: {file} cannot be read: {exc}") from exc

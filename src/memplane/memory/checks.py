@@ -1,0 +1,73 @@
+"""Bad input is normal input: one clear sentence each, before anything is written."""
+
+from collections.abc import Iterable
+
+from memplane.config import Settings
+from memplane.errors import InvalidRequest
+from memplane.types import STORABLE_KINDS, Kind, Role
+
+
+def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_max: int | None = None) -> str:
+    """Real text: not empty, not half a character, no NUL, not too long."""
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
+    if not value or value.isspace():
+        raise InvalidRequest(f"{field} is empty; say something to keep", field=field)
+    if chars_max is not None and len(value) > chars_max:
+        raise InvalidRequest(
+            f"{field} has {len(value):,} characters and at most {chars_max:,} are kept; "
+            "store the insight, not the conversation",
+            field=field,
+        )
+    check_encodable(value, field=field, bytes_max=bytes_max)
+    return value
+
+
+def check_name(value: str | None, *, field: str, chars_max: int = 512) -> str | None:
+    """The name of a conversation, project or session; None stays None."""
+    return None if value is None else check_text(value, field=field, chars_max=chars_max)
+
+
+def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> None:
+    if "\x00" in value:
+        raise InvalidRequest(f"{field} holds a NUL byte; remove it, text does not contain one", field=field)
+    try:
+        size = len(value) if value.isascii() else len(value.encode("utf-8"))
+    except UnicodeEncodeError as exc:
+        raise InvalidRequest(
+            f"{field} holds half a character at position {exc.start} (a lone surrogate); "
+            "decode the source as UTF-8 or UTF-16 before handing it over",
+            field=field,
+        ) from exc
+    if bytes_max is not None and size > bytes_max:
+        raise InvalidRequest(
+            f"{field} has {size:,} bytes and at most {bytes_max:,} fit into one entry; split it", field=field
+        )
+
+
+def check_kind(value: str) -> Kind:
+    try:
+        kind = Kind(value)
+    except ValueError:
+        kind = Kind.EPISODE
+    if kind not in STORABLE_KINDS:
+        raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(STORABLE_KINDS)}", field="kind")
+    return kind
+
+
+def check_role(value: str) -> str:
+    try:
+        return Role(value).value
+    except ValueError as exc:
+        raise InvalidRequest(f"unknown role {value!r}; use one of {', '.join(Role)}", field="role") from exc
+
+
+def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidRequest("tags: give a list of words, not one text", field="tags")
+    tags = tuple(dict.fromkeys(values))
+    if len(tags) > settings.tags_max:
+        raise InvalidRequest(f"{len(tags)} tags; at most {settings.tags_max} are kept", field="tags")
+    for tag in tags:
+        check_text(tag, field="tag", chars_max=settings.tag_chars_max)
+    return tags

@@ -1,0 +1,158 @@
+"""The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
+so a replay gives the same memories with the same ids."""
+
+from collections.abc import Callable
+
+from memplane.clock import Instant, to_datetime
+from memplane.governance.fence import strip_injected
+from memplane.governance.redact import redact
+from memplane.ledger.history import parse_line
+from memplane.ledger.history_text import extract_turns
+from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored, decode
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
+from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
+
+
+_TURN_OPS = (Op.TURN, Op.HISTORY)
+_CHUNK = 2_000
+
+
+def record(writer: Writer, draft: Draft, now: Instant) -> Entry:
+    """Append one entry and show it to the very next read."""
+    (entry,) = writer.append([draft], recorded=now)
+    apply(writer, entry)
+    if writer.cursor() == entry.seq - 1:
+        writer.set_cursor(entry.seq)
+    return entry
+
+
+def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
+    """Project turns that a bulk import appended and left behind; returns how many entries are still ahead.
+
+    Only turns are ever left behind, and they commute with everything else: what else came in was applied at once.
+    """
+    entries = writer.entries(after=writer.cursor(), limit=limit)
+    for entry in entries:
+        if entry.op in _TURN_OPS:
+            apply(writer, entry)
+    if entries:
+        writer.set_cursor(entries[-1].seq)
+    return writer.head().seq - writer.cursor()
+
+
+def replay(writer: Writer, progress: Callable[[int], None]) -> int:
+    """Drop everything derived and derive it again; returns how many entries were read."""
+    writer.clear_projection()
+    seq = 0
+    while entries := writer.entries(after=seq, limit=_CHUNK):
+        for entry in entries:
+            apply(writer, entry)
+        seq = entries[-1].seq
+        writer.set_cursor(seq)
+        progress(seq)
+    while writer.index_turns():
+        pass
+    return seq
+
+
+def apply(writer: Writer, entry: Entry) -> None:
+    """What one entry means for memory."""
+    replaced = None
+    if entry.ref is not None:
+        # Done even when the body is erased: what a forgotten memory replaced stays replaced.
+        replaced = writer.memory(entry.ref)
+        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
+    if entry.body is not None:
+        _apply_body(writer, entry, replaced)
+
+
+def clean(text: str) -> str:
+    """What may reach derived memory: nothing we injected ourselves, no secrets, no NUL."""
+    return redact(strip_injected(text)).text.replace("\x00", "\ufffd")
+
+
+def _apply_body(writer: Writer, entry: Entry, replaced: Memory | None) -> None:
+    if entry.op is Op.HISTORY:
+        writer.project(turns=_history_turns(entry))
+        return
+    match decode(entry):
+        case Said() as said:
+            writer.project(turns=_turns(entry, said))
+        case Stored() as stored:
+            writer.project(memories=[_stored(entry, stored)])
+        case Put() as put:
+            writer.project(memories=[_put(entry, put, replaced)])
+        case Purged(before=before):
+            writer.purge_superseded(before=before)
+        case Forgotten():
+            pass  # its work is done by the tombstones, which no replay undoes
+
+
+def _turns(entry: Entry, said: Said) -> list[Turn]:
+    text = clean(said.content)
+    if not text:
+        return []
+    return [
+        Turn(
+            entry_id=entry.id,
+            seq=entry.seq,
+            role=said.role,
+            text=text,
+            at=to_datetime(said.at),
+            conversation=said.conversation,
+            project=said.project,
+        )
+    ]
+
+
+def _history_turns(entry: Entry) -> list[Turn]:
+    assert entry.body is not None
+    at = to_datetime(parse_line(entry.body, trust_ids=True).at)
+    spoken = [(turn.role, text) for turn in extract_turns(entry.body) if (text := clean(turn.text))]
+    if len(spoken) > TURNS_PER_ENTRY_MAX:
+        beyond = spoken[TURNS_PER_ENTRY_MAX - 1 :]
+        spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], "\n".join(text for _, text in beyond))]
+    return [
+        Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, role=role, text=text, at=at)
+        for ordinal, (role, text) in enumerate(spoken)
+    ]
+
+
+def _stored(entry: Entry, stored: Stored) -> Memory:
+    at = to_datetime(stored.at)
+    return Memory(
+        id=entry.id,
+        kind=stored.kind,
+        text=clean(stored.content),
+        entry_id=entry.id,
+        seq=entry.seq,
+        start=0,
+        end=len(stored.content),
+        tags=stored.tags,
+        created_at=at,
+        updated_at=at,
+        supersedes=entry.ref,
+        conversation=stored.conversation,
+        project=stored.project,
+    )
+
+
+def _put(entry: Entry, put: Put, replaced: Memory | None) -> Memory:
+    at = to_datetime(put.at)
+    same_key = replaced is not None and replaced.key == put.key
+    return Memory(
+        id=entry.id,
+        kind=Kind.FACT,
+        text=clean(put.value),
+        entry_id=entry.id,
+        seq=entry.seq,
+        start=0,
+        end=len(put.value),
+        tags=put.tags,
+        key=put.key,
+        category=put.category,
+        created_at=replaced.created_at if replaced is not None and same_key else at,
+        updated_at=at,
+        expires_at=to_datetime(put.expires),
+        supersedes=entry.ref,
+    )

@@ -1,0 +1,219 @@
+"""Runs of packs and pipelines, and the defaults learned from them.
+
+A run is a keyed row in a reserved category: only the engine writes it, search and brief leave it out, and it
+lives for 30 days.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from memplane.clock import SECOND, Instant
+from memplane.ledger.payloads import Put
+
+PACK_HISTORY = "pack_history"
+PIPELINE_HISTORY = "pipeline_history"
+RUN_TTL = timedelta(days=30)
+
+LEARNABLE_INPUTS = frozenset(
+    {"persona", "audience", "angle", "model", "theme", "voice", "persona_used", "kind", "format", "title", "author"}
+)
+_DEFAULTS_MAX = 12
+_FINDINGS_KEPT_MAX = 50
+_FINDINGS_SHOWN_MAX = 20
+_RECENT_MAX = 200
+_SUCCESSES = {PACK_HISTORY: frozenset({"ok"}), PIPELINE_HISTORY: frozenset({"ok", "succeeded"})}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something a lint, inspection or validation reported."""
+
+    code: str
+    severity: str = ""
+    file: str = ""
+
+
+class PackRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of a pack."""
+
+    pack: str
+    outcome: str
+    at_unix: int
+    version: str = ""
+    duration_ms: int = 0
+    learn_inputs: dict[str, str] = {}
+    findings: tuple[Finding, ...] = ()
+
+
+class PipelineRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run of a pipeline."""
+
+    pipeline: str
+    run_id: str
+    outcome: str
+    at_unix: int
+    duration_ms: int = 0
+    learn_inputs: dict[str, str] = {}
+
+
+class Learned(msgspec.Struct, frozen=True, kw_only=True):
+    """What is usual for one pack or pipeline."""
+
+    id: str
+    runs: int
+    last_used_unix: int
+    common_inputs: dict[str, str]
+
+
+class CommonFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that keeps coming back."""
+
+    code: str
+    pack: str
+    severity: str
+    occurrence_count: int
+    last_seen_unix: int
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run, for a list."""
+
+    kind: str
+    key: str
+    id: str
+    outcome: str
+    at_unix: int
+    duration_ms: int = 0
+    learn_inputs: dict[str, str] = {}
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What earlier runs teach about the next one."""
+
+    packs: tuple[Learned, ...] = ()
+    pipelines: tuple[Learned, ...] = ()
+    common_findings: tuple[CommonFinding, ...] = ()
+    recent: tuple[Recent, ...] = ()
+
+
+def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """The inputs worth learning from: named ones that are plain, non-empty text."""
+    return {
+        name: value for name, value in inputs.items() if name in LEARNABLE_INPUTS and isinstance(value, str) and value
+    }
+
+
+def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Findings wherever a pack's output keeps them."""
+    found: list[Any] = list(_items(output, "findings"))
+    for section in ("lint", "inspect", "validate"):
+        inner = output.get(section)
+        if isinstance(inner, Mapping):
+            for name in ("findings", "issues", "errors", "warnings"):
+                found.extend(_items(inner, name))
+    return tuple(
+        Finding(
+            code=str(item["code"]),
+            severity=str(item.get("severity") or item.get("level") or ""),
+            file=str(item.get("file") or ""),
+        )
+        for item in found
+        if isinstance(item, Mapping) and item.get("code")
+    )[:_FINDINGS_KEPT_MAX]
+
+
+def run_row(run: PackRun | PipelineRun, at: Instant) -> Put:
+    """The keyed row a run is kept as."""
+    category, name = (PACK_HISTORY, run.pack) if isinstance(run, PackRun) else (PIPELINE_HISTORY, run.pipeline)
+    return Put(
+        key=f"{category}/{name}/{at * 1_000:020d}",
+        value=msgspec.json.encode(run).decode(),
+        category=category,
+        at=at,
+        expires=at + int(RUN_TTL.total_seconds()) * SECOND,
+    )
+
+
+def learn(rows: Iterable[tuple[str, str, str]]) -> Defaults:
+    """Defaults from (category, key, value) rows; a row that cannot be read teaches nothing."""
+    packs: list[tuple[str, PackRun]] = []
+    pipelines: list[tuple[str, PipelineRun]] = []
+    for category, key, value in rows:
+        try:
+            if category == PACK_HISTORY:
+                packs.append((key, msgspec.json.decode(value, type=PackRun)))
+            elif category == PIPELINE_HISTORY:
+                pipelines.append((key, msgspec.json.decode(value, type=PipelineRun)))
+        except msgspec.DecodeError:
+            continue
+    recent = [
+        *(_recent("pack", key, run.pack, run) for key, run in packs),
+        *(_recent("pipeline", key, run.pipeline, run) for key, run in pipelines),
+    ]
+    recent.sort(key=lambda item: (-item.at_unix, item.key))
+    return Defaults(
+        packs=_usual((run.pack, run) for _, run in packs if run.outcome in _SUCCESSES[PACK_HISTORY]),
+        pipelines=_usual((run.pipeline, run) for _, run in pipelines if run.outcome in _SUCCESSES[PIPELINE_HISTORY]),
+        common_findings=_common_findings([run for _, run in packs]),
+        recent=tuple(recent[:_RECENT_MAX]),
+    )
+
+
+def _usual(runs: Iterable[tuple[str, PackRun | PipelineRun]]) -> tuple[Learned, ...]:
+    by_id: defaultdict[str, list[PackRun | PipelineRun]] = defaultdict(list)
+    for id_, run in runs:
+        by_id[id_].append(run)
+    learned = [
+        Learned(
+            id=id_, runs=len(group), last_used_unix=max(run.at_unix for run in group), common_inputs=_common_inputs(group)
+        )
+        for id_, group in by_id.items()
+    ]
+    learned.sort(key=lambda item: (-item.runs, -item.last_used_unix, item.id))
+    return tuple(learned[:_DEFAULTS_MAX])
+
+
+def _common_inputs(runs: Sequence[PackRun | PipelineRun]) -> dict[str, str]:
+    """The most common value of each input; of equally common ones, the first in the alphabet."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for run in runs:
+        for name, value in run.learn_inputs.items():
+            counts[name][value] += 1
+    return {name: min(values, key=lambda value: (-values[value], value)) for name, values in sorted(counts.items())}
+
+
+def _common_findings(runs: Sequence[PackRun]) -> tuple[CommonFinding, ...]:
+    counts: Counter[str] = Counter()
+    latest: dict[str, CommonFinding] = {}
+    for run in sorted(runs, key=lambda run: run.at_unix):
+        for finding in run.findings:
+            counts[finding.code] += 1
+            latest[finding.code] = CommonFinding(
+                code=finding.code,
+                pack=run.pack,
+                severity=finding.severity,
+                occurrence_count=counts[finding.code],
+                last_seen_unix=run.at_unix,
+            )
+    ranked = sorted(latest.values(), key=lambda item: (-item.occurrence_count, item.code))
+    return tuple(ranked[:_FINDINGS_SHOWN_MAX])
+
+
+def _recent(kind: str, key: str, id_: str, run: PackRun | PipelineRun) -> Recent:
+    return Recent(
+        kind=kind,
+        key=key,
+        id=id_,
+        outcome=run.outcome,
+        at_unix=run.at_unix,
+        duration_ms=run.duration_ms,
+        learn_inputs=run.learn_inputs,
+    )
+
+
+def _items(mapping: Mapping[str, Any], name: str) -> Iterable[Any]:
+    value = mapping.get(name)
+    return value if isinstance(value, list | tuple) else ()

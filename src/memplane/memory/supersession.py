@@ -1,0 +1,35 @@
+"""Replacing a memory. Chains are lines: whoever replaces something already replaced replaces the newest of the
+chain, so two writers at once never leave two current answers, and a new id cannot close a circle."""
+
+from memplane.errors import InvalidRequest, NotFound
+from memplane.storage.base import Reader
+from memplane.types import Memory
+
+_CHAIN_MAX = 10_000
+
+
+def head_of(reader: Reader, memory_id: str) -> str:
+    """The id to supersede: the given memory's newest successor that is still there."""
+    memory = reader.memory(memory_id)
+    if memory is None:
+        raise NotFound("memory", memory_id)
+    for _ in range(_CHAIN_MAX):
+        following = _successor(reader, memory)
+        if following is None:
+            return memory.id
+        memory = following
+    raise InvalidRequest(f"the chain of {memory_id!r} is too long to follow", field="supersedes")
+
+
+def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
+    """The memory and everything that replaced it, oldest first."""
+    memory = reader.memory(memory_id)
+    chain: list[Memory] = []
+    while memory is not None and len(chain) < _CHAIN_MAX:
+        chain.append(memory)
+        memory = _successor(reader, memory)
+    return chain
+
+
+def _successor(reader: Reader, memory: Memory) -> Memory | None:
+    return None if memory.superseded_by is None else reader.memory(memory.superseded_by)

@@ -1,0 +1,138 @@
+"""Search over typed memories, keyed facts and turns."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.governance.redact import redact
+from memplane.recall.relevance import Question, Relevance
+from memplane.storage.base import Filter, Reader
+from memplane.types import Kind, Memory, Turn
+
+LIMIT_DEFAULT = 20
+LIMIT_MAX = 100
+
+_CANDIDATES_MIN = 50
+_CANDIDATES_PER_HIT = 3
+_FULL_SCORE_DIGITS = 6
+
+
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for. Every condition narrows, and all apply before the limit."""
+
+    query: str = ""
+    kinds: tuple[Kind, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: Instant | None = None
+    until: Instant | None = None
+    conversation: str | None = None
+    project: str | None = None
+    category: str | None = None
+    key_prefix: str | None = None
+    include_superseded: bool = False
+    include_reserved: bool = False
+    memories: bool = True
+    turns: bool = True
+    limit: int = LIMIT_DEFAULT
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing found, with how well it answers: 0 when nothing was asked, else above 0 and at most 1."""
+
+    id: str
+    text: str
+    score: float
+    at: datetime
+    memory: Memory | None = None
+    turn: Turn | None = None
+
+
+def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
+    """The best hits first; without a question, the newest."""
+    where = _filter(request, now)
+    question = Question(request.query)
+    wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
+    if not question.words:
+        hits = _hits(_newest(reader, request, where), None) if not request.query.strip() else []
+        hits.sort(key=lambda hit: (hit.at, _place(hit)), reverse=True)
+    else:
+        relevance = Relevance(
+            question, reader.frequencies(list(question.stems.values())), reader.corpus_size()
+        )
+        hits = _hits(_matching(reader, request, where, question.words, wanted), relevance)
+        hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
+    return hits[: request.limit]
+
+
+def searchable(memory: Memory) -> str:
+    """What a memory is found by."""
+    return " ".join((memory.line, *memory.tags))
+
+
+def _filter(request: SearchRequest, now: Instant) -> Filter:
+    return Filter(
+        now=now,
+        kinds=request.kinds,
+        tags=request.tags,
+        since=request.since,
+        until=request.until,
+        conversation=request.conversation,
+        project=request.project,
+        category=request.category,
+        key_prefix=request.key_prefix,
+        include_superseded=request.include_superseded,
+        include_reserved=request.include_reserved,
+    )
+
+
+def _wants_turns(request: SearchRequest) -> bool:
+    """Kinds, tags, categories and keys are things a turn does not have."""
+    of_memories = request.kinds or request.tags or request.category is not None or request.key_prefix is not None
+    return request.turns and not of_memories
+
+
+def _newest(reader: Reader, request: SearchRequest, where: Filter) -> tuple[Sequence[Memory], Sequence[Turn]]:
+    memories = reader.memories(where, limit=request.limit) if request.memories else []
+    turns = reader.turns(where, limit=request.limit) if _wants_turns(request) else []
+    return memories, turns
+
+
+def _matching(
+    reader: Reader, request: SearchRequest, where: Filter, words: Sequence[str], wanted: int
+) -> tuple[Sequence[Memory], Sequence[Turn]]:
+    memories = reader.match_memories(words, where, limit=wanted) if request.memories else []
+    turns = reader.match_turns(words, where, limit=wanted) if _wants_turns(request) else []
+    return memories, turns
+
+
+def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance | None) -> list[Hit]:
+    memories, turns = found
+    hits = [
+        Hit(
+            id=memory.id,
+            text=redact(memory.text).text,
+            score=_score(relevance, searchable(memory)),
+            at=memory.updated_at,
+            memory=memory,
+        )
+        for memory in memories
+    ]
+    hits += [
+        Hit(id=turn.entry_id, text=redact(turn.text).text, score=_score(relevance, turn.text), at=turn.at, turn=turn)
+        for turn in turns
+    ]
+    return hits
+
+
+def _score(relevance: Relevance | None, text: str) -> float:
+    return 0.0 if relevance is None else round(relevance.score(text), _FULL_SCORE_DIGITS)
+
+
+def _place(hit: Hit) -> tuple[int, int]:
+    """Ties fall to what came in last."""
+    if hit.memory is not None:
+        return hit.memory.seq, 0
+    assert hit.turn is not None
+    return hit.turn.seq, hit.turn.ordinal
