@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from types import TracebackType
-
 from typing import Self
 
 from memplane.clock import Clock, system_clock
@@ -33,7 +32,9 @@ class Engine:
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
-        return Space(self._stores, tenant, owner, caller or Caller(), self.settings, self._clock, self._events)
+        return Space(
+            self._stores, tenant, owner, caller or Caller(), self.settings, self._clock, self._events
+        )
 
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""

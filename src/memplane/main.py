@@ -1,5 +1,6 @@
 """The one place that names concrete engines and wires them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -7,7 +8,7 @@ import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
-from memplane.engine import Engine
+from memplane.engine import TENANT_DEFAULT, Engine
 from memplane.governance.events import Listener
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
@@ -15,6 +16,8 @@ from memplane.storage.sqlite.stores import SqliteStores
 
 class Memplane(Engine):
     """Memplane in your own process: `with Memplane.open("~/.memplane") as plane: …`."""
+
+    _sqlite: SqliteStores
 
     @classmethod
     def open(
@@ -33,4 +36,21 @@ class Memplane(Engine):
         settings = msgspec.structs.replace(settings, **changes)
         key = None if settings.key is None else parse_key(settings.key)
         root = Path(settings.data).expanduser()
-        return cls(SqliteStores(root, key), settings, clock=clock, listener=listener)
+        stores = SqliteStores(root, key)
+        plane = cls(stores, settings, clock=clock, listener=listener)
+        plane._sqlite = stores
+        return plane
+
+    def rotate_key(
+        self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None
+    ) -> int:
+        """Put every space under another key, or none; returns how many were changed. Run it again if it was cut off:
+        what is done stays done. Nobody else may use the data directory meanwhile."""
+        key = None if new_key is None else parse_key(new_key)
+        changed = 0
+        for owner in list(self.spaces()):
+            done = self._sqlite.rekey(TENANT_DEFAULT, owner, key)
+            changed += done
+            progress(owner, done)
+        self._sqlite.use_key(key)
+        return changed

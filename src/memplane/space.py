@@ -1,8 +1,9 @@
 """One space and everything one can do with it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +26,19 @@ from memplane.memory.supersession import head_of
 from memplane.recall.recall import Recall, recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.storage.base import Category, Filter, Reader, Scope, Sizes, Store, Stores, Writer
-from memplane.types import AuditRecord, Caller, Draft, Entry, Memory, Op, Receipt, Retained, Turn
+from memplane.types import (
+    AuditRecord,
+    Caller,
+    Draft,
+    Entry,
+    Loaded,
+    Memory,
+    Op,
+    Receipt,
+    Retained,
+    Tombstone,
+    Turn,
+)
 
 T = TypeVar("T")
 Moment = datetime | str | float
@@ -39,7 +52,14 @@ class Space:
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     def __init__(
-        self, stores: Stores, tenant: str, owner: str, caller: Caller, settings: Settings, clock: Clock, events: Events
+        self,
+        stores: Stores,
+        tenant: str,
+        owner: str,
+        caller: Caller,
+        settings: Settings,
+        clock: Clock,
+        events: Events,
     ) -> None:
         self.tenant = tenant
         self.owner = owner
@@ -59,7 +79,7 @@ class Space:
         conversation: str | None = None,
         project: str | None = None,
         at: Moment | None = None,
-        id: str | None = None,  # noqa: A002 - the word callers know it by
+        id: str | None = None,
         idempotency_key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Retained:
@@ -200,7 +220,9 @@ class Space:
         with self._read() as reader:
             if not reader.in_scope(scope, limit=1):
                 return 0
-        receipt = self._write("sweep", lambda writer: self._forget(writer, scope, reason="expired", op=Op.SWEEP))
+        receipt = self._write(
+            "sweep", lambda writer: self._forget(writer, scope, reason="expired", op=Op.SWEEP)
+        )
         self._finish_forget(receipt)
         return receipt.counts["facts"] + receipt.counts["runs"]
 
@@ -283,7 +305,9 @@ class Space:
     ) -> list[Hit]:
         """Memories, facts and turns by free text. Without a query: the newest first."""
         if len(query) > self._settings.query_chars_max:
-            raise InvalidRequest(f"query: at most {self._settings.query_chars_max:,} characters", field="query")
+            raise InvalidRequest(
+                f"query: at most {self._settings.query_chars_max:,} characters", field="query"
+            )
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidRequest(f"limit: give 1 to {LIMIT_MAX}", field="limit")
         request = SearchRequest(
@@ -325,6 +349,16 @@ class Space:
         with self._operation("turns") as reader:
             return reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
 
+    def newest_memories(self, limit: int) -> list[Memory]:
+        """Current memories exactly as they are kept, newest first."""
+        with self._operation("memories") as reader:
+            return reader.memories(Filter(now=self._clock()), limit=limit)
+
+    def lag(self) -> int:
+        """How many entries are retained but cannot be searched yet."""
+        with self._read() as reader:
+            return _lag(reader)
+
     # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
@@ -362,11 +396,15 @@ class Space:
         start = None if since is None else parse_instant(since, field="since")
         end = None if until is None else parse_instant(until, field="until")
         with self._read() as reader:
-            records = [_as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)]
+            records = [
+                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
+            ]
             seq = 0
             while rows := reader.audit(after=seq):
                 records += [
-                    row.record for row in rows if (start is None or row.at >= start) and (end is None or row.at < end)
+                    row.record
+                    for row in rows
+                    if (start is None or row.at >= start) and (end is None or row.at < end)
                 ]
                 seq = rows[-1].seq
         records.sort(key=lambda record: record.at, reverse=True)
@@ -388,30 +426,49 @@ class Space:
 
         def work(writer: Writer) -> None:
             writer.add_audit(
-                at=now, caller=self.caller, action=action, target=target, outcome=outcome, detail=redact(detail).text
+                at=now,
+                caller=self.caller,
+                action=action,
+                target=target,
+                outcome=outcome,
+                detail=redact(detail).text,
             )
 
         with self._store() as store:
             store.write(work)
 
-    def append(self, drafts: list[Draft], *, now: Instant | None = None) -> tuple[int, int, int]:
-        """Append many entries at once and leave their turns for `catch_up`: (new, known already, forgotten before)."""
-        recorded = self._clock() if now is None else now
+    def load(self, drafts: Sequence[Draft], *, erased: Mapping[str, str] = MappingProxyType({})) -> Loaded:
+        """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
+        searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
+        now = self._clock()
 
-        def work(writer: Writer) -> tuple[int, int, int]:
+        def work(writer: Writer) -> Loaded:
             ids = [draft.id for draft in drafts]
             forgotten = writer.tombstoned(ids)
-            skip = set(writer.known(ids)) | forgotten
-            fresh = []
+            seen = set(writer.known(ids))
+            fresh: dict[str, Draft] = {}
             for draft in drafts:
-                if draft.id not in skip:
-                    skip.add(draft.id)
-                    fresh.append(draft)
-            writer.append(fresh, recorded=recorded)
-            return len(fresh), len(drafts) - len(fresh) - len(forgotten), len(forgotten)
+                if draft.id not in seen and draft.id not in forgotten:
+                    fresh.setdefault(draft.id, draft)
+            projection.load(writer, list(fresh.values()), now)
+            _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
+            return Loaded(
+                added=len(fresh), known=len(drafts) - len(fresh) - len(forgotten), forgotten=len(forgotten)
+            )
 
         with self._store() as store:
             return store.write(work)
+
+    def bury(self, reasons: Mapping[str, str]) -> None:
+        """Tombstones (id to reason) for entries that may never have been here, as an import brings them."""
+        now = self._clock()
+        with self._store() as store:
+            store.write(lambda writer: _bury(writer, reasons, now))
+
+    def tombstones(self) -> list[Tombstone]:
+        """Every forgotten id."""
+        with self._read() as reader:
+            return reader.tombstones()
 
     def catch_up(self, *, progress: Callable[[int], None] = lambda _: None) -> None:
         """Make everything that was appended searchable."""
@@ -481,9 +538,9 @@ class Space:
             raise LimitReached("supersede", self._settings.session_supersedes_max)
 
     def _forget(self, writer: Writer, scope: Scope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
-        if self.caller.session and op is Op.FORGET:
-            if writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
-                raise LimitReached("delete", self._settings.session_deletes_max)
+        limited = self.caller.session and op is Op.FORGET
+        if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
+            raise LimitReached("delete", self._settings.session_deletes_max)
         now = self._clock()
 
         def record(payload: Forgotten) -> Entry:
@@ -514,6 +571,13 @@ class Space:
             self.catch_up()
 
 
+def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
+    known = writer.known(list(reasons))
+    for reason in sorted(set(reasons.values())):
+        victims = [(known.get(id_, 0), id_) for id_, why in reasons.items() if why == reason]
+        writer.erase(victims, seq=writer.head().seq, at=now, reason=reason)
+
+
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
     if id_ is not None:
         return check_text(id_, field="id", chars_max=512)
@@ -541,9 +605,12 @@ def _shown(memory: Memory) -> Memory:
     return memory if text == memory.text else msgspec.structs.replace(memory, text=text)
 
 
+def _lag(reader: Reader) -> int:
+    return reader.index_lag() + reader.head().seq - reader.cursor()
+
+
 def _lags(reader: Reader) -> tuple[str, ...]:
-    ahead = reader.head().seq - reader.cursor()
-    waiting = reader.index_lag() + ahead
+    waiting = _lag(reader)
     return (f"indexing: {waiting:,} entries cannot be searched yet",) if waiting else ()
 
 
@@ -572,5 +639,3 @@ def _as_audit(entry: Entry, owner: str) -> AuditRecord:
         target=entry.id,
         outcome="ok",
     )
-
-

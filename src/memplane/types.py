@@ -92,6 +92,8 @@ class Draft(msgspec.Struct, frozen=True):
     ref: str | None = None
     """The entry this one supersedes. It is kept when the body is erased, so that forgetting a
     replacement never brings the replaced back."""
+    recorded: Instant | None = None
+    """When another ledger recorded it first; None for what comes in now."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -171,6 +173,22 @@ class Retained(msgspec.Struct, frozen=True, kw_only=True):
     """An entry with this id was there already."""
     suppressed: bool = False
     """The id was forgotten before; nothing was written."""
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a bulk append."""
+
+    added: int
+    known: int
+    forgotten: int
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that an entry id is forgotten; it wins over every later replay."""
+
+    id: str
+    at: datetime
+    reason: str
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

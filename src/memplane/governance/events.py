@@ -54,7 +54,11 @@ class Events:
                 return
             listener = log_event
         event = MemoryOp(
-            ts=iso(self._clock()), claw_id=space, memory_service="memplane", memory_op=op, memory_status="succeeded"
+            ts=iso(self._clock()),
+            claw_id=space,
+            memory_service="memplane",
+            memory_op=op,
+            memory_status="succeeded",
         )
         started = time.perf_counter()
         try:

@@ -12,13 +12,16 @@ SERVICE = "memplane"
 BRIEF_TITLE = "## Memory Context"
 BRIEF_INTRODUCTION = "The following memories were loaded from prior sessions."
 
-_BLOCK = re.compile(r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t]*$|\Z)", re.M | re.S)
+_BLOCK = re.compile(
+    r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _BRIEF = re.compile(
     rf"^{re.escape(BRIEF_TITLE)}\n\n{re.escape(BRIEF_INTRODUCTION)}\n"
     r"(?:\n|### (?:Behavioral Preferences|Known Facts)\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
-    re.M,
+    re.MULTILINE,
 )
-_MARKER = re.compile(r"-{3}(?=\s*(?:BEGIN|END)\s+MEMORY)", re.I)
+_MARKER = re.compile(r"-{3}(?=\s*(?:BEGIN|END)\s+MEMORY)", re.IGNORECASE)
 
 
 def strip_injected(text: str) -> str:

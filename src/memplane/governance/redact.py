@@ -1,8 +1,7 @@
 r"""Secrets: where they stand in a text, and the text without them.
 
-`RULES` is the whole policy. A rule is tried only where one of its hints stands (a literal, found with `str.find`), so a
-text without hints costs a few scans and no more. Three gates keep it cheap on ordinary prose: most rules wait until the
-text holds something no prose has, a long run of letters and digits; those about `name = value` wait for an operator.
+`RULES` is the whole policy. A rule is tried only where one of its hints stands (a literal, found with `str.find`), and
+its gate says what else a text must hold first, so that ordinary prose costs a few scans and no more.
 
 Two kinds of rule decide differently. A token with a form of its own (`ghp_…`) is a secret wherever it stands, unless it
 is filler such as `ghp_xxxx…`. A value without a form is one only because of its name, so both are judged: `password`
@@ -19,7 +18,7 @@ import binascii
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -60,14 +59,16 @@ Check = Callable[[re.Match[str]], Span | None]
 
 
 class Gate(IntEnum):
-    """What a text must hold before a rule is tried on it; each gate lets through what the ones before it do."""
+    """What a text must hold before a rule's hints are looked for, from rarely to often worth the look."""
 
     OPEN = 0
-    """Nothing: the hint is rare enough in prose."""
+    """Nothing."""
     OPERATOR = 1
     """One of `=`, `:` and `>`."""
-    RUN = 2
-    """A run of letters and digits that looks like no word (`_RUN`)."""
+    TEXT = 2
+    """A run of letters and digits that looks like no word (`_RUN`), anywhere."""
+    RUN = 3
+    """Such a run, with the hint beside it: no blank between."""
 
 
 class Rule(NamedTuple):
@@ -83,38 +84,43 @@ class Rule(NamedTuple):
     """If given, one of these must stand somewhere in the text, in lower case."""
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # --- What a value looks like -----------------------------------------------------------------------------------------
 
-_FILLER = re.compile(r"[xX]{5,}|\*{3,}|\.{3}|…|•{2,}|#{5,}|_{5,}|\[REDACTED", re.ASCII)
+_FILLER = re.compile(r"[xX]{5}|\*{3}|\.{3}|…|•{2}|#{5}|_{5}|\[REDACTED")
 _TEMPLATE = re.compile(
-    r"\$\{|\$\(|\{\{|#\{|%\(|<|\[|\$\w*\Z|%\w+%?\Z|\{[A-Za-z_.$ -]*\}?\Z|\{\w*\(|@[A-Za-z]+@?\Z|\\u00"
+    r"[$#]\{|\$\(|\{\{|%\(|<|\[|\$\w*\Z|%\w+%\Z|%[sdv]\Z|\{[A-Za-z_.$ -]*\}?\Z|\{\w*\(|@\w+@\Z|\\u00"
 )
 _DUMMY = re.compile(
-    r"(?:your|insert|replace|enter|change)[-_ ]?\w|x{3,}\Z|\w*(?:example|placeholder|redacted|changeme|dummy)\w*\Z"
-    r"|.{0,40}[-_](?:here|goes|placeholder)\b|(?:abc|foo|bar|baz|qux|123)+\Z",
+    r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z|.{0,40}[-_](?:here|placeholder)\b"
+    r"|\w{0,40}(?:example|placeholder|redacted|dummy)\w{0,40}\Z",
     re.IGNORECASE,
 )
-_WORDS_THAT_ARE_NO_SECRET = frozenset(
-    "a an and any are as at auth bar basic bearer blank bool boolean bytes char correct credential credentials default "
-    "disabled empty enabled encrypted env expired false field file foo for forgotten from hashed hidden if in incorrect "
-    "input int integer invalid is it key masked missing must name needed new nil no none not null number number of off "
-    "ok on optional or pass passcode passphrase passwd password passwords plain private prompt protected public pwd "
-    "redacted required reset sample secret secrets see should str string tbd test testing text that the this to todo "
-    "token tokens true type undefined unknown unset user username value varchar was weak when which with wrong yes "
-    "you your".split()
+_NO_SECRET = _words(
+    "access auth basic bearer blank bool boolean bytes char correct cred credential credentials default disabled empty "
+    "enabled encrypted expired false field file forgotten from hashed hidden incorrect input integer invalid key masked "
+    "missing must name needed none null number object optional pass passcode passphrase passwd password passwords plain "
+    "private prompt protected public redacted required reset sample secret secrets should string test testing text that "
+    "this todo token tokens true type undefined unknown unset user username value varchar weak when which with wrong "
+    "your"
 )
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 _PLAIN = re.compile(r"[^\W\d_]+(?:[-_.'][^\W\d_]+)*\Z")
+_IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")
 _CODE = re.compile(
     r"[A-Za-z_$][\w.$:>-]*[(\[]"
-    r"|(?:os|process|self|this|config|settings|env|ENV|args|request|req|options|opts|params|ctx|secrets|vars?|locals?"
-    r"|cfg|data|state|props|app|module|input|each|context|credentials)\.\w"
+    r"|(?:os|process|self|this|config|settings|env|args|request|req|options|opts|params|ctx|secrets|vars?|locals?"
+    r"|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
+    re.IGNORECASE,
 )
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$]+)+\Z")
 _PATH = re.compile(
     r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)"
-    r"|.*\.(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
+    r"|[^\s]{1,200}\.(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
 )
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
@@ -142,14 +148,14 @@ def _is_random(value: str) -> bool:
     return _bits(value) >= (_RANDOM_BITS_MIN_HEX if _HEX.match(value) else _RANDOM_BITS_MIN)
 
 
+def _is_mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
 def _is_stand_in(value: str) -> bool:
     """Whether it only holds the place of a value: `${VAR}`, `<your key>`, `xxxxx`, `changeme`, `null`."""
-    return bool(
-        _FILLER.search(value)
-        or _TEMPLATE.match(value)
-        or _DUMMY.match(value)
-        or value.lower() in _WORDS_THAT_ARE_NO_SECRET
-    )
+    marked = _FILLER.search(value) or _TEMPLATE.match(value) or _DUMMY.match(value)
+    return bool(marked) or value.lower() in _NO_SECRET
 
 
 # --- Checks on a match: the exact span of the secret, or None --------------------------------------------------------
@@ -159,37 +165,45 @@ def _secret(match: re.Match[str]) -> Span:
     return match.span(match.lastindex or 0)
 
 
+def _value_of(match: re.Match[str]) -> str:
+    return match[match.lastindex or 0]
+
+
 def _real(match: re.Match[str]) -> Span | None:
     """Anything but filler."""
-    return None if _FILLER.search(match[match.lastindex or 0]) else _secret(match)
+    return None if _FILLER.search(_value_of(match)) else _secret(match)
 
 
 def _with_digit(match: re.Match[str]) -> Span | None:
     """As `_real`, for forms that words and identifiers share: a digit tells them apart."""
-    return _real(match) if any(c.isdigit() for c in match[match.lastindex or 0]) else None
+    return _real(match) if any(c.isdigit() for c in _value_of(match)) else None
 
 
 def _both_cases(match: re.Match[str]) -> Span | None:
     """As `_real`, for forms that identifiers share: lower and upper case tell them apart."""
-    value = match[match.lastindex or 0]
-    return None if value[4:].islower() or value[4:].isupper() else _real(match)
+    value = _value_of(match)
+    return None if value == value.lower() or value == value.upper() else _real(match)
 
 
-def _random(match: re.Match[str]) -> Span | None:
-    return _real(match) if _is_random(match[match.lastindex or 0]) else None
+def _all_kinds(match: re.Match[str]) -> Span | None:
+    return _both_cases(match) if _with_digit(match) else None
 
 
-_PEM_BODY_MIN = 40
-_PEM_END = "-----END"
+_SK_WORD_LENGTH_MIN = 8
+
+
+def _sk(match: re.Match[str]) -> Span | None:
+    """The shortest keys must show a digit, or `sk-` would take words."""
+    return _real(match) if len(match["body"]) >= _SK_WORD_LENGTH_MIN else _with_digit(match)
+
+
+_PEM_BODY_MIN = 24
 
 
 def _key_block(match: re.Match[str]) -> Span | None:
     """A closed block without a key in it is documentation; an open one is taken to be cut off."""
-    body = match[0]
-    closed = body.rstrip().endswith("-----") and _PEM_END in body
-    if closed and len(body) - body.index("-----\n" if "-----\n" in body else "-----", 5) < _PEM_BODY_MIN + 30:
-        return None
-    return match.span()
+    is_empty = len(match["body"].strip()) < _PEM_BODY_MIN
+    return None if is_empty and match["closed"] else match.span()
 
 
 def _decoded(value: str) -> str:
@@ -198,7 +212,7 @@ def _decoded(value: str) -> str:
         text = binascii.a2b_base64(value + "=" * (-len(value) % 4)).decode()
     except ValueError:
         return ""
-    return text if text.isprintable() or "\n" in text else ""
+    return text if text.replace("\n", "").isprintable() else ""
 
 
 def _basic(match: re.Match[str]) -> Span | None:
@@ -207,7 +221,7 @@ def _basic(match: re.Match[str]) -> Span | None:
 
 
 def _encoded_jwt(match: re.Match[str]) -> Span | None:
-    return _secret(match) if _decoded(match[1]).count(".eyJ") else None
+    return _secret(match) if ".eyJ" in _decoded(match[1]) else None
 
 
 def _encoded_text(match: re.Match[str]) -> Span | None:
@@ -219,29 +233,23 @@ _BEARER_WORD_LENGTH_MIN = 12
 
 def _bearer(match: re.Match[str]) -> Span | None:
     """What follows the word is a token unless it could be the next word of a sentence."""
-    start, end = _secret(match)
     value = match[1].rstrip(".,:")
     if _is_stand_in(value):
         return None
-    plain = _PLAIN.match(value)
-    joined = len(value) >= _BEARER_WORD_LENGTH_MIN and any(c in value for c in "._-")
-    camel = plain and not (value.islower() or value.isupper() or value.istitle())
-    return (start, start + len(value)) if not plain or joined or camel else None
+    joined = len(value) >= _BEARER_WORD_LENGTH_MIN and not value.isalpha()
+    camel = value not in {value.lower(), value.upper(), value.capitalize()}
+    start = match.start(1)
+    return (start, start + len(value)) if joined or camel or not _PLAIN.match(value) else None
 
 
-_PASSWORD_LENGTH_MIN = 5
+_LOGIN_LENGTH_MIN = 5
 
 
-def _user_and_password(match: re.Match[str]) -> Span | None:
+def _login(match: re.Match[str]) -> Span | None:
     """`-u user:password`; some services take the key as the user and leave the password empty."""
-    user, password = match["user"], match["password"]
-    if not password:
-        return match.span("user") if _is_password_of_own(user) else None
-    return match.span("password") if _is_password_of_own(password) else None
-
-
-def _is_password_of_own(value: str) -> bool:
-    return len(value) >= _PASSWORD_LENGTH_MIN and not _is_stand_in(value)
+    part = "password" if match["password"] else "user"
+    value = match[part]
+    return None if len(value) < _LOGIN_LENGTH_MIN or _is_stand_in(value) else match.span(part)
 
 
 def _url_password(match: re.Match[str]) -> Span | None:
@@ -249,7 +257,7 @@ def _url_password(match: re.Match[str]) -> Span | None:
     return None if _FILLER.search(value) or _TEMPLATE.match(value) else match.span("password")
 
 
-# --- Names: what `name = value` says about its value ------------------------------------------------------------------
+# --- Names: what `name = value` says about its value -----------------------------------------------------------------
 
 
 class _Trust(IntEnum):
@@ -266,44 +274,43 @@ _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_.-]+ )?[A-Za-z0-9_.-]*\Z")
 _NAME_LENGTH_MAX = 48
 
-_NAME_ENDINGS = frozenset(
-    "b64 base64 current default dev development encoded env header live main new old plain prod production raw sandbox "
-    "stage staging str string test text v1 v2 val value var variable".split()
+_ENDINGS_THAT_SAY_NOTHING = _words(
+    "b base current default dev development encoded env header live main new old plain prod production raw sandbox "
+    "stage staging str string test text v val value var variable"
 )
-"""Words after the telling one that change nothing: `DB_PASSWORD_PROD`, `api_key_2`."""
-_NAMES_NOT_SECRET = frozenset(
-    "authenticity cancellation count csrf continuation cursor max min next num page pub public sync total xsrf".split()
+"""`DB_PASSWORD_PROD` and `api_key_2` are what they are without the last word."""
+_NEVER_SECRET = _words(
+    "authenticity cancellation count csrf continuation cursor max min next num page pub public sync total xsrf"
 )
-_KEYS_SECRET = frozenset(
+_KEYS_SECRET = _words(
     "access account admin api app application auth authorization client consumer deploy encryption hmac jwt license "
-    "master private secret service session shared signing storage subscription token webhook".split()
+    "master private secret service session shared signing storage subscription token webhook"
 )
-_KEYS_NOT_SECRET = frozenset(
-    "alt bucket cache candidate composite config dict foreign group hash hot i18n idempotency index lookup map object "
-    "partition primary range react record registry routing row search sequence shift sort sorting the translation this "
-    "unique".split()
+_KEYS_NOT_SECRET = _words(
+    "a alt bucket cache candidate composite config const def dict final foreign group hash hot i18n idempotency index "
+    "let lookup map object partition primary range react record registry routing row search sequence shift sort sorting "
+    "static string the translation this unique val var"
 )
-_KEYS_IN_ONE_WORD = tuple(f"{kind}key" for kind in sorted(_KEYS_SECRET))
-_TOKENS_IN_ONE_WORD = ("accesstoken", "apitoken", "authtoken", "bearertoken", "refreshtoken", "sessiontoken")
-_TOKENS_SECRET = frozenset(
-    "access api auth authorization bearer bot client csrf deploy id personal pat private refresh secret security service "
-    "session user".split()
+_KEYS_IN_ONE_WORD = frozenset(f"{kind}key" for kind in _KEYS_SECRET)
+_TOKENS_SECRET = _words(
+    "access api auth authorization bearer bot client deploy id pat personal private refresh secret security service "
+    "session"
 )
+_TOKENS_IN_ONE_WORD = frozenset(f"{kind}token" for kind in _TOKENS_SECRET)
 
 
 def _name_parts(name: str) -> list[str]:
     """`DB_PASSWORD_2`, `dbPassword` and `db.password` say the same: db, password."""
     parts = [part.lower() for part in _NAME_PARTS.findall(name)]
-    while len(parts) > 1 and (parts[-1] in _NAME_ENDINGS or parts[-1].isdigit()):
+    while len(parts) > 1 and (parts[-1] in _ENDINGS_THAT_SAY_NOTHING or parts[-1].isdigit()):
         parts.pop()
     return parts
 
 
 def _trust_password(parts: list[str]) -> _Trust:
     last = parts[-1]
-    if last.endswith(("password", "passwort", "passwd", "passphrase", "passcode", "pwd")):
-        return _Trust.FULL
-    return _Trust.FULL if last == "pass" and len(parts) > 1 else _Trust.NONE
+    full = last.endswith(("password", "passwort", "passwd", "passphrase", "passcode", "pwd"))
+    return _Trust.FULL if full or (last == "pass" and len(parts) > 1) else _Trust.NONE
 
 
 def _trust_secret(parts: list[str]) -> _Trust:
@@ -322,15 +329,13 @@ def _trust_key(parts: list[str]) -> _Trust:
     last, before = parts[-1], parts[:-1]
     if last in _KEYS_IN_ONE_WORD or (last == "key" and not _KEYS_SECRET.isdisjoint(before)):
         return _Trust.FULL
-    if last == "key" and before and _KEYS_NOT_SECRET.isdisjoint(before):
-        return _Trust.SOME
-    return _Trust.NONE
+    return _Trust.SOME if last == "key" and before and _KEYS_NOT_SECRET.isdisjoint(before) else _Trust.NONE
 
 
 def _trust_authorization(parts: list[str]) -> _Trust:
     if parts[-1] in {"authorization", "authorisation"}:
         return _Trust.FULL
-    return _Trust.SOME if parts[-1] in {"auth", "authkey"} else _Trust.NONE
+    return _Trust.SOME if parts[-1] == "auth" else _Trust.NONE
 
 
 def _trust_credentials(parts: list[str]) -> _Trust:
@@ -338,8 +343,8 @@ def _trust_credentials(parts: list[str]) -> _Trust:
 
 
 _ENDS_A_VALUE = ".,:)]}"
-_NEXT_OF_CODE = "(.[),+*"
-_VALUE_LENGTH_MIN = 4
+_LENGTH_MIN = 4
+_LENGTH_MIN_IN_PROSE = 8
 
 
 def _named(trust: Callable[[list[str]], _Trust]) -> Check:
@@ -348,90 +353,95 @@ def _named(trust: Callable[[list[str]], _Trust]) -> Check:
     def check(match: re.Match[str]) -> Span | None:
         text, at = match.string, match.start()
         before = _NAME_BEFORE.search(text, max(0, at - _NAME_LENGTH_MAX), at)
-        parts = _name_parts((before[0] if before else "") + match["name"])
-        if not parts or not _NAMES_NOT_SECRET.isdisjoint(parts):
+        name = (before[0] if before else "") + match["name"]
+        parts = _name_parts(name)
+        if not parts or not _NEVER_SECRET.isdisjoint(parts) or (match["gap"] and "--" not in name):
             return None
         trusted = trust(parts)
-        if trusted is _Trust.NONE or (match["gap"] and not _is_flag(text, at)):
+        if trusted is _Trust.NONE:
             return None
-        return _value(match, trusted, is_password=trust is _trust_password)
+        return _named_value(match, trusted, is_password=trust is _trust_password)
 
     return check
 
 
-def _is_flag(text: str, at: int) -> bool:
-    """Whether the name at `at` is an option of a command: `--db-password hunter2`."""
-    start = text.rfind(" ", max(0, at - _NAME_LENGTH_MAX), at) + 1
-    return text.startswith("--", start)
-
-
-def _value(match: re.Match[str], trusted: _Trust, *, is_password: bool) -> Span | None:
+def _named_value(match: re.Match[str], trusted: _Trust, *, is_password: bool) -> Span | None:
     start, end = _secret(match)
     value = match.string[start:end]
-    quoted = match.lastgroup != "bare"
-    if not quoted:
+    if match["bare"]:
         value = value.rstrip(_ENDS_A_VALUE)
         end = start + len(value)
-    if " " in value or len(value) < _VALUE_LENGTH_MIN or _is_stand_in(value) or _PATH.match(value):
+    if " " in value or len(value) < _LENGTH_MIN or _is_stand_in(value) or _PATH.match(value):
         return None
-    if not quoted and _is_code(match.string, start, end, tight=match["tight"] is not None):
+    if match["bare"] and _is_code(match, value, end):
         return None
     if trusted is _Trust.SOME:
-        return (start, end) if _is_random(value) else None
-    return (start, end) if _is_chosen(match, value, end, quoted=quoted, is_password=is_password) else None
+        return (start, end) if _is_random(value) or _is_short_token(match, value) else None
+    return (start, end) if _is_chosen(match, value, end, is_password=is_password) else None
 
 
-def _is_code(text: str, start: int, end: int, *, tight: bool) -> bool:
+def _is_short_token(match: re.Match[str], value: str) -> bool:
+    """`token=4f2a91bc` is one although it is short; `key` and `auth` say too little for that."""
+    exact = match["tight"] or not match["bare"]
+    return bool(
+        exact
+        and match["name"].lower().startswith("token")
+        and len(value) > _LENGTH_MIN_IN_PROSE
+        and _is_mixed(value)
+    )
+
+
+def _is_code(match: re.Match[str], value: str, end: int) -> bool:
     """Whether an unquoted value is an expression: `os.environ[…]`, `get_password()`, `self.token`."""
-    value = text[start:end]
-    if _CODE.match(value) or text[end : end + 1] in {"(", "["}:
+    after = match.string[end : end + 1]
+    if _CODE.match(value) or after in {"(", "["}:
         return True
-    if not tight:
+    if not match["tight"]:
         return bool(_DOTTED.match(value))
+    if not _IDENTIFIER.match(value):
+        return False
     parts = _name_parts(value)
-    names_itself = len(parts) > 1 and parts[-1] in _WORDS_THAT_ARE_NO_SECRET and _PLAIN.match(value)
-    return bool(names_itself or (_PLAIN.match(value) and text[end : end + 1] in tuple(_NEXT_OF_CODE)))
+    return after in {")", ",", "."} or (len(parts) > 1 and parts[-1] in _NO_SECRET)
 
 
-def _is_chosen(match: re.Match[str], value: str, end: int, *, quoted: bool, is_password: bool) -> bool:
+def _is_chosen(match: re.Match[str], value: str, end: int, *, is_password: bool) -> bool:
     """Whether a fully trusted name has a value of its own here, rather than a word of the sentence around it."""
     if value.isdigit():
         return is_password
+    if match["tight"] or (not match["bare"] and not match["verb"]):
+        return True
     if not _PLAIN.match(value):
-        return True
-    if match["verb"]:
-        return False
-    if quoted or match["tight"] is not None:
-        return True
-    return is_password and value.islower() and match.string[end : end + 1] in {"", "\n", "\r"}
+        return is_password or (len(value) >= _LENGTH_MIN_IN_PROSE and _is_mixed(value))
+    ends_line = match.string[end : end + 1] in {"", "\n", "\r"}
+    return is_password and ends_line and value.islower() and not match["verb"]
 
 
 def _assignment(*stems: str) -> re.Pattern[str]:
     r"""`name op value` from the telling part of the name on, in the ways code, configuration and prose write it.
 
-    Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, a closing tag bracket, `" value=`, a comma between
-    two quoted strings, the verbs is, was and to, and the blank after a command's option.
+    Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a comma
+    between two quoted strings, the verbs is, was and to, and the blank after a command's option.
     """
+    scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return re.compile(
         rf"""
         (?P<name>(?:{"|".join(stems)})[A-Za-z0-9_.-]{{0,32}}+)
-        (?P<close>\\{{0,3}}["'`]?\]?\*{{0,2}})
+        \\{{0,3}}["'`]?\]?\*{{0,2}}
         (?:
             (?P<tight>=)(?=[^\s=>])
-          | [ \t]{{0,16}} (?:[:?.+|]{{0,3}}={{1,3}}>? | : | <-) \*{{0,2}} [ \t]{{0,16}}
+          | [ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
           | (?<![-=\s])>\s{{0,32}}
           | (?<=["'])[ \t]{{1,8}}value[ \t]{{0,4}}=[ \t]{{0,4}}
           | (?<=["'])[ \t]{{0,4}},\s{{0,16}}(?=["'])
           | (?P<verb>[ \t]{{1,4}}(?:is|was|to)[ \t]{{1,4}})
           | (?P<gap>[ \t]{{1,4}})(?=[^\s=:-])
         )
-        (?:(?<=[:=][ \t])(?:Basic|Bearer|Token|Digest|Negotiate|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{{1,4}})?
         (?:
-            \\{{1,3}}["'](?P<escaped>[^"'\\\n]{{1,512}})
-          | "(?P<double>(?:[^"\\\n]|\\.){{1,512}})
-          | '(?P<single>(?:[^'\\\n]|\\.){{1,512}})
-          | `(?P<back>[^`\n]{{1,512}})
-          | (?P<bare>[^\s"'`<>&;,\\]{{1,512}})
+            \\{{1,3}}["']{scheme}(?P<escaped>[^"'\\\n]{{1,512}})
+          | "{scheme}(?P<double>(?:[^"\\\n]|\\.){{1,512}})
+          | '{scheme}(?P<single>(?:[^'\\\n]|\\.){{1,512}})
+          | `{scheme}(?P<back>[^`\n]{{1,512}})
+          | {scheme}(?P<bare>[^\s"'`<>&;,\\]{{1,512}})
         )
         """,
         re.VERBOSE | re.IGNORECASE,
@@ -443,44 +453,515 @@ def _assignment(*stems: str) -> re.Pattern[str]:
 _LEFT = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 """Where a token may start: not inside a word, but after an escaped line break or an encoded character."""
 _LEFT_STRICT = r"(?:(?<![A-Za-z0-9_/.-])|(?<=\\[nrt]))"
-"""As `_LEFT`, for short prefixes that paths and identifiers hold too."""
+"""As `_LEFT`, for forms that paths and identifiers can hold too."""
+
+_CHECKS: dict[str, Check] = {
+    "real": _real,
+    "digit": _with_digit,
+    "cases": _both_cases,
+    "mixed": _all_kinds,
+    "jwt": _encoded_jwt,
+}
 
 
-def _form(
-    type: str,  # noqa: A002 - it is what the field is called
-    what: str,
-    prefixes: str,
-    body: str,
-    *,
-    check: Check = _real,
-    left: str = _LEFT,
-    gate: Gate = Gate.RUN,
-) -> Rule:
-    """A token known by its prefix; `prefixes` holds them with blanks between."""
-    each = prefixes.split()
-    start = "|".join(map(re.escape, each))
-    pattern = re.compile(f"{left}((?:{start}){body})")
-    return Rule(type, what, tuple(p.lower() for p in each), pattern, check, gate)
+def _rows(table: str) -> Iterator[list[str]]:
+    """The cells of a table whose columns are two or more blanks apart."""
+    return (re.split(" {2,}", line) for line in table.strip().splitlines() if not line.startswith("#"))
 
 
-_A, _U, _H = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[0-9a-f]"
+def _forms(table: str) -> Iterator[Rule]:
+    """Rules from rows of type, meaning, prefixes, what follows them, check."""
+    for type, what, prefixes, body, check in _rows(table):
+        each = prefixes.split()
+        name, _, strict = check.partition(" ")
+        start = f"{_LEFT_STRICT if strict else _LEFT}((?:{'|'.join(map(re.escape, each))}){body})"
+        hints = tuple(prefix.lower() for prefix in each)
+        yield Rule(type, what, hints, re.compile(start, re.ASCII), _CHECKS[name])
 
-_FORMS: tuple[Rule, ...] = (
+
+def _shapes(table: str) -> Iterator[Rule]:
+    """Rules from rows of type, meaning, hint, pattern, check."""
+    for type, what, hint, pattern, check in _rows(table):
+        yield Rule(type, what, (hint,), re.compile(pattern, re.ASCII), _CHECKS[check])
+
+
+_FORMS = r"""
+# Models and their tools
+openai-key  OpenAI project, service or admin key  sk-proj- sk-svcacct- sk-admin-  [\w-]{8,512}  real
+groq-key  Groq key  gsk_  [A-Za-z0-9]{40,64}  real
+xai-key  xAI key  xai-  [A-Za-z0-9]{60,100}  real
+perplexity-key  Perplexity key  pplx-  [A-Za-z0-9]{40,64}  real
+huggingface-token  Hugging Face token  hf_ api_org_  [A-Za-z0-9]{34,40}(?!\w)  cases
+replicate-token  Replicate token  r8_  [A-Za-z0-9]{37,40}  digit
+nvidia-key  NVIDIA API key  nvapi-  [\w-]{40,100}  real
+pinecone-key  Pinecone key  pcsk_  \w{40,100}  real
+langsmith-key  LangSmith key  lsv2_pt_ lsv2_sk_  [0-9a-f]{32}_[0-9a-f]{10}  real
+tavily-key  Tavily key  tvly-  [\w-]{20,64}  digit
+firecrawl-key  Firecrawl key  fc-  [0-9a-f]{32}(?![A-Za-z0-9])  real strict
+# Code and packages
+github-token  GitHub token  ghp_ gho_ ghu_ ghs_ ghr_ github_pat_  \w{10,255}  real
+gitlab-token  GitLab token  glpat- gldt- glrt- glrtr- gloas- glptt- glcbt- glft- glsoat- glimt- glagent- glffct- glwt-  [\w.-]{20,300}  digit
+gitlab-token  GitLab runner registration token  GR1348941  [\w-]{20}  cases
+atlassian-token  Atlassian or Bitbucket token  ATATT3 ATCTT3 ATBB  [\w=-]{24,300}  real
+sourcegraph-token  Sourcegraph token  sgp_  (?:(?:local|[0-9a-fA-F]{16})_)?[0-9a-fA-F]{40}(?!\w)  real
+npm-token  npm token  npm_  [A-Za-z0-9]{36}(?!\w)  real
+pypi-token  PyPI token  pypi-AgE  [\w-]{40,1000}  real
+rubygems-token  RubyGems token  rubygems_  [0-9a-f]{48}  real
+nuget-key  NuGet key  oy2  [a-z0-9]{43}(?!\w)  digit
+clojars-token  Clojars token  CLOJARS_  [a-z0-9]{60}  real
+docker-token  Docker Hub token  dckr_pat_ dckr_oat_  [\w-]{24,64}  real
+artifactory-token  JFrog Artifactory key or token  AKCp cmVmdGtu  [A-Za-z0-9]{50,80}  real
+sonar-token  SonarQube token  squ_ sqp_ sqa_  [0-9a-f]{40}  real
+circleci-token  CircleCI token  CCIPAT_ CCIPRJ_  \w{30,100}  real
+buildkite-token  Buildkite token  bkua_  [0-9a-f]{40}  real
+# Clouds
+aws-access-key  AWS access key id  AKIA ASIA ABIA ACCA  [0-9A-Z]{16}(?![A-Za-z0-9])  real
+aws-bedrock-key  Amazon Bedrock API key  ABSKQmVkcm9ja0FQSUtleS  [A-Za-z0-9+/]{80,260}={0,2}  real
+aws-bedrock-key  Amazon Bedrock short-term API key  bedrock-api-key-  [A-Za-z0-9+/]{40,4000}={0,2}  real
+google-api-key  Google API key  AIza  [\w-]{35}(?![\w-])  real
+google-oauth-token  Google OAuth access token  ya29.  [\w.-]{10,1000}  real
+google-client-secret  Google OAuth client secret  GOCSPX-  [\w-]{20,40}  real
+google-refresh-token  Google OAuth refresh token  1//0  [\w-]{40,200}  real strict
+digitalocean-token  DigitalOcean token  dop_v1_ doo_v1_ dor_v1_  [0-9a-f]{64}  real
+alibaba-key  Alibaba Cloud access key id  LTAI  [A-Za-z0-9]{16,24}(?!\w)  mixed
+tencent-key  Tencent Cloud secret id  AKID  [A-Za-z0-9]{32}(?!\w)  mixed
+yandex-key  Yandex Cloud key  AQVN YCAJ  [\w-]{30,45}(?![\w-])  digit
+cloudflare-key  Cloudflare origin CA key  v1.0-  [0-9a-f]{24}-[0-9a-f]{100,200}  real
+heroku-key  Heroku key  HRKU-  [\w-]{30,80}  real
+flyio-token  Fly.io token  fo1_ fm1_ fm1a_ fm1r_ fm2_  [A-Za-z0-9+/=_-]{40,1000}  mixed
+planetscale-token  PlanetScale token or password  pscale_tkn_ pscale_pw_ pscale_oauth_  [\w=.-]{30,64}  real
+supabase-key  Supabase key  sbp_ sb_secret_  \w{20,64}  digit
+databricks-token  Databricks token  dapi  [0-9a-f]{32}(?:-[0-9])?(?![A-Za-z0-9])  real
+openshift-token  OpenShift token  sha256~  [\w-]{43}(?![\w-])  real
+octopus-key  Octopus Deploy key  API-  [A-Z0-9]{25,26}(?![A-Za-z0-9])  digit strict
+# Vaults
+vault-token  HashiCorp Vault token  hvs. hvb. hvr.  [\w-]{24,300}  real
+vault-token  HashiCorp Vault token, old form  s.  [A-Za-z0-9]{24}(?![\w.])  mixed strict
+doppler-token  Doppler token  dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.  [\w.-]{40,80}  real
+onepassword-token  1Password service account token  ops_eyJ  [A-Za-z0-9+/=_-]{200,2000}  real
+onepassword-key  1Password secret key  A3-  [A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5}(?![A-Za-z0-9-])  digit
+age-key  age secret key  AGE-SECRET-KEY-1  [A-Z0-9]{58}  real
+pulumi-token  Pulumi token  pul-  [0-9a-f]{40}(?!\w)  real strict
+infracost-key  Infracost key  ico-  [A-Za-z0-9]{32}(?!\w)  mixed strict
+tailscale-key  Tailscale key  tskey-  [a-z]{2,12}-[A-Za-z0-9-]{16,80}  real
+# Messages
+slack-token  Slack token  xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp-  [A-Za-z0-9.-]{16,300}  digit strict
+twilio-key  Twilio API key  SK  [0-9a-f]{32}(?!\w)  real
+sendgrid-key  SendGrid key  SG.  [\w-]{16,32}\.[\w-]{16,64}  real
+mailgun-key  Mailgun key  key-  [0-9a-f]{32}(?!\w)  real strict
+brevo-key  Brevo key  xkeysib-  [0-9a-f]{64}-[A-Za-z0-9]{16}  real
+# Money and shops
+stripe-key  Stripe key  sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ pk_live_ pk_test_  [A-Za-z0-9]{8,256}  real
+stripe-webhook-secret  Stripe webhook secret  whsec_  [A-Za-z0-9+/=]{20,128}  real
+square-token  Square token or secret  sq0atp- sq0csp- sq0idp- EAAAE EAAAF EAAAl  [\w-]{22,80}  digit
+shopify-token  Shopify token  shpat_ shpca_ shppa_ shpss_  [0-9a-fA-F]{32}  real
+shippo-token  Shippo token  shippo_live_ shippo_test_  [0-9a-f]{40}  real
+easypost-key  EasyPost key  EZAK EZTK  [A-Za-z0-9]{54}(?!\w)  real
+flutterwave-key  Flutterwave key  FLWSECK FLWPUBK  (?:_TEST)?-[0-9a-h]{32}-X  real
+duffel-token  Duffel token  duffel_live_ duffel_test_  [\w=-]{40,64}  real
+plaid-token  Plaid access token  access-sandbox- access-development- access-production-  [0-9a-f-]{36}  real
+# Work
+notion-token  Notion token  ntn_  [0-9]{11}[A-Za-z0-9]{32,36}(?!\w)  mixed
+notion-token  Notion token, old form  secret_  [A-Za-z0-9]{43}(?!\w)  mixed
+linear-key  Linear key  lin_api_ lin_oauth_  [A-Za-z0-9]{32,64}  real
+figma-token  Figma token  figd_ figu_  [\w-]{30,64}  real
+airtable-token  Airtable token  pat  [A-Za-z0-9]{14}\.[0-9a-f]{64}  real
+asana-token  Asana token  1/ 2/  [0-9]{16}(?:/[0-9]{16})?:[0-9a-f]{32}  real strict
+contentful-token  Contentful token  CFPAT-  [\w-]{40,64}  real
+typeform-token  Typeform token  tfp_  [\w=.-]{59}  real
+hubspot-token  HubSpot token  pat-na1- pat-na2- pat-eu1-  [0-9a-f-]{36}  real
+dropbox-token  Dropbox token  sl.  [\w=-]{120,1200}  mixed strict
+adobe-secret  Adobe client secret  p8e-  [A-Za-z0-9]{32}(?!\w)  real
+frameio-token  Frame.io token  fio-u-  [\w=-]{64}  real
+readme-key  ReadMe key  rdme_  [a-z0-9]{70}  real
+postman-key  Postman key  PMAK-  [0-9a-f]{24}-[0-9a-f]{34}  real
+intra42-secret  42 intra client secret  s-s4t2ud- s-s4t2af-  [0-9a-f]{64}  real
+# Watching and shipping
+grafana-token  Grafana token  glc_ glsa_  [A-Za-z0-9+/=_]{32,400}  mixed
+grafana-token  Grafana key, old form  eyJrIjoi  [A-Za-z0-9+/=]{60,400}  real
+newrelic-key  New Relic key  NRAK- NRJS- NRII- NRAL-  [A-Za-z0-9]{19,32}  real
+sentry-token  Sentry token  sntrys_ sntryu_  [A-Za-z0-9+/=_-]{40,500}  real
+dynatrace-token  Dynatrace token  dt0c01.  [A-Z0-9]{24}\.[A-Z0-9]{64}  real
+posthog-key  PostHog personal key  phx_  [A-Za-z0-9]{40,64}  real
+harness-token  Harness token  pat. sat.  [\w-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}  real
+prefect-key  Prefect key  pnu_ pnb_  [A-Za-z0-9]{36}(?!\w)  digit
+scalingo-token  Scalingo token  tk-us-  [\w-]{48}  real
+settlemint-token  SettleMint token  sm_pat_ sm_sat_ sm_aat_  [A-Za-z0-9]{16}  real
+# People
+facebook-token  Facebook page or user token  EAAM EAAC EAAB EAAG EAAD  [A-Za-z0-9]{80,400}  digit
+mapbox-token  Mapbox token  sk.eyJ pk.eyJ  [\w-]{20,200}\.[\w-]{20,30}  real
+"""
+"""A prefix may be shared by more than one row; what follows it, and the check, tell them apart. The word `strict` after
+a check asks for `_LEFT_STRICT`."""
+
+_SHAPES = r"""
+azure-client-secret  Azure AD client secret: all but its first four characters  q~  (?<=[\w.~-]{3}[0-9])(Q~[\w.~-]{31,34})(?![\w.~-])  real
+azure-sas  Azure shared access signature  sig=  (?<=[?&;])sig=([A-Za-z0-9%+/=_-]{30,200})  digit
+terraform-token  Terraform Cloud token: what follows its id  .atlasv1.  (?<=[A-Za-z0-9]{14})\.atlasv1\.([\w=-]{60,80})  real
+slack-webhook  Slack webhook: what follows the host  hooks.slack.com/  hooks\.slack\.com/(?:services|workflows|triggers)/([\w/+-]{20,200})  real
+discord-webhook  Discord webhook: what follows its id  /api/webhooks/  /api/webhooks/[0-9]{15,21}/([\w-]{40,100})  real
+discord-token  Discord bot token: what follows the bot's id  .  (?:(?<=[MNO][\w-]{23})|(?<=[MNO][\w-]{25}))\.([\w-]{6}\.[\w-]{27,38})(?![\w.-])  mixed
+telegram-token  Telegram bot token: what follows the bot's id  :aa  (?<=[0-9]{8}):(AA[\w-]{32,33})(?![\w-])  real
+teams-webhook  Microsoft Teams webhook: what follows the host  .webhook.office.com/  \.webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{60,250})  real
+facebook-token  Facebook app token: what follows the app's id  |  (?<=[0-9]{15})\|([\w-]{27})(?![\w-])  mixed
+jwt  JSON Web Token  eyj  (?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*){0,3})  real
+jwt  JSON Web Token, encoded once more  zxlk  (?<![\w+/-])(ZXlK[\w+/-]{60,})={0,2}  jwt
+"""
+
+_DATABASES = (
+    "postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver clickhouse"
+)
+_AFTER_DATABASE = "|".join(f"(?<=(?i:{re.escape(name)}))" for name in _DATABASES.split())
+
+RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "private-key",
-        "PEM or PGP private key, the whole block; to the end of the text if it is not closed",
+        "PEM or PGP private key: the whole block, to the end of the text if it is not closed",
         ("-----begin",),
         re.compile(
-            r"-----BEGIN\s{1,4}(?:[A-Z0-9]{1,12}\s{1,4}){0,3}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----"
-            r"(?:(?s:.)*?-----END\s[A-Z0-9 ]{0,40}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----|(?s:.)*)"
+            r"-----BEGIN\s{1,4}(?:[A-Z0-9]{1,12}\s{1,4}){0,3}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----(?P<body>(?s:.)*?)"
+            r"(?:(?P<closed>-----END\s[A-Z0-9 ]{0,40}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----)|\Z)"
         ),
         _key_block,
+        Gate.TEXT,
     ),
-    _form("anthropic-key", "Anthropic API key", "sk-ant-", _U + "{8,256}", gate=Gate.OPEN),
-    _form("openai-key", "OpenAI project, service or admin key", "sk-proj- sk-svcacct- sk-admin-", _U + "{8,512}"),
-    _form("sk-key", "Key in the sk- form that OpenAI began", "sk- pk-", "(?!learn)[A-Za-z0-9_-]{6,512}", gate=Gate.OPEN),
-    _form("stripe-key", "Stripe key", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_", _A + "{8,256}"),
-    _form("stripe-webhook-secret", "Stripe webhook secret", "whsec_", "[A-Za-z0-9+/=]{20,128}"),
-    _form("sk-key", "Key in the sk_ or pk_ form", "sk_ pk_", _A + "{8,256}", check=_with_digit),
-    _form("github-token", "GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "[A-Za-z0-9_]{10,255}"),
+    Rule(
+        "anthropic-key",
+        "Anthropic key",
+        ("sk-ant-",),
+        re.compile(rf"{_LEFT}(sk-ant-(?P<body>[\w-]{{8,256}}))", re.ASCII),
+        _sk,
+        Gate.OPEN,
+    ),
+    *_forms(_FORMS),
+    *_shapes(_SHAPES),
+    Rule(
+        "aws-secret-key",
+        "AWS secret access key, by its name",
+        ("secret_access_key", "secretaccesskey", "secret_key", "secretkey", "aws_secret"),
+        re.compile(
+            r"""[A-Za-z_]{8,24}["'\]\s]{0,3}[:=]{1,2}>?\s{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"""
+        ),
+        _with_digit,
+        Gate.TEXT,
+    ),
+    Rule(
+        "sk-key",
+        "Key in the `sk-` form of OpenAI and those who followed it",
+        ("sk-",),
+        re.compile(rf"{_LEFT}(sk-(?!learn|image)(?P<body>[\w-]{{6,512}}))", re.ASCII),
+        _sk,
+        Gate.OPEN,
+    ),
+    Rule(
+        "sk-key",
+        "Key in the `sk_`, `pk_` or `pk-` form",
+        ("sk_", "pk_", "pk-"),
+        re.compile(rf"{_LEFT}((?:[sp]k_|pk-)[A-Za-z0-9]{{8,256}})(?!\w)", re.ASCII),
+        _with_digit,
+    ),
+    Rule(
+        "connection-string",
+        "Password in the address of a database or a queue",
+        ("://",),
+        re.compile(
+            rf"(?:{_AFTER_DATABASE})://(?P<user>[^\s:/@\"'<>`]{{0,128}}):(?P<password>[^\s/\"'<>`]{{1,256}})@(?=[^\s@/])"
+        ),
+        _url_password,
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "url-credentials",
+        "Password in any other address",
+        ("://",),
+        re.compile(
+            r"(?<=[A-Za-z0-9])://(?P<user>[^\s:/?#@\"'<>`]{0,128}):(?P<password>[^\s/?#\"'<>`]{1,256})@(?=[^\s@/])"
+        ),
+        _url_password,
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "bearer-token",
+        "What follows the word Bearer, unless it is a word too",
+        ("bearer",),
+        re.compile(r"(?<![A-Za-z0-9])(?i:bearer)\s{1,8}([A-Za-z0-9._~+/=:-]{6,})"),
+        _bearer,
+        Gate.OPEN,
+    ),
+    Rule(
+        "basic-credentials",
+        "What follows the word Basic, if it decodes to user and password",
+        ("basic ",),
+        re.compile(r"(?<![A-Za-z0-9])(?i:basic)[ ]{1,4}([A-Za-z0-9+/]{8,1024}={0,2})"),
+        _basic,
+        Gate.TEXT,
+    ),
+    Rule(
+        "login",
+        "Password in curl's `-u user:password`",
+        ("-u", "--user"),
+        re.compile(
+            r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"']{0,128})["']?:["']?(?P<password>[^\s"']{0,128})"""
+        ),
+        _login,
+        Gate.OPERATOR,
+        ("curl",),
+    ),
+    Rule(
+        "login",
+        "Bundler's credentials for a gem server",
+        ("bundle_",),
+        re.compile(
+            r"""BUNDLE_[A-Z0-9_]{2,64}["']?\s{0,4}[:=]\s{0,4}["']?(?P<user>[^\s:"']{1,64}):(?P<password>[^\s"'/]{1,128})"""
+        ),
+        _login,
+        Gate.OPERATOR,
+        ("__",),
+    ),
+    Rule(
+        "kubernetes-secret",
+        "Value in a Kubernetes Secret, in base64",
+        (":",),
+        re.compile(r""":[ \t]{1,4}["']?([A-Za-z0-9+/]{8,4096}={0,2})["']?[ \t]{0,4}(?=[,}\r\n]|\Z)"""),
+        _encoded_text,
+        Gate.TEXT,
+        ("kind: secret", 'kind: "secret', "kind: 'secret", '"kind": "secret', '"kind":"secret'),
+    ),
+    # Names
+    Rule(
+        "password",
+        "Value of a name that ends in password, passwd, pwd, passphrase or passcode",
+        ("pass", "pwd"),
+        _assignment("pass", "pwd"),
+        _named(_trust_password),
+        Gate.OPEN,
+    ),
+    Rule(
+        "secret",
+        "Value of a name that ends in secret",
+        ("secret",),
+        _assignment("secret"),
+        _named(_trust_secret),
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "api-key",
+        "Value of a name that ends in API key, access key, private key and the like; of other keys, if it is random",
+        ("key",),
+        _assignment("key"),
+        _named(_trust_key),
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "token",
+        "Value of a name that ends in access token, API token and the like; of other tokens, if it is random",
+        ("token",),
+        _assignment("token"),
+        _named(_trust_token),
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "authorization",
+        "Value of an Authorization header, whatever its scheme",
+        ("auth",),
+        _assignment("auth"),
+        _named(_trust_authorization),
+        Gate.OPERATOR,
+    ),
+    Rule(
+        "credentials",
+        "Random value of a name that ends in credentials",
+        ("cred",),
+        _assignment("cred"),
+        _named(_trust_credentials),
+        Gate.TEXT,
+    ),
 )
+
+
+# --- Finding ---------------------------------------------------------------------------------------------------------
+
+_RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-)))")
+"""Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in groups, or
+the end of a PEM header. One scan for it is what nearly every text costs."""
+
+_RULES_UP_TO = tuple(
+    tuple(rule for rule in RULES if rule.gate <= gate) for gate in (Gate.OPEN, Gate.OPERATOR, Gate.TEXT)
+)
+_HINTS_UP_TO = tuple(tuple(dict.fromkeys(h for rule in rules for h in rule.hints)) for rules in _RULES_UP_TO)
+_RULES_BESIDE_RUN = tuple(rule for rule in RULES if rule.gate is Gate.RUN)
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_ORDER = {id(rule): order for order, rule in enumerate(RULES)}
+
+_ROUNDS_MAX = 16
+"""Findings that appear only because another one beside them is gone, one after the other. Nobody writes that many by
+accident; what is left then goes as a whole."""
+
+
+def find_secrets(text: str) -> list[Finding]:
+    """The secrets of a text in order, none overlapping another; the same for the same text every time."""
+    return _find(text, frozenset())
+
+
+def redact(text: str, style: Style = NATIVE) -> Redacted:
+    """The text with a placeholder for every secret. Doing it again, in any style, changes nothing."""
+    findings = _find(text, style.whole)
+    if not findings:
+        return Redacted(text, ())
+    parts: list[str] = []
+    at = 0
+    for finding in findings:
+        parts += text[at : finding.start], _placeholder(text, finding, style)
+        at = finding.end
+    return Redacted("".join([*parts, text[at:]]), tuple(findings))
+
+
+def redact_tree(value: Any, style: Style = NATIVE) -> tuple[Any, int]:
+    """A deep copy of a JSON-like value with every string redacted, and how many secrets went. Keys stay as they are."""
+    root: list[Any] = [None]
+    pending: list[tuple[Any, Any, Any]] = [(root, 0, value)]
+    count = 0
+    while pending:
+        parent, place, item = pending.pop()
+        copy = item
+        if isinstance(item, str):
+            copy, found = redact(item, style)
+            count += len(found)
+        elif isinstance(item, dict):
+            copy = dict.fromkeys(item)
+            pending.extend((copy, key, member) for key, member in item.items())
+        elif isinstance(item, list | tuple):
+            copy = [None] * len(item)
+            pending.extend((copy, index, member) for index, member in enumerate(item))
+        parent[place] = copy
+    return root[0], count
+
+
+_BEARER_BEFORE = re.compile(r"(?i:bearer)\s{1,8}\Z")
+
+
+def _placeholder(text: str, finding: Finding, style: Style) -> str:
+    follows = _BEARER_BEFORE.search(text, max(0, finding.start - 16), finding.start)
+    if style.after_bearer and follows and not text.startswith("sk-", finding.start):
+        return style.after_bearer
+    return style.placeholder.format(type=finding.type)
+
+
+def _find(text: str, whole: frozenset[str]) -> list[Finding]:
+    low = text.lower()
+    if len(low) != len(
+        text
+    ):  # a few letters grow when they become small, and every position after them would be off
+        low = text.translate(_ASCII_LOWER)
+    run = _RUN.search(text)
+    gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
+    if run is None:
+        for hint in _HINTS_UP_TO[gate]:
+            if hint in low:
+                break
+        else:
+            return []
+    pieces, low_own = [(0, len(text))], low
+    if "[redacted" in low:
+        pieces = list(_between(text, [match.span() for match in _PLACEHOLDER.finditer(text)]))
+        low_own = _PLACEHOLDER.sub("[]", text).lower()
+    rules = _present(_RULES_UP_TO[gate], low_own)
+    if run:
+        rules += _present(_RULES_BESIDE_RUN, _beside_runs(text, low, run))
+    return (
+        sorted(_search(text, low, rules, pieces, whole), key=lambda finding: finding.start) if rules else []
+    )
+
+
+def _present(rules: Iterable[Rule], low: str) -> list[Rule]:
+    return [
+        rule
+        for rule in rules
+        if any(hint in low for hint in rule.hints)
+        and (not rule.context or any(words in low for words in rule.context))
+    ]
+
+
+def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
+    """The stretches between blanks that hold a run: the only places for a token with a form."""
+    stretches = []
+    while run:
+        start, end = low.rfind(" ", 0, run.start()) + 1, low.find(" ", run.end())
+        end = len(low) if end < 0 else end
+        stretches.append(low[start:end])
+        run = _RUN.search(text, end)
+    return " ".join(stretches)
+
+
+def _between(text: str, spans: Iterable[Span], start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """What sorted spans leave over of `text[start:end]`."""
+    for taken, freed in spans:
+        if start < taken:
+            yield start, taken
+        start = freed
+    end = len(text) if end is None else end
+    if start < end:
+        yield start, end
+
+
+def _search(
+    text: str, low: str, rules: list[Rule], pieces: list[Span], whole: frozenset[str]
+) -> Iterator[Finding]:
+    """Findings in the pieces, then in what these leave over, until there is nothing left to find."""
+    for _ in range(_ROUNDS_MAX):
+        rest: list[Span] = []
+        for start, end in pieces:
+            found = _scan(text[start:end], low[start:end], rules, whole)
+            if found:
+                spans = [(start + a, start + b) for _, a, b in found]
+                yield from (Finding(kind, *span) for (kind, _, _), span in zip(found, spans, strict=True))
+                rest += _between(text, spans, start, end)
+        if not rest:
+            return
+        pieces = rest
+    for start, end in pieces:
+        if found := _scan(text[start:end], low[start:end], rules, whole):
+            yield Finding(found[0].type, start, end)
+
+
+def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> list[Finding]:
+    """One pass over a piece. Of two findings that overlap, the one that starts first, or is longer, gives the type;
+    the span covers both, for the rest of the other would still be half a secret."""
+    found = [
+        (start, -end, _ORDER[id(rule)], rule.type)
+        for rule in rules
+        for start, end in _matches(rule, piece, low, whole=rule.type in whole)
+    ]
+    merged: list[Finding] = []
+    for start, minus_end, _, kind in sorted(found):
+        end = -minus_end
+        if merged and start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = last._replace(end=max(last.end, end))
+        else:
+            merged.append(Finding(kind, start, end))
+    return merged
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}\Z")
+_NO_BLANK = re.compile(r"\S*")
+
+
+def _matches(rule: Rule, piece: str, low: str, *, whole: bool) -> Iterator[Span]:
+    for hint in rule.hints:
+        at = low.find(hint)
+        while at >= 0:
+            match = rule.pattern.match(piece, at)
+            span = rule.check(match) if match else None
+            if span is not None:
+                start, end = _whole_url(piece, at, span) if whole else span
+                yield start, end
+                at = max(at, end - 1)
+            at = low.find(hint, at + 1)
+
+
+def _whole_url(piece: str, at: int, span: Span) -> Span:
+    """From the scheme before the `://` at `at` to the next blank."""
+    scheme = _SCHEME.search(piece, max(0, at - 31), at)
+    rest = _NO_BLANK.match(piece, span[1])
+    return (scheme.start() if scheme else at, rest.end() if rest else span[1])

@@ -1,7 +1,8 @@
 """JSON as Go's encoding/json spells it.
 
 A Clawdapus id is a hash of that spelling, so one byte of difference is another id. Checked against Go 1.19 and
-1.27, which differ only in `\\b` and `\\f`; we spell these two as Go does since 1.22.
+1.27. They differ in `\\b` and `\\f`, written as `\\u0008` and `\\u000c` before 1.22, and in what is not UTF-8, once
+written as `\\ufffd`; we follow the newer.
 """
 
 import json
@@ -87,7 +88,7 @@ def compact(raw: bytes) -> bytes:
 def encode(value: Json, *, sort_keys: bool = False) -> bytes:
     """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise the order given.
 
-    A lone surrogate becomes `\\ufffd`, as each byte of invalid UTF-8 does in Go.
+    A lone surrogate becomes U+FFFD, as each byte of invalid UTF-8 does in Go.
     """
     try:
         return _escape_html(_encode(value, sort_keys=sort_keys))
@@ -134,7 +135,7 @@ def _quote(text: str) -> bytes:
     try:
         return literal.encode()
     except UnicodeEncodeError:
-        return _LONE_SURROGATE.sub(r"\\ufffd", literal).encode()
+        return _LONE_SURROGATE.sub("\ufffd", literal).encode()
 
 
 def _escape_html(text: bytes) -> bytes:

@@ -80,4 +80,8 @@ def decode(entry: Entry) -> Payload:
     """The payload of an entry that has one; a `history` entry is a line of its own format and not for here."""
     if entry.body is None:
         raise ValueError(f"entry {entry.id} is erased")
-    return _DECODERS[entry.op].decode(entry.body)
+    return decode_body(entry.op, entry.body)
+
+
+def decode_body(op: Op, body: bytes) -> Payload:
+    return _DECODERS[op].decode(body)

@@ -25,7 +25,10 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(
-    reader: Reader, *, expected: dict[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
+    reader: Reader,
+    *,
+    expected: dict[int, str] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Verification:
     """Walk the whole chain. `expected` maps places to digests that were written down earlier: receipts, or the
     answer of an earlier verification; a ledger that was rewritten as a whole cannot pass through them."""
@@ -35,7 +38,9 @@ def verify(
             walk.step(row)
         progress(walk.seq)
     if reader.cursor() > walk.seq:
-        walk.blame(f"the ledger ends at entry {walk.seq} but {reader.cursor()} were there: the end is missing")
+        walk.blame(
+            f"the ledger ends at entry {walk.seq} but {reader.cursor()} were there: the end is missing"
+        )
     for seq in sorted(walk.expected):
         walk.blame(f"entry {seq} is gone, and a digest of it is on record")
     audited = _verify_audit(reader, walk)

@@ -70,5 +70,6 @@ def _check_not_reserved(key: str, category: str) -> None:
     prefix = key.partition("/")[0]
     if "/" in key and prefix in RESERVED_CATEGORIES:
         raise InvalidRequest(
-            f'keys under "{prefix}/" are reserved for engine-written audit rows; pick a different prefix', field="key"
+            f'keys under "{prefix}/" are reserved for engine-written audit rows; pick a different prefix',
+            field="key",
         )

@@ -24,7 +24,9 @@ def checked_scope(scope: Scope) -> Scope:
         )
     narrowed = msgspec.structs.replace(scope, everything=False)
     if scope.everything and narrowed != Scope():
-        raise InvalidRequest("everything cannot be narrowed; leave out the other conditions", field="everything")
+        raise InvalidRequest(
+            "everything cannot be narrowed; leave out the other conditions", field="everything"
+        )
     if scope.entries and msgspec.structs.replace(scope, entries=()) != Scope():
         raise InvalidRequest("entries are named one by one; leave out the other conditions", field="entries")
     for name in ("key", "prefix", "conversation", "project"):

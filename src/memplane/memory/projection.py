@@ -1,17 +1,18 @@
 """The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
 so a replay gives the same memories with the same ids."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.governance.fence import strip_injected
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns
-from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored, decode
+from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored, decode, decode_body
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
-
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _CHUNK = 2_000
@@ -24,6 +25,32 @@ def record(writer: Writer, draft: Draft, now: Instant) -> Entry:
     if writer.cursor() == entry.seq - 1:
         writer.set_cursor(entry.seq)
     return entry
+
+
+def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
+    """Append many entries. Turns are left for `catch_up`; everything else is applied at once, in order."""
+    turns: list[Draft] = []
+    for draft in drafts:
+        if draft.op in _TURN_OPS:
+            turns.append(draft)
+            continue
+        writer.append(turns, recorded=now)
+        turns = []
+        (entry,) = writer.append([_onto_live_key(writer, draft)], recorded=now)
+        apply(writer, entry)
+        if writer.cursor() == entry.seq - 1:
+            writer.set_cursor(entry.seq)
+    writer.append(turns, recorded=now)
+
+
+def _onto_live_key(writer: Writer, draft: Draft) -> Draft:
+    """A key has one live value: what arrives from elsewhere replaces the one that is here."""
+    if draft.op not in (Op.PUT, Op.RUN) or not draft.body:
+        return draft
+    put = decode_body(draft.op, draft.body)
+    assert isinstance(put, Put)
+    live = writer.keyed(put.key, now=-(1 << 62))
+    return draft if live is None or live.id == draft.ref else msgspec.structs.replace(draft, ref=live.id)
 
 
 def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
@@ -62,7 +89,7 @@ def apply(writer: Writer, entry: Entry) -> None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
         replaced = writer.memory(entry.ref)
         writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
-    if entry.body is not None:
+    if entry.body:
         _apply_body(writer, entry, replaced)
 
 

@@ -19,7 +19,19 @@ PIPELINE_HISTORY = "pipeline_history"
 RUN_TTL = timedelta(days=30)
 
 LEARNABLE_INPUTS = frozenset(
-    {"persona", "audience", "angle", "model", "theme", "voice", "persona_used", "kind", "format", "title", "author"}
+    {
+        "persona",
+        "audience",
+        "angle",
+        "model",
+        "theme",
+        "voice",
+        "persona_used",
+        "kind",
+        "format",
+        "title",
+        "author",
+    }
 )
 _DEFAULTS_MAX = 12
 _FINDINGS_KEPT_MAX = 50
@@ -102,7 +114,9 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
     """The inputs worth learning from: named ones that are plain, non-empty text."""
     return {
-        name: value for name, value in inputs.items() if name in LEARNABLE_INPUTS and isinstance(value, str) and value
+        name: value
+        for name, value in inputs.items()
+        if name in LEARNABLE_INPUTS and isinstance(value, str) and value
     }
 
 
@@ -127,7 +141,9 @@ def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 def run_row(run: PackRun | PipelineRun, at: Instant) -> Put:
     """The keyed row a run is kept as."""
-    category, name = (PACK_HISTORY, run.pack) if isinstance(run, PackRun) else (PIPELINE_HISTORY, run.pipeline)
+    category, name = (
+        (PACK_HISTORY, run.pack) if isinstance(run, PackRun) else (PIPELINE_HISTORY, run.pipeline)
+    )
     return Put(
         key=f"{category}/{name}/{at * 1_000:020d}",
         value=msgspec.json.encode(run).decode(),
@@ -156,7 +172,9 @@ def learn(rows: Iterable[tuple[str, str, str]]) -> Defaults:
     recent.sort(key=lambda item: (-item.at_unix, item.key))
     return Defaults(
         packs=_usual((run.pack, run) for _, run in packs if run.outcome in _SUCCESSES[PACK_HISTORY]),
-        pipelines=_usual((run.pipeline, run) for _, run in pipelines if run.outcome in _SUCCESSES[PIPELINE_HISTORY]),
+        pipelines=_usual(
+            (run.pipeline, run) for _, run in pipelines if run.outcome in _SUCCESSES[PIPELINE_HISTORY]
+        ),
         common_findings=_common_findings([run for _, run in packs]),
         recent=tuple(recent[:_RECENT_MAX]),
     )
@@ -168,7 +186,10 @@ def _usual(runs: Iterable[tuple[str, PackRun | PipelineRun]]) -> tuple[Learned, 
         by_id[id_].append(run)
     learned = [
         Learned(
-            id=id_, runs=len(group), last_used_unix=max(run.at_unix for run in group), common_inputs=_common_inputs(group)
+            id=id_,
+            runs=len(group),
+            last_used_unix=max(run.at_unix for run in group),
+            common_inputs=_common_inputs(group),
         )
         for id_, group in by_id.items()
     ]
@@ -182,7 +203,10 @@ def _common_inputs(runs: Sequence[PackRun | PipelineRun]) -> dict[str, str]:
     for run in runs:
         for name, value in run.learn_inputs.items():
             counts[name][value] += 1
-    return {name: min(values, key=lambda value: (-values[value], value)) for name, values in sorted(counts.items())}
+    return {
+        name: min(values, key=lambda value: (-values[value], value))
+        for name, values in sorted(counts.items())
+    }
 
 
 def _common_findings(runs: Sequence[PackRun]) -> tuple[CommonFinding, ...]:

@@ -1,5 +1,7 @@
 """What an agent is told before a turn, shaped by that turn: for now by its words and by how recent things are."""
 
+import math
+
 import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
@@ -39,12 +41,20 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recall(
-    reader: Reader, query: str, *, conversation: str | None, settings: Settings, now: Instant, degraded: tuple[str, ...]
+    reader: Reader,
+    query: str,
+    *,
+    conversation: str | None,
+    settings: Settings,
+    now: Instant,
+    degraded: tuple[str, ...],
 ) -> Recall:
     history = _recent_turns(reader, conversation, settings, now)
     already = {turn.entry_id for turn in history}
     hits = search(reader, SearchRequest(query=query, limit=_CANDIDATES), now)
-    hits = [hit for hit in hits if hit.id not in already and (hit.turn is None or hit.turn.role != Role.SYSTEM)]
+    hits = [
+        hit for hit in hits if hit.id not in already and (hit.turn is None or hit.turn.role != Role.SYSTEM)
+    ]
     hits.sort(key=lambda hit: _worth(hit, now), reverse=True)
     blocks = _within_budget([_block(hit, now) for hit in hits], settings)
     text = fence("\n".join(_rendered(block) for block in blocks)) if blocks else ""
@@ -62,7 +72,7 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
 
 def _worth(hit: Hit, now: Instant) -> float:
     age_days = max(0, now - to_instant(hit.at)) / DAY
-    return (1 - _RECENCY_SHARE) * hit.score + _RECENCY_SHARE * 0.5 ** (age_days / _RECENCY_HALF_LIFE_DAYS)
+    return (1 - _RECENCY_SHARE) * hit.score + _RECENCY_SHARE * math.exp2(-age_days / _RECENCY_HALF_LIFE_DAYS)
 
 
 def _block(hit: Hit, now: Instant) -> Block:

@@ -9,6 +9,7 @@ almost zero for everything.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib import resources
 
 from memplane.storage.words import is_prefix, stems_of, words_of
 
@@ -18,14 +19,9 @@ _LENGTH_USUAL = 25
 _WORDS_MAX = 48
 
 STOP_WORDS = frozenset(
-    "a about after again all also am an and any are aren as at be because been before being but by can could couldn d "
-    "did didn do does doesn doing don down during each few for from further had hadn has hasn have haven having he her "
-    "here hers herself him himself his how i if in into is isn it its itself just ll m me might more most must my "
-    "myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should "
-    "shouldn so some such t than that the their theirs them themselves then there these they this those through to "
-    "too under until up ve very was wasn we were weren what when where which while who whom whose why will with won "
-    "would wouldn you your yours yourself yourselves".split()
+    resources.files("memplane.recall").joinpath("stop_words.txt").read_text("utf-8").split()
 )
+"""Words of a question that say nothing about its answer."""
 
 
 class Question:
@@ -46,7 +42,9 @@ class Relevance:
         for word, stem in question.stems.items():
             count = frequencies.get(stem, 0)
             total = max(corpus_size, count, 1)
-            self._weights[word if is_prefix(word) else stem] = math.log(1 + (total - count + 0.5) / (count + 0.5))
+            self._weights[word if is_prefix(word) else stem] = math.log(
+                1 + (total - count + 0.5) / (count + 0.5)
+            )
         self._whole = sum(self._weights.values()) or 1.0
 
     def score(self, text: str) -> float:

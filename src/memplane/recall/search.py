@@ -89,7 +89,9 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
 
 def _wants_turns(request: SearchRequest) -> bool:
     """Kinds, tags, categories and keys are things a turn does not have."""
-    of_memories = request.kinds or request.tags or request.category is not None or request.key_prefix is not None
+    of_memories = (
+        request.kinds or request.tags or request.category is not None or request.key_prefix is not None
+    )
     return request.turns and not of_memories
 
 
@@ -120,7 +122,13 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
         for memory in memories
     ]
     hits += [
-        Hit(id=turn.entry_id, text=redact(turn.text).text, score=_score(relevance, turn.text), at=turn.at, turn=turn)
+        Hit(
+            id=turn.entry_id,
+            text=redact(turn.text).text,
+            score=_score(relevance, turn.text),
+            at=turn.at,
+            turn=turn,
+        )
         for turn in turns
     ]
     return hits

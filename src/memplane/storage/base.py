@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Turn
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Tombstone, Turn
 
 T = TypeVar("T")
 
@@ -123,6 +123,9 @@ class Reader(Protocol):
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
         """Of these ids, the forgotten ones."""
 
+    def tombstones(self) -> list[Tombstone]:
+        """Every tombstone, by id."""
+
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         """Rows as the chain sees them, for verification."""
 
@@ -191,7 +194,8 @@ class Writer(Reader, Protocol):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        """Give each the next place in the chain. Ids must be new: `known` tells."""
+        """Give each the next place in the chain. Ids must be new: `known` tells. `recorded` is the time of those
+        that do not bring one from another ledger."""
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
         """Add derived rows and their index entries."""

@@ -29,7 +29,14 @@ def entry_digest(previous: bytes, payload: bytes, seq: int, draft: Draft, record
 
 
 def audit_digest(
-    previous: bytes, seq: int, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
+    previous: bytes,
+    seq: int,
+    at: Instant,
+    caller: Caller,
+    action: str,
+    target: str | None,
+    outcome: str,
+    detail: str,
 ) -> bytes:
     row = (seq, at, caller.actor, caller.door, caller.session, action, target, outcome, detail)
     return sha256(previous + _encode(row)).digest()

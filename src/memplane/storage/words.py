@@ -74,7 +74,9 @@ def holds_any(text: str, words: Sequence[str]) -> bool:
 
 
 def _tokens(text: str, *tokenizer: str) -> list[str]:
-    found = _tokenizer(tokenizer)(text.encode("utf-8"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
+    found = _tokenizer(tokenizer)(
+        text.encode("utf-8"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False
+    )
     return [token for tokens in found for token in tokens]
 
 

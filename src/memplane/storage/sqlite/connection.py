@@ -102,9 +102,13 @@ def translate_errors(path: Path) -> Iterator[None]:
             f"{path.name}: another process held it for over {BUSY_MS // 1000} s; nothing was written, try again"
         ) from exc
     except apsw.FullError as exc:
-        raise StorageFull(f"{path.name}: no room left on the device; nothing was written, free some space") from exc
+        raise StorageFull(
+            f"{path.name}: no room left on the device; nothing was written, free some space"
+        ) from exc
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError) as exc:
-        raise StorageUnavailable(f"{path}: cannot be opened for writing ({exc}); check that it is yours") from exc
+        raise StorageUnavailable(
+            f"{path}: cannot be opened for writing ({exc}); check that it is yours"
+        ) from exc
     except apsw.IOError as exc:
         if _no_room(exc):
             raise StorageFull(f"{path.name}: no room left on the device; nothing was written") from exc

@@ -11,7 +11,9 @@ APPLICATION_ID = 0x4D454D50  # "MEMP"
 
 def migrations() -> list[str]:
     folder = resources.files("memplane.storage.sqlite").joinpath("migrations")
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    files = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
+    )
     return [file.read_text(encoding="utf-8") for file in files]
 
 

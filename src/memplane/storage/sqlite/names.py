@@ -51,10 +51,12 @@ def _utf8(name: str, field: str) -> bytes:
         raw = name.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise InvalidRequest(
-            f"{field}: the name holds half a character (a lone surrogate); decode it as UTF-8 first", field=field
+            f"{field}: the name holds half a character (a lone surrogate); decode it as UTF-8 first",
+            field=field,
         ) from exc
     if len(raw) > OWNER_BYTES_MAX:
         raise InvalidRequest(
-            f"{field}: the name has {len(raw)} bytes in UTF-8; at most {OWNER_BYTES_MAX} are possible", field=field
+            f"{field}: the name has {len(raw)} bytes in UTF-8; at most {OWNER_BYTES_MAX} are possible",
+            field=field,
         )
     return raw

@@ -26,6 +26,9 @@ SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
 -- name: tombstoned
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids))
 
+-- name: tombstones
+SELECT id, at, reason FROM tombstone ORDER BY id
+
 -- name: ledger_rows
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
        p.salt, l.payload_digest, l.digest, EXISTS (SELECT 1 FROM tombstone t WHERE t.id = l.id)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-
 from memplane.errors import KeyMismatch, NotFound, StorageCorrupt, StorageUnavailable
 from memplane.storage.sqlite.connection import connect, is_plain, translate_errors
 from memplane.storage.sqlite.migrate import migrate
@@ -74,6 +73,10 @@ class SqliteStores:
         connect(path, new_key).close()
         return True
 
+    def use_key(self, key: str | None) -> None:
+        """The key for every space opened from now on."""
+        self._key = key
+
     def close(self) -> None:
         with self._lock:
             slots, self._slots = list(self._slots.values()), OrderedDict()
@@ -99,7 +102,9 @@ class SqliteStores:
                         raise NotFound("space", owner)
                     _create(path, self._key)
                 elif path.stat().st_size == 0:
-                    raise StorageCorrupt(f"{path.name} is empty: something cut it off; restore it from a backup")
+                    raise StorageCorrupt(
+                        f"{path.name} is empty: something cut it off; restore it from a backup"
+                    )
                 slot.store = SqliteStore(path, owner, self._key)
             return slot.store
 
@@ -140,10 +145,10 @@ def _create(path: Path, key: str | None) -> None:
         with suppress(FileExistsError):  # another process made it first: use theirs
             os.link(aside, path)
     except OSError as exc:
-        raise StorageUnavailable(f"{path}: cannot be created ({exc.strerror}); check the data directory") from exc
+        raise StorageUnavailable(
+            f"{path}: cannot be created ({exc.strerror}); check the data directory"
+        ) from exc
     finally:
         for leftover in path.parent.glob(f"{aside.name}*"):
             with suppress(OSError):
                 leftover.unlink()
-
-

@@ -26,7 +26,7 @@ from memplane.storage.base import (
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.sqlite import rows, where
 from memplane.storage.words import holds_any, index_text, is_prefix
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Turn
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn
 
 _SQL = {
     name: sql.replace("{columns}", rows.MEMORY_COLUMNS)
@@ -72,6 +72,12 @@ class SqliteReader:
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
         return {id_ for (id_,) in self._all("tombstoned", ids=json.dumps(entry_ids))}
 
+    def tombstones(self) -> list[Tombstone]:
+        return [
+            Tombstone(id=id_, at=to_datetime(at), reason=reason)
+            for id_, at, reason in self._all("tombstones")
+        ]
+
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         return [
             LedgerRow(rows.entry_from(row), row[9], row[10], row[11], bool(row[12]))
@@ -106,7 +112,9 @@ class SqliteReader:
     def match_memories(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Memory]:
         if not words:
             return []
-        found = self._filtered("match_memories", where.memories_where(where_), limit=limit, match=_match(words))
+        found = self._filtered(
+            "match_memories", where.memories_where(where_), limit=limit, match=_match(words)
+        )
         return [rows.memory_from(row, now=where_.now) for row in found]
 
     def match_turns(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Turn]:
@@ -308,13 +316,14 @@ class SqliteWriter(SqliteReader):
             seq += 1
             salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
             of_payload = payload_digest(salt, draft.body)
-            digest = entry_digest(digest, of_payload, seq, draft, recorded)
+            at = recorded if draft.recorded is None else draft.recorded
+            digest = entry_digest(digest, of_payload, seq, draft, at)
             by = draft.caller
             self._ledger.append(
-                (seq, draft.id, draft.op, recorded, by.actor, by.door, by.session, draft.ref, of_payload, digest)
+                (seq, draft.id, draft.op, at, by.actor, by.door, by.session, draft.ref, of_payload, digest)
             )
             self._payloads.append((seq, salt, draft.body))
-            entries.append(Entry(seq, draft.id, draft.op, recorded, by, draft.ref, draft.body))
+            entries.append(Entry(seq, draft.id, draft.op, at, by, draft.ref, draft.body))
         self._head = Head(seq, digest)
         return entries
 
@@ -370,7 +379,18 @@ class SqliteWriter(SqliteReader):
         last = self._one("last_audit")
         seq, previous = (0, GENESIS) if last is None else last
         digest = audit_digest(previous, seq + 1, at, caller, action, target, outcome, detail)
-        row = (seq + 1, at, caller.actor, caller.door, caller.session, action, target, outcome, detail, digest)
+        row = (
+            seq + 1,
+            at,
+            caller.actor,
+            caller.door,
+            caller.session,
+            action,
+            target,
+            outcome,
+            detail,
+            digest,
+        )
         self._many("add_audit", [row])
 
     def set_note(self, name: str, value: str) -> None:
@@ -380,7 +400,9 @@ class SqliteWriter(SqliteReader):
     def _ready(self) -> None:
         """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""
         if not self._saved:
-            own = [waiting[length:] for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True)]
+            own = [
+                waiting[length:] for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True)
+            ]
             for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True):
                 del waiting[length:]
             self._write_rows()

@@ -36,7 +36,10 @@ def memories_where(where: Filter) -> Where:
     if where.kinds:
         out.add("m.kind IN (SELECT value FROM json_each(:kinds))", kinds=json.dumps(where.kinds))
     for number, tag in enumerate(dict.fromkeys(where.tags)):
-        out.add(f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)", **{f"tag{number}": tag})
+        out.add(
+            f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",
+            **{f"tag{number}": tag},
+        )
     if where.category is not None:
         out.add("m.category = :category", category=where.category)
     if where.key_prefix is not None:

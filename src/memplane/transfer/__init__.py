@@ -1,0 +1,60 @@
+"""Memory in and out of other forms: session histories, whole spaces, Carapace files."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memplane.errors import InvalidRequest
+from memplane.space import Space
+from memplane.transfer import carapace, full
+from memplane.transfer.carapace import import_carapace
+from memplane.transfer.full import full_lines, import_full
+from memplane.transfer.history import entries_of, history_lines, import_history
+from memplane.transfer.report import ImportReport
+from memplane.types import Op
+
+__all__ = ["FORMATS", "ImportReport", "export_lines", "import_file", "left_out"]
+
+FORMATS: dict[str, Callable[[Space], Iterator[bytes]]] = {"history": history_lines, "full": full_lines}
+
+_TURNS = (Op.TURN, Op.HISTORY)
+
+
+def import_file(
+    space: Space,
+    path: Path,
+    *,
+    trust_ids: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ImportReport:
+    """Take a file for what it is: a session history (file or folder), a full export, or a Carapace memory file."""
+    report = _import(space, path, trust_ids=trust_ids, progress=progress)
+    detail = f"{report.format}: {report.added} added, {report.rejected_count} rejected"
+    space.note_audit("import", target=path.name, outcome="ok", detail=detail)
+    return report
+
+
+def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # noqa: A002 - the word callers know it by
+    """Lines without their newline. That memory left the space is in its audit log."""
+    if format not in FORMATS:
+        raise InvalidRequest(f"unknown format {format!r}; use one of {', '.join(FORMATS)}", field="format")
+    space.note_audit("export", target=format, outcome="ok")
+    return FORMATS[format](space)
+
+
+def left_out(space: Space) -> int:
+    """How many entries a history export leaves out because they are not turns."""
+    return sum(entry.op not in _TURNS and entry.body is not None for entry in entries_of(space))
+
+
+def _import(
+    space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
+) -> ImportReport:
+    try:
+        start = b"" if path.is_dir() else path.open("rb").read(len(carapace.MAGIC))
+    except OSError as exc:
+        raise InvalidRequest(f"{path} cannot be read: {exc.strerror}", field="path") from exc
+    if start.startswith(carapace.MAGIC):
+        return import_carapace(space, path)
+    if start.startswith(full.MARK):
+        return import_full(space, path, progress=progress)
+    return import_history(space, path, trust_ids=trust_ids, progress=progress)

@@ -1,0 +1,81 @@
+"""Session histories in and out: Clawdapus' `history.jsonl`, ids recomputed and checked."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memplane.ledger.gojson import Json
+from memplane.ledger.history import HistoryLine, Rejected, read_history
+from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.payloads import Said, decode
+from memplane.space import Space
+from memplane.transfer.report import ImportReport, Tally
+from memplane.types import Draft, Entry, Op, Role
+
+_CHUNK = 5_000
+
+
+def import_history(
+    space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
+) -> ImportReport:
+    """Append every line first, which makes it durable, then make all of it searchable."""
+    tally = Tally("history")
+    reader = read_history(path, trust_ids=trust_ids)
+    caller = space.caller
+    drafts: list[Draft] = []
+    for item in reader:
+        tally.read += 1
+        if isinstance(item, Rejected):
+            tally.reject(item)
+            continue
+        tally.legacy += item.legacy
+        drafts.append(Draft(item.id, Op.HISTORY, item.line, caller))
+        if len(drafts) == _CHUNK:
+            tally.load(space.load(drafts))
+            drafts.clear()
+            progress(reader.bytes_read, reader.bytes_total)
+    if drafts:
+        tally.load(space.load(drafts))
+    space.catch_up()
+    progress(reader.bytes_total, reader.bytes_total)
+    return tally.report()
+
+
+def history_lines(space: Space) -> Iterator[bytes]:
+    """Every turn as a line of a session history: imported ones byte for byte, our own composed by its rules."""
+    for entry in entries_of(space):
+        if entry.body is None:
+            continue
+        if entry.op is Op.HISTORY:
+            yield entry.body
+        elif entry.op is Op.TURN:
+            yield _composed(space, entry).line
+
+
+def entries_of(space: Space) -> Iterator[Entry]:
+    seq = 0
+    while entries := space.entries(after=seq):
+        yield from entries
+        seq = entries[-1].seq
+
+
+def _composed(space: Space, entry: Entry) -> HistoryLine:
+    said = decode(entry)
+    assert isinstance(said, Said)
+    # The id of an entry is a hash of it: our own id inside keeps two equal turns of one second apart.
+    metadata: dict[str, Json] = {"memplane_id": entry.id}
+    if said.conversation is not None:
+        metadata["conversation_id"] = said.conversation
+    message: dict[str, Json] = {"role": said.role, "content": said.content}
+    answered = said.role == Role.ASSISTANT
+    request: dict[str, Json] = {"messages": [] if answered else [message], "metadata": metadata}
+    return compose_line(
+        at=said.at,
+        claw_id=space.owner,
+        path="/v1/chat/completions",
+        requested_model="memplane/retained",
+        effective_provider="memplane",
+        effective_model="retained",
+        request_original=request,
+        request_effective=request,
+        response=Payload(json={"choices": [{"index": 0, "message": message}] if answered else []}),
+    )
