@@ -1,7 +1,7 @@
 """One space and everything one can do with it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -480,10 +480,8 @@ class Space:
 
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _store(self) -> Iterator[Store]:
-        with self._stores.open(self.tenant, self.owner, create=True) as store:
-            yield store
+    def _store(self) -> AbstractContextManager[Store]:
+        return self._stores.open(self.tenant, self.owner, create=True)
 
     @contextmanager
     def _read(self) -> Iterator[Reader]:

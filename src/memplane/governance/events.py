@@ -4,7 +4,7 @@ machine, and no content is in them."""
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
@@ -13,6 +13,7 @@ from memplane.errors import MemplaneError
 
 _log = logging.getLogger("memplane.memory_op")
 _encode = msgspec.json.Encoder().encode
+_NOBODY_LISTENS: AbstractContextManager[None] = nullcontext()
 
 
 class MemoryOp(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -45,20 +46,18 @@ class Events:
         self._clock = clock
         self._listener = listener
 
-    @contextmanager
-    def operation(self, space: str, op: str) -> Iterator[MemoryOp | None]:
+    def operation(self, space: str, op: str) -> AbstractContextManager[MemoryOp | None]:
         listener = self._listener
         if listener is None:
             if not _log.isEnabledFor(logging.INFO):
-                yield None
-                return
+                return _NOBODY_LISTENS
             listener = log_event
+        return self._told(space, op, listener)
+
+    @contextmanager
+    def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
-            ts=iso(self._clock()),
-            claw_id=space,
-            memory_service="memplane",
-            memory_op=op,
-            memory_status="succeeded",
+            ts=iso(self._clock()), claw_id=space, memory_service="memplane", memory_op=op, memory_status="succeeded"
         )
         started = time.perf_counter()
         try:

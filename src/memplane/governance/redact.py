@@ -91,8 +91,9 @@ def _words(text: str) -> frozenset[str]:
 # --- What a value looks like -----------------------------------------------------------------------------------------
 
 _FILLER = re.compile(r"[xX]{5}|\*{3}|\.{3}|…|•{2}|#{5}|_{5}|\[REDACTED")
+_MASK = re.compile(r"\*{3}|#{3}|•")
 _TEMPLATE = re.compile(
-    r"[$#]\{|\$\(|\{\{|%\(|<|\[|\$\w*\Z|%\w+%\Z|%[sdv]\Z|\{[A-Za-z_.$ -]*\}?\Z|\{\w*\(|@\w+@\Z|\\u00"
+    r"[$#]\{|\$\(|\{\{|%\(|<|\[|\$\w*\Z|%\w+%\Z|%[sdvr]|:|\(|\{[A-Za-z_.$ -]*(?:![rsa])?(?::.{0,9})?\}?\Z|\{\w*\(|@\w+@\Z|\\u00"
 )
 _DUMMY = re.compile(
     r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z|.{0,40}[-_](?:here|placeholder)\b"
@@ -117,7 +118,7 @@ _CODE = re.compile(
     r"|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$]+)+\Z")
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+\Z")
 _PATH = re.compile(
     r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)"
     r"|[^\s]{1,200}\.(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
@@ -154,7 +155,7 @@ def _is_mixed(value: str) -> bool:
 
 def _is_stand_in(value: str) -> bool:
     """Whether it only holds the place of a value: `${VAR}`, `<your key>`, `xxxxx`, `changeme`, `null`."""
-    marked = _FILLER.search(value) or _TEMPLATE.match(value) or _DUMMY.match(value)
+    marked = _FILLER.search(value) or _SAME.search(value) or _TEMPLATE.match(value) or _DUMMY.match(value)
     return bool(marked) or value.lower() in _NO_SECRET
 
 
@@ -170,8 +171,9 @@ def _value_of(match: re.Match[str]) -> str:
 
 
 def _real(match: re.Match[str]) -> Span | None:
-    """Anything but filler."""
-    return None if _FILLER.search(_value_of(match)) else _secret(match)
+    """Anything but filler, or what somebody masked the end of."""
+    masked = _FILLER.search(_value_of(match)) or _MASK.match(match.string, match.end())
+    return None if masked else _secret(match)
 
 
 def _with_digit(match: re.Match[str]) -> Span | None:
@@ -234,12 +236,13 @@ _BEARER_WORD_LENGTH_MIN = 12
 def _bearer(match: re.Match[str]) -> Span | None:
     """What follows the word is a token unless it could be the next word of a sentence."""
     value = match[1].rstrip(".,:")
-    if _is_stand_in(value):
+    is_parameter = value.endswith("=") and match.string.startswith('"', match.end())
+    if _is_stand_in(value) or "://" in value or is_parameter:
         return None
-    joined = len(value) >= _BEARER_WORD_LENGTH_MIN and not value.isalpha()
-    camel = value not in {value.lower(), value.upper(), value.capitalize()}
+    is_joined = len(value) >= _BEARER_WORD_LENGTH_MIN and not value.isalpha()
+    is_camel = value not in {value.lower(), value.upper(), value.capitalize()}
     start = match.start(1)
-    return (start, start + len(value)) if joined or camel or not _PLAIN.match(value) else None
+    return (start, start + len(value)) if is_joined or is_camel or not _PLAIN.match(value) else None
 
 
 _LOGIN_LENGTH_MIN = 5
@@ -252,26 +255,36 @@ def _login(match: re.Match[str]) -> Span | None:
     return None if len(value) < _LOGIN_LENGTH_MIN or _is_stand_in(value) else match.span(part)
 
 
-def _url_password(match: re.Match[str]) -> Span | None:
+def _database_password(match: re.Match[str]) -> Span | None:
     value = match["password"]
     return None if _FILLER.search(value) or _TEMPLATE.match(value) else match.span("password")
+
+
+def _url_password(match: re.Match[str]) -> Span | None:
+    """`https://user:password@host` stands in every manual."""
+    return None if match["password"] in _NO_SECRET else _database_password(match)
 
 
 # --- Names: what `name = value` says about its value -----------------------------------------------------------------
 
 
 class _Trust(IntEnum):
-    """How much a name proves."""
+    """What a name says about its value, from nothing to most."""
 
     NONE = 0
-    SOME = 1
-    """The value must look random as well."""
-    FULL = 2
-    """Any value that is not a stand-in."""
+    RANDOM = 1
+    """It is a secret if it looks random."""
+    ISSUED = 2
+    """A machine made it, so it is not a word."""
+    SECRET = 3
+    """A word too, where it is plainly a value: in quotes, or tight behind `=`."""
+    PASSWORD = 4
+    """A word or a number, wherever it stands."""
 
 
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_NAME_BEFORE = re.compile(r"(?:[A-Za-z0-9_.-]+ )?[A-Za-z0-9_.-]*\Z")
+_NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
+_NAME_BEFORE_SPACED = re.compile(r"(?:[A-Za-z0-9_.-]+ )?[A-Za-z0-9_.-]*\Z")
 _NAME_LENGTH_MAX = 48
 
 _ENDINGS_THAT_SAY_NOTHING = _words(
@@ -310,11 +323,11 @@ def _name_parts(name: str) -> list[str]:
 def _trust_password(parts: list[str]) -> _Trust:
     last = parts[-1]
     full = last.endswith(("password", "passwort", "passwd", "passphrase", "passcode", "pwd"))
-    return _Trust.FULL if full or (last == "pass" and len(parts) > 1) else _Trust.NONE
+    return _Trust.PASSWORD if full or (last == "pass" and len(parts) > 1) else _Trust.NONE
 
 
 def _trust_secret(parts: list[str]) -> _Trust:
-    return _Trust.FULL if parts[-1].endswith("secret") else _Trust.NONE
+    return _Trust.SECRET if parts[-1].endswith("secret") else _Trust.NONE
 
 
 def _trust_token(parts: list[str]) -> _Trust:
@@ -322,73 +335,69 @@ def _trust_token(parts: list[str]) -> _Trust:
     if not last.endswith("token"):
         return _Trust.NONE
     known = last in _TOKENS_IN_ONE_WORD or not _TOKENS_SECRET.isdisjoint(parts[:-1])
-    return _Trust.FULL if known else _Trust.SOME
+    return _Trust.ISSUED if known else _Trust.RANDOM
 
 
 def _trust_key(parts: list[str]) -> _Trust:
     last, before = parts[-1], parts[:-1]
     if last in _KEYS_IN_ONE_WORD or (last == "key" and not _KEYS_SECRET.isdisjoint(before)):
-        return _Trust.FULL
-    return _Trust.SOME if last == "key" and before and _KEYS_NOT_SECRET.isdisjoint(before) else _Trust.NONE
+        return _Trust.ISSUED
+    return _Trust.RANDOM if last == "key" and before and _KEYS_NOT_SECRET.isdisjoint(before) else _Trust.NONE
 
 
 def _trust_authorization(parts: list[str]) -> _Trust:
     if parts[-1] in {"authorization", "authorisation"}:
-        return _Trust.FULL
-    return _Trust.SOME if parts[-1] == "auth" else _Trust.NONE
+        return _Trust.ISSUED
+    return _Trust.RANDOM if parts[-1] == "auth" else _Trust.NONE
 
 
 def _trust_credentials(parts: list[str]) -> _Trust:
-    return _Trust.SOME if parts[-1] in {"cred", "creds", "credential", "credentials"} else _Trust.NONE
+    return _Trust.RANDOM if parts[-1] in {"cred", "creds", "credential", "credentials"} else _Trust.NONE
 
 
 _ENDS_A_VALUE = ".,:)]}"
+_CLOSING_TAG = re.compile(r"\s{0,32}</")
 _LENGTH_MIN = 4
 _LENGTH_MIN_IN_PROSE = 8
 
 
-def _named(trust: Callable[[list[str]], _Trust]) -> Check:
-    """The check of a `name = value` rule whose names `trust` knows."""
+def _named(trust: Callable[[list[str]], _Trust], *, spaced: bool = True) -> Check:
+    """The check of a `name = value` rule whose names `trust` knows; if `spaced`, the word before counts as part."""
+    before_name = _NAME_BEFORE_SPACED if spaced else _NAME_BEFORE
 
     def check(match: re.Match[str]) -> Span | None:
-        text, at = match.string, match.start()
-        before = _NAME_BEFORE.search(text, max(0, at - _NAME_LENGTH_MAX), at)
+        at = match.start()
+        before = before_name.search(match.string, max(0, at - _NAME_LENGTH_MAX), at)
         name = (before[0] if before else "") + match["name"]
         parts = _name_parts(name)
-        if not parts or not _NEVER_SECRET.isdisjoint(parts) or (match["gap"] and "--" not in name):
+        if not parts or not _NEVER_SECRET.isdisjoint(parts):
             return None
         trusted = trust(parts)
-        if trusted is _Trust.NONE:
-            return None
-        return _named_value(match, trusted, is_password=trust is _trust_password)
+        return _named_value(match, parts, trusted) if trusted else None
 
     return check
 
 
-def _named_value(match: re.Match[str], trusted: _Trust, *, is_password: bool) -> Span | None:
+def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span | None:
     start, end = _secret(match)
     value = match.string[start:end]
+    if " " in value or _is_stand_in(value) or _PATH.match(value):
+        return None
     if match["bare"]:
         value = value.rstrip(_ENDS_A_VALUE)
         end = start + len(value)
-    if " " in value or len(value) < _LENGTH_MIN or _is_stand_in(value) or _PATH.match(value):
+    if len(value) < _LENGTH_MIN or value.lower() in _NO_SECRET or _repeats(name, value):
         return None
-    if match["bare"] and _is_code(match, value, end):
+    if (match["bare"] and _is_code(match, value, end)) or (
+        match["tag"] and not _CLOSING_TAG.match(match.string, end)
+    ):
         return None
-    if trusted is _Trust.SOME:
-        return (start, end) if _is_random(value) or _is_short_token(match, value) else None
-    return (start, end) if _is_chosen(match, value, end, is_password=is_password) else None
+    return (start, end) if _is_own(match, value, end, trust) else None
 
 
-def _is_short_token(match: re.Match[str], value: str) -> bool:
-    """`token=4f2a91bc` is one although it is short; `key` and `auth` say too little for that."""
-    exact = match["tight"] or not match["bare"]
-    return bool(
-        exact
-        and match["name"].lower().startswith("token")
-        and len(value) > _LENGTH_MIN_IN_PROSE
-        and _is_mixed(value)
-    )
+def _repeats(name: list[str], value: str) -> bool:
+    """Whether the value only says its name again: `db_password: "dbPassword"`."""
+    return bool(_IDENTIFIER.match(value)) and set(_name_parts(value)) <= set(name)
 
 
 def _is_code(match: re.Match[str], value: str, end: int) -> bool:
@@ -396,24 +405,38 @@ def _is_code(match: re.Match[str], value: str, end: int) -> bool:
     after = match.string[end : end + 1]
     if _CODE.match(value) or after in {"(", "["}:
         return True
-    if not match["tight"]:
-        return bool(_DOTTED.match(value))
-    if not _IDENTIFIER.match(value):
-        return False
     parts = _name_parts(value)
-    return after in {")", ",", "."} or (len(parts) > 1 and parts[-1] in _NO_SECRET)
-
-
-def _is_chosen(match: re.Match[str], value: str, end: int, *, is_password: bool) -> bool:
-    """Whether a fully trusted name has a value of its own here, rather than a word of the sentence around it."""
-    if value.isdigit():
-        return is_password
-    if match["tight"] or (not match["bare"] and not match["verb"]):
+    names_a_secret = len(parts) > 1 and parts[-1] in _NO_SECRET
+    if _DOTTED.match(value) and (names_a_secret or not match["tight"]):
         return True
+    return bool(_IDENTIFIER.match(value) and match["tight"] and (names_a_secret or after in {")", ",", "."}))
+
+
+def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:
+    """Whether the name has a value of its own here, rather than a word of the text around it."""
+    if trust is _Trust.RANDOM:
+        return _is_random(value) or _is_short_token(match, value)
+    if match["comma"]:
+        return _is_random(value) or (trust is _Trust.PASSWORD and _is_mixed(value) and "_" not in value)
+    if value.isdigit():
+        return trust is _Trust.PASSWORD
+    if match["verb"] or match["gap"] or (match["bare"] and not match["tight"]):
+        return _is_own_in_prose(match, value, end, trust)
+    return trust >= _Trust.SECRET or bool(match["bare"]) or not _IDENTIFIER.match(value)
+
+
+def _is_own_in_prose(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:
     if not _PLAIN.match(value):
-        return is_password or (len(value) >= _LENGTH_MIN_IN_PROSE and _is_mixed(value))
-    ends_line = match.string[end : end + 1] in {"", "\n", "\r"}
-    return is_password and ends_line and value.islower() and not match["verb"]
+        return trust is _Trust.PASSWORD or (len(value) >= _LENGTH_MIN_IN_PROSE and _is_mixed(value))
+    is_last = match.string[end : end + 1] in {"", "\n", "\r"} and not (match["verb"] or match["gap"])
+    return trust is _Trust.PASSWORD and is_last and value.isalpha() and value.islower()
+
+
+def _is_short_token(match: re.Match[str], value: str) -> bool:
+    """`token=4f2a91bc7` is one although it is short; `key` and `auth` say too little for that."""
+    is_exact = match["tight"] or not (match["bare"] or match["comma"])
+    is_long_enough = len(value) > _LENGTH_MIN_IN_PROSE and _is_mixed(value)
+    return bool(is_exact and is_long_enough and match["name"].lower().startswith("token"))
 
 
 def _assignment(*stems: str) -> re.Pattern[str]:
@@ -425,16 +448,17 @@ def _assignment(*stems: str) -> re.Pattern[str]:
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return re.compile(
         rf"""
+        (?:(?:(?<=--)|(?<=--api-)|(?<=--auth-)|(?<=--access-)|(?<=--secret-)|(?<=--client-)|(?<=--db-))(?P<flag>))?
         (?P<name>(?:{"|".join(stems)})[A-Za-z0-9_.-]{{0,32}}+)
         \\{{0,3}}["'`]?\]?\*{{0,2}}
         (?:
             (?P<tight>=)(?=[^\s=>])
           | [ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
-          | (?<![-=\s])>\s{{0,32}}
+          | (?P<tag>(?<![-=\s])>\s{{0,32}})
           | (?<=["'])[ \t]{{1,8}}value[ \t]{{0,4}}=[ \t]{{0,4}}
-          | (?<=["'])[ \t]{{0,4}},\s{{0,16}}(?=["'])
+          | (?<=["'])(?P<comma>[ \t]{{0,4}},\s{{0,16}})(?=["'])
           | (?P<verb>[ \t]{{1,4}}(?:is|was|to)[ \t]{{1,4}})
-          | (?P<gap>[ \t]{{1,4}})(?=[^\s=:-])
+          | (?(flag)(?P<gap>[ \t]{{1,4}})(?=[^\s=:-])|(?!))
         )
         (?:
             \\{{1,3}}["']{scheme}(?P<escaped>[^"'\\\n]{{1,512}})
@@ -516,7 +540,7 @@ circleci-token  CircleCI token  CCIPAT_ CCIPRJ_  \w{30,100}  real
 buildkite-token  Buildkite token  bkua_  [0-9a-f]{40}  real
 # Clouds
 aws-access-key  AWS access key id  AKIA ASIA ABIA ACCA  [0-9A-Z]{16}(?![A-Za-z0-9])  real
-aws-bedrock-key  Amazon Bedrock API key  ABSKQmVkcm9ja0FQSUtleS  [A-Za-z0-9+/]{80,260}={0,2}  real
+aws-bedrock-key  Amazon Bedrock API key  ABSKQmVkcm9ja0FQSUtleS  [A-Za-z0-9+/]{80,260}={0,2}(?![A-Za-z0-9+/])  real
 aws-bedrock-key  Amazon Bedrock short-term API key  bedrock-api-key-  [A-Za-z0-9+/]{40,4000}={0,2}  real
 google-api-key  Google API key  AIza  [\w-]{35}(?![\w-])  real
 google-oauth-token  Google OAuth access token  ya29.  [\w.-]{10,1000}  real
@@ -545,7 +569,8 @@ pulumi-token  Pulumi token  pul-  [0-9a-f]{40}(?!\w)  real strict
 infracost-key  Infracost key  ico-  [A-Za-z0-9]{32}(?!\w)  mixed strict
 tailscale-key  Tailscale key  tskey-  [a-z]{2,12}-[A-Za-z0-9-]{16,80}  real
 # Messages
-slack-token  Slack token  xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xapp-  [A-Za-z0-9.-]{16,300}  digit strict
+slack-token  Slack token  xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xapp-  [A-Za-z0-9-]{16,300}  digit strict
+slack-token  Slack token that rotates  xoxe- xoxe.xoxb- xoxe.xoxp-  [0-9]-[A-Za-z0-9]{60,400}  real strict
 twilio-key  Twilio API key  SK  [0-9a-f]{32}(?!\w)  real
 sendgrid-key  SendGrid key  SG.  [\w-]{16,32}\.[\w-]{16,64}  real
 mailgun-key  Mailgun key  key-  [0-9a-f]{32}(?!\w)  real strict
@@ -628,7 +653,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "anthropic-key",
         "Anthropic key",
-        ("sk-ant-",),
+        ("sk-",),
         re.compile(rf"{_LEFT}(sk-ant-(?P<body>[\w-]{{8,256}}))", re.ASCII),
         _sk,
         Gate.OPEN,
@@ -667,8 +692,9 @@ RULES: Final[tuple[Rule, ...]] = (
         re.compile(
             rf"(?:{_AFTER_DATABASE})://(?P<user>[^\s:/@\"'<>`]{{0,128}}):(?P<password>[^\s/\"'<>`]{{1,256}})@(?=[^\s@/])"
         ),
-        _url_password,
+        _database_password,
         Gate.OPERATOR,
+        ("@",),
     ),
     Rule(
         "url-credentials",
@@ -679,6 +705,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         _url_password,
         Gate.OPERATOR,
+        ("@",),
     ),
     Rule(
         "bearer-token",
@@ -701,7 +728,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Password in curl's `-u user:password`",
         ("-u", "--user"),
         re.compile(
-            r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"']{0,128})["']?:["']?(?P<password>[^\s"']{0,128})"""
+            r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"'<>]{0,128})["']?:["']?(?P<password>[^\s"'<>]{0,128})"""
         ),
         _login,
         Gate.OPERATOR,
@@ -715,8 +742,7 @@ RULES: Final[tuple[Rule, ...]] = (
             r"""BUNDLE_[A-Z0-9_]{2,64}["']?\s{0,4}[:=]\s{0,4}["']?(?P<user>[^\s:"']{1,64}):(?P<password>[^\s"'/]{1,128})"""
         ),
         _login,
-        Gate.OPERATOR,
-        ("__",),
+        Gate.TEXT,
     ),
     Rule(
         "kubernetes-secret",
@@ -730,11 +756,19 @@ RULES: Final[tuple[Rule, ...]] = (
     # Names
     Rule(
         "password",
-        "Value of a name that ends in password, passwd, pwd, passphrase or passcode",
-        ("pass", "pwd"),
-        _assignment("pass", "pwd"),
-        _named(_trust_password),
+        "Value of a name that ends in password, passwd, passphrase or passcode",
+        ("pass",),
+        _assignment("pass"),
+        _named(_trust_password, spaced=False),
         Gate.OPEN,
+    ),
+    Rule(
+        "password",
+        "The same, for the names that say it shorter",
+        ("pwd",),
+        _assignment("pwd"),
+        _named(_trust_password, spaced=False),
+        Gate.OPERATOR,
     ),
     Rule(
         "secret",
@@ -785,11 +819,23 @@ _RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}
 """Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in groups, or
 the end of a PEM header. One scan for it is what nearly every text costs."""
 
-_RULES_UP_TO = tuple(
-    tuple(rule for rule in RULES if rule.gate <= gate) for gate in (Gate.OPEN, Gate.OPERATOR, Gate.TEXT)
-)
-_HINTS_UP_TO = tuple(tuple(dict.fromkeys(h for rule in rules for h in rule.hints)) for rules in _RULES_UP_TO)
-_RULES_BESIDE_RUN = tuple(rule for rule in RULES if rule.gate is Gate.RUN)
+
+def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
+    """What to look for in a text and whom to ask if it is there. A rule with a context is asked for that first."""
+    table: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        if rule.gate in gates:
+            for literal in rule.context or rule.hints:
+                table.setdefault(literal, []).append(rule)
+    return tuple((literal, tuple(rules)) for literal, rules in table.items())
+
+
+_BEHIND_GATE = {
+    Gate.OPEN: _by_hint(Gate.OPEN),
+    Gate.OPERATOR: _by_hint(Gate.OPEN, Gate.OPERATOR),
+    Gate.TEXT: _by_hint(Gate.OPEN, Gate.OPERATOR, Gate.TEXT),
+    Gate.RUN: _by_hint(Gate.RUN),
+}
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _ORDER = {id(rule): order for order, rule in enumerate(RULES)}
 
@@ -855,31 +901,29 @@ def _find(text: str, whole: frozenset[str]) -> list[Finding]:
         low = text.translate(_ASCII_LOWER)
     run = _RUN.search(text)
     gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
-    if run is None:
-        for hint in _HINTS_UP_TO[gate]:
-            if hint in low:
-                break
-        else:
-            return []
-    pieces, low_own = [(0, len(text))], low
-    if "[redacted" in low:
-        pieces = list(_between(text, [match.span() for match in _PLACEHOLDER.finditer(text)]))
-        low_own = _PLACEHOLDER.sub("[]", text).lower()
-    rules = _present(_RULES_UP_TO[gate], low_own)
+    rules: list[Rule] = []
+    for hint, asked in _BEHIND_GATE[gate]:
+        if hint in low:
+            rules += asked
     if run:
-        rules += _present(_RULES_BESIDE_RUN, _beside_runs(text, low, run))
-    return (
-        sorted(_search(text, low, rules, pieces, whole), key=lambda finding: finding.start) if rules else []
-    )
+        beside = _beside_runs(text, low, run)
+        for hint, asked in _BEHIND_GATE[Gate.RUN]:
+            if hint in beside:
+                rules += asked
+    if not rules:
+        return []
+    pieces = [(0, len(text))]
+    if "[redacted" in low:
+        pieces = list(_between([match.span() for match in _PLACEHOLDER.finditer(text)], 0, len(text)))
+        rules = [rule for rule in rules if _is_asked_for(rule, text)]
+    found = _search(text, low, list(dict.fromkeys(rules)), pieces, whole)
+    return sorted(found, key=lambda finding: finding.start)
 
 
-def _present(rules: Iterable[Rule], low: str) -> list[Rule]:
-    return [
-        rule
-        for rule in rules
-        if any(hint in low for hint in rule.hints)
-        and (not rule.context or any(words in low for words in rule.context))
-    ]
+def _is_asked_for(rule: Rule, text: str) -> bool:
+    """Whether more than the name of a type in a placeholder asks for the rule."""
+    low = _PLACEHOLDER.sub("[]", text).lower()
+    return any(literal in low for literal in rule.context or rule.hints)
 
 
 def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
@@ -893,13 +937,12 @@ def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
     return " ".join(stretches)
 
 
-def _between(text: str, spans: Iterable[Span], start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """What sorted spans leave over of `text[start:end]`."""
+def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
+    """What sorted spans leave over of the span from `start` to `end`."""
     for taken, freed in spans:
         if start < taken:
             yield start, taken
         start = freed
-    end = len(text) if end is None else end
     if start < end:
         yield start, end
 
@@ -915,7 +958,7 @@ def _search(
             if found:
                 spans = [(start + a, start + b) for _, a, b in found]
                 yield from (Finding(kind, *span) for (kind, _, _), span in zip(found, spans, strict=True))
-                rest += _between(text, spans, start, end)
+                rest += _between(spans, start, end)
         if not rest:
             return
         pieces = rest

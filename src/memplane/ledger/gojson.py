@@ -16,7 +16,7 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 
-Json: TypeAlias = "bool | int | float | str | bytes | Sequence[Json] | Mapping[str, Json] | None"
+Json: TypeAlias = bool | int | float | str | bytes | Sequence["Json"] | Mapping[str, "Json"] | None
 """What `encode` takes. Bytes are JSON text already, like Go's `json.RawMessage`, and are compacted."""
 
 _FLOAT_PLAIN_MIN, _FLOAT_PLAIN_MAX = 1e-6, 1e21
@@ -30,6 +30,7 @@ _HTML_ESCAPES = (
 )
 _SIGNIFICANT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^" \t\r\n]+')
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # Every escape is consumed in turn, so that the `ud800` after an escaped backslash is not taken for one.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
@@ -71,7 +72,7 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 def mend_surrogates(raw: bytes) -> bytes:
     """The same JSON with each unpaired surrogate spelled as U+FFFD, which Go's decoder makes of it."""
-    if b"\\u" not in raw:
+    if not _SURROGATE.search(raw):
         return raw
     return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], raw)
 

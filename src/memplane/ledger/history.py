@@ -108,9 +108,7 @@ def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LIN
     envelope = _decode_envelope(line)
     if envelope.version != VERSION:
         raise BadLine(f"version is {envelope.version or 'missing'}, not {VERSION}")
-    at = to_instant(envelope.ts)
-    if not _AT_MIN <= at <= _AT_MAX:
-        raise BadLine("ts is outside the years 1 to 9999 in UTC")
+    at = instant_of(envelope.ts)
     if isinstance(envelope.id, msgspec.UnsetType):
         id = hash_line(line)
         return HistoryLine(id, _with_id(line, id), at, legacy=True)
@@ -119,6 +117,14 @@ def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LIN
     if not trust_ids and entry_id(line) != envelope.id:
         raise BadLine("id does not match the content")
     return HistoryLine(envelope.id, line, at, legacy=False)
+
+
+def instant_of(ts: datetime) -> Instant:
+    """A moment of the first or last year may lie outside them in UTC, where nothing could show it again."""
+    at = to_instant(ts)
+    if not _AT_MIN <= at <= _AT_MAX:
+        raise BadLine("ts is outside the years 1 to 9999 in UTC")
+    return at
 
 
 class HistoryReader(Iterator[HistoryLine | Rejected]):

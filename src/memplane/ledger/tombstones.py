@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memplane.clock import Instant, to_instant
+from memplane.clock import Instant
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
-from memplane.ledger.history import VERSION, BadLine
+from memplane.ledger.history import VERSION, BadLine, instant_of
 from memplane.ledger.history_entry import spell_ts
 
 
@@ -38,11 +38,11 @@ def parse_tombstone(raw: bytes) -> Tombstone:
     """Raise `BadLine` on anything else; passing one over would bring back what was forgotten."""
     try:
         line = gojson.decode(raw.strip(), _TOMBSTONE)
-    except gojson.NotJson as exc:
-        raise BadLine(f"parse tombstone entry: {exc}", malformed=True) from exc
-    except msgspec.ValidationError as exc:
-        raise BadLine(f"parse tombstone entry: {exc}") from exc
-    return Tombstone(to_instant(line.ts), line.agent_id, line.memory_service, line.entry_id, line.reason)
+        at = instant_of(line.ts)
+    except (gojson.NotJson, msgspec.ValidationError, BadLine) as exc:
+        malformed = isinstance(exc, gojson.NotJson)
+        raise BadLine(f"parse tombstone entry: {exc}", malformed=malformed) from exc
+    return Tombstone(at, line.agent_id, line.memory_service, line.entry_id, line.reason)
 
 
 def compose_tombstone(tombstone: Tombstone) -> bytes:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from memplane.errors import InvalidRequest
 from memplane.space import Space
-from memplane.transfer import carapace, full
-from memplane.transfer.carapace import import_carapace
-from memplane.transfer.full import full_lines, import_full
+from memplane.transfer.carapace import MAGIC, import_carapace
+from memplane.transfer.full import MARK, full_lines, import_full
 from memplane.transfer.history import entries_of, history_lines, import_history
 from memplane.transfer.report import ImportReport
 from memplane.types import Op
@@ -50,11 +49,11 @@ def _import(
     space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
 ) -> ImportReport:
     try:
-        start = b"" if path.is_dir() else path.open("rb").read(len(carapace.MAGIC))
+        start = b"" if path.is_dir() else path.open("rb").read(len(MAGIC))
     except OSError as exc:
         raise InvalidRequest(f"{path} cannot be read: {exc.strerror}", field="path") from exc
-    if start.startswith(carapace.MAGIC):
+    if start.startswith(MAGIC):
         return import_carapace(space, path)
-    if start.startswith(full.MARK):
+    if start.startswith(MARK):
         return import_full(space, path, progress=progress)
     return import_history(space, path, trust_ids=trust_ids, progress=progress)

@@ -1,8 +1,6 @@
 """Opening a SQLite file, and the one place where apsw's errors become ours."""
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -12,6 +10,7 @@ from memplane.errors import (
     SettingsInvalid,
     StorageBusy,
     StorageCorrupt,
+    StorageError,
     StorageFull,
     StorageUnavailable,
 )
@@ -92,32 +91,46 @@ def is_plain(path: Path) -> bool:
         return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
 
 
-@contextmanager
-def translate_errors(path: Path) -> Iterator[None]:
+class translate_errors:  # noqa: N801 - used like the function it would be, were that not too slow
     """The one place where apsw errors become ours."""
-    try:
-        yield
-    except (apsw.BusyError, apsw.LockedError) as exc:
-        raise StorageBusy(
-            f"{path.name}: another process held it for over {BUSY_MS // 1000} s; nothing was written, try again"
-        ) from exc
-    except apsw.FullError as exc:
-        raise StorageFull(
-            f"{path.name}: no room left on the device; nothing was written, free some space"
-        ) from exc
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError) as exc:
-        raise StorageUnavailable(
-            f"{path}: cannot be opened for writing ({exc}); check that it is yours"
-        ) from exc
-    except apsw.IOError as exc:
-        if _no_room(exc):
-            raise StorageFull(f"{path.name}: no room left on the device; nothing was written") from exc
-        raise StorageUnavailable(f"{path}: the disk reported an error ({exc}); nothing was written") from exc
-    except (apsw.CorruptError, apsw.NotADBError) as exc:
-        raise StorageCorrupt(
-            f"{path.name} is damaged ({exc}) and was left as it is; restore it from a backup, or copy it away "
-            "and let `memplane ledger import` fill a new one"
-        ) from exc
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error):
+            translated = _translated(error, self._path)
+            if translated is not None:
+                raise translated from error
+
+
+def _translated(error: apsw.Error, path: Path) -> StorageError | None:
+    name = path.name
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StorageBusy(
+                f"{name}: another process held it for over {BUSY_MS // 1000} s; nothing was written, try again"
+            )
+        case apsw.FullError():
+            return StorageFull(f"{name}: no room left on the device; nothing was written, free some space")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
+            return StorageUnavailable(f"{path}: cannot be opened for writing ({error}); check that it is yours")
+        case apsw.IOError():
+            if _no_room(error):
+                return StorageFull(f"{name}: no room left on the device; nothing was written")
+            return StorageUnavailable(f"{path}: the disk reported an error ({error}); nothing was written")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StorageCorrupt(
+                f"{name} is damaged ({error}) and was left as it is; restore it from a backup, or move it away "
+                "and import an export into a new one"
+            )
+        case _:
+            return None
 
 
 def _no_room(exc: apsw.Error) -> bool:

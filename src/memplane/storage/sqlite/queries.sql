@@ -1,6 +1,10 @@
 -- name: head
 SELECT seq, digest FROM ledger ORDER BY seq DESC LIMIT 1
 
+-- name: start
+SELECT seq, digest, (SELECT value FROM meta WHERE name = 'cursor'), (SELECT value FROM meta WHERE name = 'indexed')
+FROM ledger ORDER BY seq DESC LIMIT 1
+
 -- name: add_ledger
 INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

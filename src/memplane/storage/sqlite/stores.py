@@ -5,7 +5,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from memplane.errors import KeyMismatch, NotFound, StorageCorrupt, StorageUnavailable
@@ -16,9 +16,13 @@ from memplane.storage.sqlite.store import SqliteStore
 
 OPEN_SPACES_MAX = 64
 
+_Name = tuple[str, str]
+
 
 class _Slot:
     """A store, whether someone is using it, and a lock for whoever opens it first."""
+
+    __slots__ = ("opening", "store", "users")
 
     def __init__(self) -> None:
         self.store: SqliteStore | None = None
@@ -33,17 +37,11 @@ class SqliteStores:
         self._root = root
         self._key = key
         self._open_max = open_max
-        self._slots: OrderedDict[Path, _Slot] = OrderedDict()
+        self._slots: OrderedDict[_Name, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
-    @contextmanager
-    def open(self, tenant: str, owner: str, *, create: bool) -> Iterator[SqliteStore]:
-        path = space_path(self._folder(tenant), owner)
-        slot = self._take(path)
-        try:
-            yield self._opened(slot, path, owner, create=create)
-        finally:
-            self._release(path, slot)
+    def open(self, tenant: str, owner: str, *, create: bool) -> "_Lease":
+        return _Lease(self, (tenant, owner), create=create)
 
     def owners(self, tenant: str) -> Iterator[str]:
         folder = self._folder(tenant)
@@ -55,8 +53,8 @@ class SqliteStores:
         SQLite does it in place inside a transaction, so that a kill leaves the old key or the new one, and
         never a mixture. Nobody else may have the space open.
         """
-        path = space_path(self._folder(tenant), owner)
-        self._forget_slot(path)
+        path = self._path((tenant, owner))
+        self._forget_slot((tenant, owner))
         with suppress(KeyMismatch, StorageCorrupt):
             connect(path, new_key).close()
             return False
@@ -87,47 +85,77 @@ class SqliteStores:
     def _folder(self, tenant: str) -> Path:
         return self._root / "spaces" / encode_name(tenant, field="tenant")
 
-    def _take(self, path: Path) -> _Slot:
+    def _path(self, name: _Name) -> Path:
+        return space_path(self._folder(name[0]), name[1])
+
+    def take(self, name: _Name) -> _Slot:
         with self._lock:
-            slot = self._slots.setdefault(path, _Slot())
-            self._slots.move_to_end(path)
+            slot = self._slots.get(name)
+            if slot is None:
+                slot = self._slots[name] = _Slot()
+            self._slots.move_to_end(name)
             slot.users += 1
             return slot
 
-    def _opened(self, slot: _Slot, path: Path, owner: str, *, create: bool) -> SqliteStore:
+    def opened(self, slot: _Slot, name: _Name, *, create: bool) -> SqliteStore:
+        if slot.store is not None:
+            return slot.store
         with slot.opening:
             if slot.store is None:
+                path = self._path(name)
                 if not path.exists():
                     if not create:
-                        raise NotFound("space", owner)
+                        raise NotFound("space", name[1])
                     _create(path, self._key)
                 elif path.stat().st_size == 0:
-                    raise StorageCorrupt(
-                        f"{path.name} is empty: something cut it off; restore it from a backup"
-                    )
-                slot.store = SqliteStore(path, owner, self._key)
+                    raise StorageCorrupt(f"{path.name} is empty: something cut it off; restore it from a backup")
+                slot.store = SqliteStore(path, name[1], self._key)
             return slot.store
 
-    def _release(self, path: Path, slot: _Slot) -> None:
+    def release(self, name: _Name, slot: _Slot) -> None:
         closing = []
         with self._lock:
             slot.users -= 1
             if slot.store is None and slot.users == 0:
-                self._slots.pop(path, None)
-            for other_path, other in list(self._slots.items()):
-                if len(self._slots) <= self._open_max:
-                    break
-                if other.users == 0:
-                    closing.append(self._slots.pop(other_path))
-        for other in closing:
-            if other.store is not None:
-                other.store.close()
+                self._slots.pop(name, None)
+            elif len(self._slots) > self._open_max:
+                closing = self._idle()
+        for store in closing:
+            store.close()
 
-    def _forget_slot(self, path: Path) -> None:
+    def _idle(self) -> list[SqliteStore]:
+        """Take out the stores used longest ago, as many as are open beyond the bound."""
+        idle = [name for name, slot in self._slots.items() if slot.users == 0]
+        slots = [self._slots.pop(name) for name in idle[: len(self._slots) - self._open_max]]
+        return [slot.store for slot in slots if slot.store is not None]
+
+    def _forget_slot(self, name: _Name) -> None:
         with self._lock:
-            slot = self._slots.pop(path, None)
+            slot = self._slots.pop(name, None)
         if slot is not None and slot.store is not None:
             slot.store.close()
+
+
+class _Lease:
+    """A store for the length of a `with` block. A plain class, because every operation takes one."""
+
+    __slots__ = ("_create", "_name", "_slot", "_stores")
+
+    def __init__(self, stores: SqliteStores, name: _Name, *, create: bool) -> None:
+        self._stores = stores
+        self._name = name
+        self._create = create
+
+    def __enter__(self) -> SqliteStore:
+        self._slot = self._stores.take(self._name)
+        try:
+            return self._stores.opened(self._slot, self._name, create=self._create)
+        except BaseException:
+            self._stores.release(self._name, self._slot)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._stores.release(self._name, self._slot)
 
 
 def _create(path: Path, key: str | None) -> None:

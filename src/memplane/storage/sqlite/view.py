@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -35,14 +33,12 @@ _SQL = {
     for name, sql in queries.load("memplane.storage.sqlite").items()
 }
 _FOREVER = 1 << 62
-_ROWS_MAX = 64
 
 INDEX_TURNS_MIN = 64
 """So many new turns make an index segment worth writing."""
 INDEX_TURNS_MAX = 4_096
 TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
-_VALUES = re.compile(r"VALUES\s+(\([^)]*\))")
 
 
 class SqliteReader:
@@ -246,9 +242,10 @@ class SqliteWriter(SqliteReader):
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
-        before = SqliteReader(connection, owner)
-        self._head = before.head()
-        self._cursor = self._written_cursor = before.cursor()
+        seq, digest, cursor, indexed = connection.execute(_SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
+        self._head = Head(seq, digest)
+        self._cursor = self._written_cursor = int(cursor)
+        self._indexed_before = int(indexed)
         self._ledger: list[rows.Row] = []
         self._payloads: list[rows.Row] = []
         self._turns: list[rows.Row] = []
@@ -276,7 +273,7 @@ class SqliteWriter(SqliteReader):
     def finish(self) -> None:
         """Write whatever waits; the transaction is about to be committed."""
         self._write_rows()
-        if self._turns_added:
+        if self._turns_added and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN:
             self._saved = True
             self.index_turns(at_least=INDEX_TURNS_MIN)
         if self._cursor != self._written_cursor:
@@ -433,23 +430,8 @@ class SqliteWriter(SqliteReader):
             self._many("drop_memory", [(n,)])
 
     def _many(self, query: str, values: Sequence[rows.Row]) -> None:
-        """Run it for every row; an INSERT takes many rows in one step, which lets go of Python's lock once."""
-        if len(values) == 1:
-            self._connection.execute(_SQL[query], values[0])
-            return
-        done = 0
-        while done < len(values):
-            size = min(_ROWS_MAX, 1 << (len(values) - done).bit_length() - 1)
-            chunk = values[done : done + size]
-            self._connection.execute(_many_rows(query, size), [value for row in chunk for value in row])
-            done += size
-
-
-@cache
-def _many_rows(query: str, size: int) -> str:
-    """The same INSERT with more rows of parameters."""
-    start, parameters, end = _VALUES.split(_SQL[query])
-    return f"{start}VALUES {', '.join([parameters] * size)}{end}"
+        if values:
+            self._connection.executemany(_SQL[query], values)
 
 
 def _match(words: Sequence[str]) -> str:

@@ -18,12 +18,12 @@ def merge_stale_separators(connection: apsw.Connection) -> None:
 
 def _has_stale_separator(connection: apsw.Connection, index: str) -> bool:
     """A separator begins with `0` and is the shortest prefix that tells two leaves apart: it is stale when no
-    word in the index starts with it."""
+    word in the index starts with it. It is counted in bytes, so it may end in the middle of a character."""
     vocabulary = index.replace("_index", "_vocabulary")
-    separators = connection.execute(
-        f"SELECT DISTINCT CAST(substr(term, 2) AS TEXT) FROM {index}_idx WHERE length(term) > 1"
+    separators = connection.execute(f"SELECT DISTINCT substr(term, 2) FROM {index}_idx WHERE length(term) > 1")
+    first_word = (
+        f"SELECT CAST(term AS BLOB) FROM {vocabulary} WHERE term >= CAST(? AS TEXT) ORDER BY term LIMIT 1"
     )
-    first_word = f"SELECT term FROM {vocabulary} WHERE term >= ? ORDER BY term LIMIT 1"
     for (separator,) in separators.fetchall():
         found = connection.execute(first_word, (separator,)).fetchone()
         if found is None or not found[0].startswith(separator):

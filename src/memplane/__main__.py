@@ -1,0 +1,31 @@
+"""The `memplane` command: the one place that reads the environment and gives the CLI its parts."""
+
+import getpass
+import os
+import sys
+from collections.abc import Mapping
+
+from memplane.config import settings_from
+from memplane.doors.cli.app import main
+from memplane.doors.cli.call import Wiring
+from memplane.main import Memplane
+
+
+def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
+    return Memplane.open(data, settings=settings_from(environment))
+
+
+def run() -> None:
+    sys.exit(main(Wiring(open=open_plane, environment=os.environ, actor=_actor())))
+
+
+def _actor() -> str:
+    """Who is at the keyboard, for the audit log; a container's nameless user is nobody."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+if __name__ == "__main__":
+    run()

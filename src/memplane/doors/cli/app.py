@@ -1,0 +1,85 @@
+"""The `memplane` command as a whole."""
+
+import io
+import sys
+import traceback
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from memplane.doors.cli import demo, facts, forget, keys, ledger, memories, spaces
+from memplane.doors.cli.call import Wiring
+from memplane.doors.cli.command import end_quietly, epilog
+from memplane.doors.cli.exits import BUG
+from memplane.doors.cli.options import Data, Json, SpaceName
+from memplane.doors.cli.output import Output
+
+PROGRAM = "memplane"
+
+_EXAMPLES = [
+    "memplane demo                                    # a tour in a minute",
+    'memplane store preference "Prefers tea" --space alice',
+    'memplane recall "what does she drink?" --space alice',
+    "memplane --install-completion                    # for your shell",
+]
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))
+def root(
+    context: typer.Context,
+    data: Data = None,  # noqa: ARG001 - commands read the three from the context
+    space: SpaceName = None,  # noqa: ARG001
+    json: Json = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Say which Memplane this is.")] = False,
+) -> None:
+    """Memplane remembers for AI agents: what was said, what holds, and what was forgotten for good."""
+    if show_version:
+        number = version("memplane")
+        Output(json=json).answer_text({"version": number}, f"{PROGRAM} {number}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+def _add(part: typer.Typer, panel: str) -> None:
+    """Take a subject's commands in, under one heading of the help."""
+    for registered in part.registered_commands:
+        registered.rich_help_panel = panel
+    for group in part.registered_groups:
+        group.rich_help_panel = panel
+    app.add_typer(part)
+
+
+_add(demo.app, "Start here")
+_add(memories.app, "Remember and recall")
+_add(facts.app, "Facts under a key")
+_add(forget.app, "Forget")
+_add(ledger.app, "Ledger")
+_add(spaces.app, "Look after")
+_add(keys.app, "Look after")
+
+
+def main(wiring: Wiring, arguments: list[str] | None = None) -> int:
+    """Run a command line and return how it ended. The process edge: a bug shows its traceback here."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        get_command(app).main(arguments, prog_name=PROGRAM, obj=wiring)
+    except SystemExit as exc:
+        return _flushed(exc.code if isinstance(exc.code, int) else 0)
+    except Exception:  # noqa: BLE001 - the one place that sees everything
+        traceback.print_exc()
+        return _flushed(BUG)
+    return _flushed(0)
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except OSError as exc:
+        return end_quietly(exc)
+    return code

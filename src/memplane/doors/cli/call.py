@@ -1,0 +1,108 @@
+"""One call of a command: what it was given besides its own arguments, and the space it works on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from memplane.config import Settings
+from memplane.doors.cli.exits import SpaceMissing
+from memplane.doors.cli.output import Output
+from memplane.errors import InvalidRequest
+from memplane.space import Space
+from memplane.types import Caller
+
+SPACE_DEFAULT = "default"
+
+_SPACES_NAMED_MAX = 10
+
+
+class Plane(Protocol):
+    """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
+
+    settings: Settings
+
+    def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
+
+    def spaces(self) -> Iterator[str]: ...
+
+    def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Wiring(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program's start gives the CLI, which itself knows no storage and reads no environment."""
+
+    open: Callable[[str | None, Mapping[str, str]], Plane]
+    """A data directory (None: the default one) and an environment make a plane."""
+    environment: Mapping[str, str]
+    actor: str = ""
+
+
+Run = Callable[[Wiring, Sequence[str]], int]
+"""How a command runs another command line; answers its exit code."""
+
+
+class Call:
+    """Opens the plane when it is first needed; whoever made the call closes it."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        *,
+        run: Run,
+        data: str | None = None,
+        space: str | None = None,
+        json: bool = False,
+    ) -> None:
+        self.wiring = wiring
+        self.run = run
+        self.out = Output(json=json)
+        self._data = _given(data, "--data")
+        self._space = _given(space, "--space")
+
+    @cached_property
+    def plane(self) -> Plane:
+        return self.wiring.open(self._data, self.wiring.environment)
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.plane.settings.data).expanduser()
+
+    @property
+    def space_name(self) -> str:
+        return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT
+
+    def space(self) -> Space:
+        """The space to write into; it comes into being with its first use."""
+        return self.plane.space(self.space_name, caller=Caller(self.wiring.actor, "cli"))
+
+    def existing_space(self) -> Space:
+        """The space to read: looking at one that is not there must not create it."""
+        names = list(self.plane.spaces())
+        if self.space_name not in names:
+            raise SpaceMissing(
+                f"no space {self.space_name!r} in {self.directory}; {_there(names)}", field="space"
+            )
+        return self.space()
+
+    def close(self) -> None:
+        if "plane" in self.__dict__:
+            self.plane.close()
+
+
+def _given(value: str | None, option: str) -> str | None:
+    """An empty option is a forgotten variable in a script, never the current directory or the default."""
+    if value == "":
+        raise InvalidRequest(f"{option} is empty; give a name or leave the option out")
+    return value
+
+
+def _there(names: list[str]) -> str:
+    if not names:
+        return "there is none yet"
+    more = f" and {len(names) - _SPACES_NAMED_MAX} more" if len(names) > _SPACES_NAMED_MAX else ""
+    return f"spaces there: {', '.join(names[:_SPACES_NAMED_MAX])}{more}"

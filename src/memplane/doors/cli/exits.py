@@ -1,0 +1,66 @@
+"""How the command ends: the table from our errors to exit codes, and how an error reads on stderr."""
+
+import sys
+
+import msgspec
+
+from memplane.errors import (
+    InvalidRequest,
+    KeyMismatch,
+    LimitReached,
+    MemplaneError,
+    NotFound,
+    SettingsInvalid,
+    StorageBusy,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageTooNew,
+    StorageUnavailable,
+)
+from memplane.governance.neutral import one_line
+
+MENDABLE = 1
+USAGE = 2
+FOUND_WRONG = 3
+STORAGE = 4
+BUG = 70
+BROKEN_PIPE = 141
+
+EXITS: dict[type[MemplaneError], int] = {
+    MemplaneError: BUG,
+    InvalidRequest: MENDABLE,
+    NotFound: MENDABLE,
+    LimitReached: MENDABLE,
+    SettingsInvalid: MENDABLE,
+    StorageError: STORAGE,
+    StorageUnavailable: STORAGE,
+    StorageBusy: STORAGE,
+    StorageFull: STORAGE,
+    StorageCorrupt: STORAGE,
+    StorageTooNew: STORAGE,
+    KeyMismatch: STORAGE,
+}
+
+
+class SpaceMissing(InvalidRequest):
+    """A command that only reads was pointed at a space that is not there."""
+
+    code = "not_found"
+
+
+def exit_code(error: MemplaneError) -> int:
+    """The code of the class itself, or of the nearest class it derives from."""
+    return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
+
+
+def report(code: str, message: str, *, json: bool) -> None:
+    """One line for people and, where JSON was asked for, one line for programs; nothing on stdout."""
+    sys.stderr.write(f"memplane: {one_line(message)}\n")
+    if json:
+        document = msgspec.json.encode({"error": {"code": code, "message": _encodable(message)}})
+        sys.stderr.write(f"{document.decode()}\n")
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

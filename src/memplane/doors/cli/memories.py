@@ -1,0 +1,230 @@
+"""Remembering and recalling: turns and typed memories."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from memplane.doors.cli.call import Call
+from memplane.doors.cli.command import command
+from memplane.doors.cli.options import (
+    Conversation,
+    Project,
+    Since,
+    Tags,
+    Until,
+    complete_kind,
+    complete_role,
+    read_content,
+    read_metadata,
+)
+from memplane.doors.cli.output import cell, line, when
+from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
+from memplane.types import Retained
+
+app = typer.Typer()
+
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, or - to read it from stdin.")]
+
+
+@command(
+    app,
+    examples=[
+        'memplane retain "I moved to Lisbon last week" --conversation c1',
+        "git log -1 --format=%B | memplane retain - --role tool --project site",
+    ],
+)
+def retain(
+    call: Call,
+    content: Annotated[
+        str, typer.Argument(metavar="CONTENT", help="What was said, or - to read it from stdin.")
+    ],
+    role: Annotated[
+        str, typer.Option("--role", help="user, assistant, system or tool.", autocompletion=complete_role)
+    ] = "user",
+    conversation: Conversation = None,
+    project: Project = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="DATE", help="When it was said, if not now (ISO 8601).")
+    ] = None,
+    entry_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Its id: retaining the same id again changes nothing."),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option("--idempotency-key", metavar="KEY", help="A key that makes a retry a no-op.")
+    ] = None,
+    metadata: Annotated[
+        str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with it.")
+    ] = None,
+) -> None:
+    """Keep something that was said. It is durable when the command returns, and searchable at once."""
+    extra = read_metadata(metadata)
+    kept = call.space().retain(
+        read_content(call, content),
+        role=role,
+        conversation=conversation,
+        project=project,
+        at=at,
+        id=entry_id,
+        idempotency_key=idempotency_key,
+        metadata=extra,
+    )
+    call.out.answer(kept, _kept(kept))
+
+
+@command(
+    app,
+    examples=[
+        'memplane store preference "Prefers TypeScript over JavaScript" --tag coding',
+        'memplane store fact "Lives in Porto" --supersedes mem-3f0c…',
+    ],
+)
+def store(
+    call: Call,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="preference, fact, instruction, context or correction.",
+            autocompletion=complete_kind,
+        ),
+    ],
+    content: Annotated[
+        str, typer.Argument(metavar="CONTENT", help="What to remember, or - to read it from stdin.")
+    ],
+    tags: Tags = None,
+    supersedes: Annotated[
+        str | None, typer.Option("--supersedes", metavar="ID", help="The memory this one replaces.")
+    ] = None,
+    conversation: Conversation = None,
+    project: Project = None,
+) -> None:
+    """Store one memory of a kind: what the agent should know next time, in a sentence."""
+    memory = call.space().store(
+        kind,
+        read_content(call, content),
+        tags=tags or (),
+        supersedes=supersedes,
+        conversation=conversation,
+        project=project,
+    )
+    replaced = ("", "") if memory.supersedes is None else (f", replaces {memory.supersedes}", "dim")
+    call.out.answer(memory, line(("Stored", "green"), f" as {memory.kind} {memory.id}", replaced))
+
+
+@command(
+    app,
+    examples=[
+        "memplane search typescript",
+        "memplane search 里斯本 --since 2026-11-01",
+        "memplane search --kind preference --tag coding      # the newest, without a question",
+    ],
+)
+def search(
+    call: Call,
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="What to look for; without it, the newest first. - reads stdin."
+        ),
+    ] = "",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            "-k",
+            metavar="KIND",
+            help="Only this kind; may be repeated.",
+            autocompletion=complete_kind,
+        ),
+    ] = None,
+    tags: Tags = None,
+    since: Since = None,
+    until: Until = None,
+    conversation: Conversation = None,
+    project: Project = None,
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
+    ] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    memories: Annotated[
+        bool, typer.Option("--memories/--no-memories", help="Look at memories and facts.")
+    ] = True,
+    turns: Annotated[bool, typer.Option("--turns/--no-turns", help="Look at what was said.")] = True,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=LIMIT_MAX, help="At most so many.")
+    ] = LIMIT_DEFAULT,
+) -> None:
+    """Find memories, facts and turns, in any language."""
+    hits = call.existing_space().search(
+        read_content(call, query),
+        kinds=kinds or (),
+        tags=tags or (),
+        since=since,
+        until=until,
+        conversation=conversation,
+        project=project,
+        category=category,
+        include_superseded=superseded,
+        memories=memories,
+        turns=turns,
+        limit=limit,
+    )
+    call.out.answer({"hits": hits}, *(part for hit in hits for part in _hit(hit)))
+    if not hits:
+        call.out.note("Nothing found.")
+
+
+@command(
+    app,
+    examples=[
+        'memplane recall "where does she live?"',
+        'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
+    ],
+)
+def recall(
+    call: Call,
+    query: Query,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
+        ),
+    ] = None,
+) -> None:
+    """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
+    told = call.existing_space().recall(read_content(call, query), conversation=conversation)
+    call.out.answer_text(told, told.text)
+    for reason in told.degraded:
+        call.out.warn(f"the answer may be incomplete: {reason}")
+    if not told.blocks:
+        call.out.note("Nothing in memory bears on that.")
+
+
+@command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
+def brief(call: Call) -> None:
+    """What to tell an agent at session start, as Markdown."""
+    made = call.existing_space().brief()
+    call.out.answer_text(made, made.markdown)
+    if not made.entries:
+        call.out.note("No memories yet; `memplane store` adds one.")
+
+
+def _kept(kept: Retained) -> Text:
+    if kept.suppressed:
+        return line(("Not kept", "yellow"), f": {kept.id} was forgotten, and stays forgotten")
+    if kept.deduped:
+        return line(("Known already", "yellow"), f" as {kept.id}, entry {kept.seq}")
+    return line(("Kept", "green"), f" as {kept.id}, entry {kept.seq}")
+
+
+def _hit(hit: Hit) -> tuple[Text, Text]:
+    """Two lines: what it says, and where it comes from."""
+    memory, turn = hit.memory, hit.turn
+    said = hit.text if memory is None else memory.line
+    kind = memory.kind.value if memory is not None else f"{turn.role if turn is not None else 'a'} turn"
+    facts = [kind, when(hit.at), f"{hit.score:.2f}" if hit.score else "", hit.id]
+    if memory is not None:
+        facts += [memory.state.value if memory.superseded_by else "", *(f"#{tag}" for tag in memory.tags)]
+    return cell(said, style="bold"), line(("  " + " · ".join(fact for fact in facts if fact), "dim"))

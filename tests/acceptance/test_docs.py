@@ -1,0 +1,51 @@
+"""Every example in the documentation runs."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def page_id(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if PYTHON.search(page.read_text("utf-8"))], ids=page_id)
+def test_python_examples_run(page, tmp_path):
+    """
+    The Python blocks of a page, one after another, run as they stand.
+    """
+    program = "\n".join(PYTHON.findall(page.read_text("utf-8")))
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/quickstart.md"], ids=page_id)
+def test_shell_examples_run(page, tmp_path):
+    """
+    The shell blocks of a page run from top to bottom in a shell that stops at the first failure.
+    """
+    commands = "\n".join(SHELL.findall(page.read_text("utf-8")))
+    script = "\n".join(line for line in commands.splitlines() if not line.startswith(("make ", "export PATH")))
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "MEMPLANE_DATA": str(tmp_path / "data"),
+        "TMPDIR": str(tmp_path),
+    }
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -1,0 +1,224 @@
+"""Shared fixtures: a clock turned by hand, planes that run on it, and the engines the contract is put to.
+
+`MEMPLANE_TESTS=thorough` lets Hypothesis look twenty times as long.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from memplane import Memplane, Settings
+from memplane.clock import Instant, to_datetime, to_instant
+from memplane.storage.base import Store, Stores, Writer
+from memplane.storage.sqlite.names import space_path
+from memplane.storage.sqlite.stores import SqliteStores
+from memplane.types import Caller, Draft, Entry, Kind, Memory, Op, Turn
+
+TENANT = "default"
+MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
+
+_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+settings.register_profile("default", max_examples=60, stateful_step_count=25, **_QUIET)
+settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
+settings.register_profile(
+    "broken", max_examples=60, stateful_step_count=25, phases=[Phase.generate], derandomize=True, **_QUIET
+)
+settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
+
+
+class HandClock:
+    """A `Clock` that stands still until someone turns it."""
+
+    def __init__(self, moment: datetime = MORNING) -> None:
+        self.now: Instant = to_instant(moment)
+
+    def __call__(self) -> Instant:
+        return self.now
+
+    @property
+    def moment(self) -> datetime:
+        return to_datetime(self.now)
+
+    def set(self, moment: datetime | Instant) -> None:
+        self.now = to_instant(moment) if isinstance(moment, datetime) else moment
+
+    def advance(self, length: timedelta | None = None, **units: float) -> Instant:
+        self.now += (length or timedelta(**units)) // timedelta(microseconds=1)
+        return self.now
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    """A folder for one generated example; in memory where there is such a place, since syncs are most of the time."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def open_plane(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
+    """Opens the same data directory as often as asked, with whatever settings; closes all in the end."""
+    with ExitStack() as opened:
+
+        def open_(**changes: Any) -> Memplane:
+            plane = Memplane.open(tmp_path / "data", clock=clock, settings=Settings(**changes))
+            return opened.enter_context(plane)
+
+        yield open_
+
+
+@pytest.fixture
+def plane(open_plane: Callable[..., Memplane]) -> Memplane:
+    return open_plane()
+
+
+@pytest.fixture
+def space(plane: Memplane):
+    return plane.space("alice")
+
+
+@pytest.fixture
+def space_file(tmp_path: Path) -> Path:
+    """Where `space` keeps its rows, for those who reach past the engine."""
+    return space_path(tmp_path / "data" / "spaces" / TENANT, "alice")
+
+
+# ── the engines ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class SqliteEngine:
+    """What the contract suite must know about an engine besides its protocol."""
+
+    refusal = apsw.ConstraintError
+    """What the database itself raises when a row that must stay is touched."""
+    append_only = {
+        "ledger": "seq id op recorded actor door session ref payload_digest digest".split(),
+        "payload": "seq salt body".split(),
+        "tombstone": "id seq at reason".split(),
+        "audit": "seq at actor door session action target outcome detail digest".split(),
+    }
+    """The tables nobody may alter, with every column."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def stores(self) -> Stores:
+        """Another one is another program on the same data."""
+        return SqliteStores(self._folder)
+
+    def execute(self, owner: str, sql: str) -> list[Any]:
+        """Past the engine, as someone with the database's own tools would."""
+        connection = apsw.Connection(str(space_path(self._folder / "spaces" / TENANT, owner)))
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+
+ENGINES = {
+    "sqlite": SqliteEngine,
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> SqliteEngine:
+    return ENGINES[request.param](tmp_path / "engine")
+
+
+@pytest.fixture
+def open_store(engine: SqliteEngine) -> Iterator[Callable[..., Store]]:
+    """The store of an owner; `elsewhere=True` opens it as another program would."""
+    with ExitStack() as opened:
+        here = engine.stores()
+        opened.callback(here.close)
+
+        def open_(owner: str = "alice", *, elsewhere: bool = False) -> Store:
+            stores = here
+            if elsewhere:
+                stores = engine.stores()
+                opened.callback(stores.close)
+            return opened.enter_context(stores.open(TENANT, owner, create=True))
+
+        yield open_
+
+
+class Scribe:
+    """Fills a store through its protocol alone: an entry and what is derived from it, in one work."""
+
+    def __init__(self, store: Store, clock: HandClock) -> None:
+        self.store = store
+        self.clock = clock
+        self._written = 0
+
+    def entry(
+        self,
+        id: str | None = None,
+        *,
+        op: Op = Op.TURN,
+        body: bytes = b"{}",
+        caller: Caller = Caller(),
+        ref: str | None = None,
+    ) -> Entry:
+        draft = self.draft(id, op=op, body=body, caller=caller, ref=ref)
+        return self.store.write(lambda writer: writer.append([draft], recorded=self.clock()))[0]
+
+    def draft(self, id: str | None = None, *, op: Op = Op.TURN, body: bytes = b"{}", **rest: Any) -> Draft:
+        self._written += 1
+        return Draft(id or f"e{self._written}", op, body, **rest)
+
+    def turn(self, text: str, **fields: Any) -> Turn:
+        return self.turns([text], **fields)[0]
+
+    def turns(self, texts: Sequence[str], *, id: str | None = None, **fields: Any) -> list[Turn]:
+        """All in one work; with an id, all in one entry."""
+        drafts = [self.draft(id, op=Op.TURN)] if id else [self.draft(op=Op.TURN) for _ in texts]
+        fields = {"role": "user", "at": self.clock.moment} | fields
+
+        def work(writer: Writer) -> list[Turn]:
+            entries = writer.append(drafts, recorded=self.clock())
+            places = [(entries[0], n) for n in range(len(texts))] if id else [(entry, 0) for entry in entries]
+            made = [
+                Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, text=text, **fields)
+                for (entry, ordinal), text in zip(places, texts, strict=True)
+            ]
+            writer.project(turns=made)
+            return made
+
+        return self.store.write(work)
+
+    def memory(self, text: str, *, id: str | None = None, kind: Kind = Kind.FACT, **fields: Any) -> Memory:
+        draft = self.draft(id, op=Op.STORE)
+        fields = {"created_at": self.clock.moment, "updated_at": self.clock.moment} | fields
+
+        def work(writer: Writer) -> Memory:
+            (entry,) = writer.append([draft], recorded=self.clock())
+            made = Memory(
+                id=entry.id, kind=kind, text=text, entry_id=entry.id, seq=entry.seq, start=0, end=len(text), **fields
+            )
+            writer.project(memories=[made])
+            return made
+
+        return self.store.write(work)
+
+    def index(self) -> None:
+        """Take every turn that waits into the index."""
+        while self.store.write(lambda writer: writer.index_turns()):
+            pass
+
+
+@pytest.fixture
+def scribe(open_store: Callable[..., Store], clock: HandClock) -> Scribe:
+    return Scribe(open_store(), clock)
