@@ -22,7 +22,7 @@ from memplane import Memplane, Space
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.ids import new_id, new_memory_id
 from memplane.ledger.payloads import Said, Stored, encode
-from memplane.transfer import import_file
+from memplane.transfer.history import append_history
 from memplane.types import Draft, Kind, Op
 
 _WRITERS = 16
@@ -132,13 +132,19 @@ def imports(sizes: Sizes, folder: Path) -> list[Figure]:
         acknowledged = rate(lambda: _load(batch, drafts), sizes.imported)
         searchable = rate(batch.catch_up, sizes.imported)
         history = plane.space("history")
-        whole = rate(lambda: import_file(history, path), sizes.imported)
-    both = 1 / (1 / acknowledged + 1 / searchable)
+        lines = rate(lambda: append_history(history, path), sizes.imported)
+        lines_searchable = rate(history.catch_up, sizes.imported)
     return [
         at_least("batch import, durable", acknowledged, 50_000, "entries/s"),
-        Figure("batch import, durable and searchable", both, "entries/s"),
-        Figure("history.jsonl, ids checked, durable and searchable", whole, "lines/s"),
+        Figure("batch import, durable and searchable", _both(acknowledged, searchable), "entries/s"),
+        Figure("history.jsonl, ids checked, durable", lines, "lines/s"),
+        Figure("history.jsonl, durable and searchable", _both(lines, lines_searchable), "lines/s"),
     ]
+
+
+def _both(first: float, then: float) -> float:
+    """The rate of two steps one after the other."""
+    return 1 / (1 / first + 1 / then)
 
 
 def _load(space: Space, drafts: list[Draft]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
@@ -28,9 +28,6 @@ MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("default", max_examples=60, stateful_step_count=25, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
-settings.register_profile(
-    "broken", max_examples=60, stateful_step_count=25, phases=[Phase.generate], derandomize=True, **_QUIET
-)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
 
 

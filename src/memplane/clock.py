@@ -39,9 +39,9 @@ def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
     """Accept a datetime, an ISO 8601 string or Unix seconds; refuse what is not a real moment."""
     try:
         if isinstance(value, datetime):
-            return to_instant(value)
+            return _within_years(to_instant(value))
         if isinstance(value, str):
-            return to_instant(datetime.fromisoformat(value.strip()))
+            return _within_years(to_instant(datetime.fromisoformat(value.strip())))
         if isinstance(value, bool) or not math.isfinite(value):
             raise ValueError
         return to_instant(_EPOCH + timedelta(seconds=value))
@@ -51,6 +51,12 @@ def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
             f"in the years {_YEAR_MIN} to {_YEAR_MAX}",
             field=field,
         ) from exc
+
+
+def _within_years(instant: Instant) -> Instant:
+    """An offset can carry a date of the first or the last year out of what UTC can say."""
+    to_datetime(instant)
+    return instant
 
 
 def iso(instant: Instant) -> str:

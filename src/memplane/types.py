@@ -74,7 +74,7 @@ class Op(StrEnum):
     PURGE = "purge"
 
 
-class Caller(msgspec.Struct, frozen=True):
+class Caller(msgspec.Struct, frozen=True, gc=False):
     """Who is asking, set by the door and never by an argument."""
 
     actor: str = ""
@@ -82,7 +82,7 @@ class Caller(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A ledger entry before the ledger gave it a place."""
 
     id: str
@@ -96,7 +96,7 @@ class Draft(msgspec.Struct, frozen=True):
     """When another ledger recorded it first; None for what comes in now."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """An immutable record of something that came in."""
 
     seq: int
@@ -109,14 +109,14 @@ class Entry(msgspec.Struct, frozen=True):
     """The payload as it was written; None once it is erased."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The last place in a ledger and the digest over everything up to it."""
 
     seq: int
     digest: bytes
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thing said, as it can be searched: scrubbed of secrets, without injected memory."""
 
     entry_id: str
@@ -129,7 +129,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thing remembered, with the evidence it came from."""
 
     id: str
@@ -164,7 +164,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return self.text if self.key is None else f"{self.key}: {self.text}"
 
 
-class Retained(msgspec.Struct, frozen=True, kw_only=True):
+class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a retain: it is durable."""
 
     id: str
@@ -175,7 +175,7 @@ class Retained(msgspec.Struct, frozen=True, kw_only=True):
     """The id was forgotten before; nothing was written."""
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a bulk append."""
 
     added: int
@@ -183,7 +183,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     forgotten: int
 
 
-class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The record that an entry id is forgotten; it wins over every later replay."""
 
     id: str
@@ -191,7 +191,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Proof of a forget."""
 
     id: str
@@ -208,7 +208,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """False when a reader held old pages open; the next checkpoint removes them."""
 
 
-class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who did what, when, to which space, and how it ended. Never the content."""
 
     at: datetime

@@ -231,6 +231,7 @@ def test_the_instant_is_that_of_ts(ts, at):
         (LEGACY_LINE + b"\n" + LEGACY_LINE, "more than one line"),
         (LEGACY_LINE[:-1] + b',"x":' + b"[" * 50_000, "nested too deeply"),
         (b'{"version":2,"ts"', "not JSON"),
+        (b'{"version":"2","ts"', "not JSON"),
     ],
 )
 def test_a_line_that_is_no_entry_says_why(raw, reason):

@@ -72,7 +72,7 @@ def test_other_roles_are_not_heard(role):
 
 @pytest.mark.parametrize(
     "context",
-    [RUNTIME, f"\n{RUNTIME}", MEMORY, f"before\n{MEMORY}\nafter", RUNTIME.split("\n", maxsplit=1)[0]],
+    [RUNTIME, f"\n{RUNTIME}", MEMORY, RUNTIME.split("\n", maxsplit=1)[0]],
 )
 @pytest.mark.parametrize("wrap", [lambda text: text, lambda text: [{"type": "text", "text": text}]])
 def test_runtime_context_is_not_user_speech(context, wrap):
@@ -91,6 +91,15 @@ def test_runtime_context_beside_speech_in_one_message_is_left_out():
     parts = [{"type": "text", "text": RUNTIME}, {"type": "text", "text": "My own words"}]
 
     assert turns_of(chat(("user", parts))) == [("user", "My own words")]
+
+
+def test_memory_inside_speech_is_cut_out_of_it():
+    """
+    Where a memory block stands in the middle of the user's words, the words around it are heard.
+    """
+    (turn,) = turns_of(chat(("user", f"My own words\n{MEMORY}\nand more")))
+
+    assert turn[1].split() == "My own words and more".split()
 
 
 def test_a_quoted_marker_alone_is_speech():
@@ -231,6 +240,13 @@ def test_chat_completion_stream():
     ) == ['Let me\u2028 look.\ntool_call sky {"at":"Köln"}\ntool_call now {}']
 
 
+def test_completion_stream():
+    """
+    The older completions stream their text without a delta.
+    """
+    assert streamed({"choices": [{"text": "Hel"}]}, {"choices": [{"text": "lo."}]}) == ["Hello."]
+
+
 def test_anthropic_stream():
     """
     Blocks are put together by their index, thinking is left out.
@@ -325,6 +341,26 @@ def test_odd_numbers_and_half_emojis_do_not_cost_the_turn(number):
     (turn,) = extract_turns(line.replace(b"NUMBER", number.encode()))
 
     assert turn == SpokenTurn("user", "hi \ufffd 😀")
+
+
+def test_broken_tool_calls_do_not_cost_the_reply():
+    """
+    Calls without a function, a name or writable arguments are left out or shortened, the rest is read.
+    """
+    huge = json.loads("[" * 500 + "]" * 500)
+    calls = [
+        None,
+        {},
+        {"function": None},
+        {"function": {"name": 7}},
+        {"function": {"name": "sky", "arguments": huge}},
+    ]
+
+    (reply,) = reply_of({"choices": [{"message": {"content": "Hello.", "tool_calls": calls}}]})
+    (stream,) = streamed(delta(content="Hello.", tool_calls=calls[:4]))
+
+    assert reply.startswith("Hello.\ntool_call sky [[[")
+    assert stream == "Hello."
 
 
 def test_nothing_said_is_no_turn():

@@ -358,6 +358,8 @@ def _trust_credentials(parts: list[str]) -> _Trust:
 _ENDS_A_VALUE = ".,:)]}"
 _CLOSING_TAG = re.compile(r"\s{0,32}</")
 _LENGTH_MIN = 4
+_READ_MAX = 128
+"""What a value is judged by; the rest of it is like the beginning."""
 _LENGTH_MIN_IN_PROSE = 8
 
 
@@ -381,11 +383,12 @@ def _named(trust: Callable[[list[str]], _Trust], *, spaced: bool = True) -> Chec
 def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span | None:
     start, end = _secret(match)
     value = match.string[start:end]
-    if " " in value or _is_stand_in(value) or _PATH.match(value):
+    if " " in value or _is_stand_in(value[:_READ_MAX]) or _PATH.match(value):
         return None
     if match["bare"]:
         value = value.rstrip(_ENDS_A_VALUE)
         end = start + len(value)
+    value = value[:_READ_MAX]
     if len(value) < _LENGTH_MIN or value.lower() in _NO_SECRET or _repeats(name, value):
         return None
     if (match["bare"] and _is_code(match, value, end)) or (
@@ -990,16 +993,24 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}\Z")
 _NO_BLANK = re.compile(r"\S*")
 
 
+_REFUSED_MAX = 8
+"""How often one stretch may be read again for a hint inside it; `token=token=token=…` would be read without end."""
+
+
 def _matches(rule: Rule, piece: str, low: str, *, whole: bool) -> Iterator[Span]:
     for hint in rule.hints:
-        at = low.find(hint)
+        at, refused, refused_to = low.find(hint), 0, 0
         while at >= 0:
             match = rule.pattern.match(piece, at)
             span = rule.check(match) if match else None
-            if span is not None:
+            if match and span:
                 start, end = _whole_url(piece, at, span) if whole else span
                 yield start, end
                 at = max(at, end - 1)
+            elif match:
+                refused = refused + 1 if at < refused_to else 0
+                refused_to = max(refused_to, match.end())
+                at = refused_to - 1 if refused == _REFUSED_MAX else at
             at = low.find(hint, at + 1)
 
 

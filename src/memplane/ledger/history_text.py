@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from memplane.governance.fence import strip_injected
 from memplane.ledger.history_reply import (
     decode_leniently,
     join_parts,
@@ -17,8 +18,6 @@ from memplane.ledger.history_reply import (
 )
 
 RUNTIME_CONTEXT = "[Runtime context for this invocation."
-MEMORY_BEGIN = "--- BEGIN MEMORY (from "
-MEMORY_END = "--- END MEMORY ---"
 
 _TOOL_ROLES = ("tool", "function")
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -98,8 +97,8 @@ def _user_turns(content: Any) -> list[SpokenTurn]:
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, dict) and part.get("type") == "tool_result":
             turns += _turn("tool", _result_text(part.get("content")))
-        elif not _is_runtime_context(text := part_text(part)):
-            spoken.append(text)
+        else:
+            spoken.append(_own_words(part_text(part)))
     return turns + _turn("user", join_parts(spoken))
 
 
@@ -110,12 +109,9 @@ def _result_text(content: Any) -> str:
     return part_text(content) or (spell_compactly(content) if isinstance(content, dict) else "")
 
 
-def _is_runtime_context(text: str) -> bool:
-    """The proxy's own words, which it may put into the user's mouth: recalled memory, feeds, the time."""
-    if text.lstrip().startswith(RUNTIME_CONTEXT):
-        return True
-    begin = text.find(MEMORY_BEGIN)
-    return begin >= 0 and text.find(MEMORY_END, begin) >= 0
+def _own_words(text: str) -> str:
+    """Without the proxy's words, which it may put into the user's mouth: recalled memory, feeds, the time."""
+    return "" if text.lstrip().startswith(RUNTIME_CONTEXT) else strip_injected(text)
 
 
 def _turn(role: str, text: str) -> list[SpokenTurn]:

@@ -19,7 +19,8 @@ _CHUNK = 2_000
 
 
 def record(writer: Writer, draft: Draft, now: Instant) -> Entry:
-    """Append one entry and show it to the very next read."""
+    """Append one entry and show it to the very next read, even while a bulk import has turns waiting: `catch_up` will
+    meet this one again and leave it as it is."""
     (entry,) = writer.append([draft], recorded=now)
     apply(writer, entry)
     if writer.cursor() == entry.seq - 1:

@@ -16,7 +16,10 @@ LIMIT_MAX = 100
 
 _CANDIDATES_MIN = 50
 _CANDIDATES_PER_HIT = 3
-_FULL_SCORE_DIGITS = 6
+_CANDIDATES_NEWEST = 300
+_COMMON = 5_000
+"""A word that more texts hold does not choose candidates as long as the question has a rarer one; it still counts."""
+_SCORE_DIGITS = 6
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,15 +56,15 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
     """The best hits first; without a question, the newest."""
     where = _filter(request, now)
     question = Question(request.query)
-    wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
     if not question.words:
         hits = _hits(_newest(reader, request, where), None) if not request.query.strip() else []
         hits.sort(key=lambda hit: (hit.at, _place(hit)), reverse=True)
     else:
-        relevance = Relevance(
-            question, reader.frequencies(list(question.stems.values())), reader.corpus_size()
-        )
-        hits = _hits(_matching(reader, request, where, question.words, wanted), relevance)
+        frequencies = reader.frequencies(list(question.stems.values()))
+        relevance = Relevance(question, frequencies, reader.corpus_size())
+        rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
+        found = _matching(reader, request, where, rare or question.words, newest=not rare)
+        hits = _hits(found, relevance)
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
     return hits[: request.limit]
 
@@ -102,10 +105,11 @@ def _newest(reader: Reader, request: SearchRequest, where: Filter) -> tuple[Sequ
 
 
 def _matching(
-    reader: Reader, request: SearchRequest, where: Filter, words: Sequence[str], wanted: int
+    reader: Reader, request: SearchRequest, where: Filter, words: Sequence[str], *, newest: bool
 ) -> tuple[Sequence[Memory], Sequence[Turn]]:
-    memories = reader.match_memories(words, where, limit=wanted) if request.memories else []
-    turns = reader.match_turns(words, where, limit=wanted) if _wants_turns(request) else []
+    wanted = _CANDIDATES_NEWEST if newest else max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
+    memories = reader.match_memories(words, where, limit=wanted, newest=newest) if request.memories else []
+    turns = reader.match_turns(words, where, limit=wanted, newest=newest) if _wants_turns(request) else []
     return memories, turns
 
 
@@ -135,7 +139,7 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
 
 
 def _score(relevance: Relevance | None, text: str) -> float:
-    return 0.0 if relevance is None else round(relevance.score(text), _FULL_SCORE_DIGITS)
+    return 0.0 if relevance is None else round(relevance.score(text), _SCORE_DIGITS)
 
 
 def _place(hit: Hit) -> tuple[int, int]:

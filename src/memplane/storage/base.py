@@ -150,10 +150,15 @@ class Reader(Protocol):
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         """Newest first."""
 
-    def match_memories(self, words: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """Those holding any of the words, most relevant first; never a syntax error."""
+    def match_memories(
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
+    ) -> list[Memory]:
+        """Those holding any of the words, most relevant first; never a syntax error. With `newest`, the latest
+        that match are enough: ranking everything that holds a very common word would take too long."""
 
-    def match_turns(self, words: Sequence[str], where: Filter, *, limit: int) -> list[Turn]:
+    def match_turns(
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
+    ) -> list[Turn]:
         """As `match_memories`, over turns."""
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
@@ -198,7 +203,7 @@ class Writer(Reader, Protocol):
         that do not bring one from another ledger."""
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
-        """Add derived rows and their index entries."""
+        """Add derived rows and their index entries. A turn that is there already stays as it is."""
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
         """Mark it superseded, tier cold; False if it is not there."""

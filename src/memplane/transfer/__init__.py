@@ -48,12 +48,17 @@ def left_out(space: Space) -> int:
 def _import(
     space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
 ) -> ImportReport:
-    try:
-        start = b"" if path.is_dir() else path.open("rb").read(len(MAGIC))
-    except OSError as exc:
-        raise InvalidRequest(f"{path} cannot be read: {exc.strerror}", field="path") from exc
+    start = b"" if path.is_dir() else _start_of(path)
     if start.startswith(MAGIC):
         return import_carapace(space, path)
     if start.startswith(MARK):
         return import_full(space, path, progress=progress)
     return import_history(space, path, trust_ids=trust_ids, progress=progress)
+
+
+def _start_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC))
+    except OSError as exc:
+        raise InvalidRequest(f"{path} cannot be read: {exc.strerror}", field="path") from exc

@@ -18,6 +18,19 @@ def import_history(
     space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
 ) -> ImportReport:
     """Append every line first, which makes it durable, then make all of it searchable."""
+    report = append_history(space, path, trust_ids=trust_ids, progress=progress)
+    space.catch_up()
+    return report
+
+
+def append_history(
+    space: Space,
+    path: Path,
+    *,
+    trust_ids: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ImportReport:
+    """The durable half: every line is in the ledger when this returns."""
     tally = Tally("history")
     reader = read_history(path, trust_ids=trust_ids)
     caller = space.caller
@@ -35,7 +48,6 @@ def import_history(
             progress(reader.bytes_read, reader.bytes_total)
     if drafts:
         tally.load(space.load(drafts))
-    space.catch_up()
     progress(reader.bytes_total, reader.bytes_total)
     return tally.report()
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from memplane.doors.cli.call import Call, Wiring
 from memplane.doors.cli.exits import BROKEN_PIPE, MENDABLE, exit_code, report
 from memplane.doors.cli.options import Data, Json, SpaceName
-from memplane.errors import MemplaneError
+from memplane.errors import InvalidRequest, MemplaneError
 
 P = ParamSpec("P")
 Command = Callable[Concatenate[Call, P], None]
@@ -38,7 +38,12 @@ def command(
 
         def invoked(context: typer.Context, **given: Any) -> None:
             after = {option: given.pop(option) for option in _SHARED}
-            _carry_out(context, after, lambda call: work(call, **given))
+
+            def checked(call: Call) -> None:
+                _check_utf8(given)
+                work(call, **given)
+
+            _carry_out(context, after, checked)
 
         invoked.__doc__ = function.__doc__
         cast("Any", invoked).__signature__ = _signature(work)
@@ -57,6 +62,15 @@ def end_quietly(error: OSError) -> int:
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE if isinstance(error, BrokenPipeError) else MENDABLE
+
+
+def _check_utf8(given: dict[str, Any]) -> None:
+    """Decoding is the door's business: Python marks bytes of an argument that are not UTF-8 with lone surrogates."""
+    for name, value in given.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
+                option = name.strip("_").replace("_", " ")
+                raise InvalidRequest(f"{option} is not UTF-8; convert it first, for example with iconv")
 
 
 def _signature(function: Callable[..., None]) -> inspect.Signature:

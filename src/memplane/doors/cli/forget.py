@@ -1,16 +1,17 @@
 """Forgetting, and what proves it."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import MENDABLE
 from memplane.doors.cli.options import Since, Until, Yes
-from memplane.doors.cli.output import line, pairs, table, when
+from memplane.doors.cli.output import line, pairs, when
 from memplane.errors import InvalidRequest
 from memplane.types import Receipt
 
@@ -89,10 +90,9 @@ def forget(
 def receipts(call: Call) -> None:
     """Every forget there was, the oldest first."""
     found = call.existing_space().receipts()
-    rows = [(when(it.at), _words(it.scope), _words(it.counts), it.reason, it.seq, it.id) for it in found]
-    call.out.answer(
-        {"receipts": found}, table("at", "scope", "forgotten", "reason", "entry", "receipt", rows=rows)
-    )
+    call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
+    if not found:
+        call.out.note("Nothing was ever forgotten here.")
 
 
 @command(app, examples=["memplane sweep"])
@@ -149,11 +149,20 @@ def _receipt(receipt: Receipt) -> Table:
     return pairs(rows)
 
 
-def _words(values: dict[str, object] | dict[str, int]) -> str:
-    """`turns 2, facts 1`; a list says its members."""
-    said = (
-        f"{name} {' '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
-        for name, value in values.items()
-        if value != 0
-    )
-    return ", ".join(said) or "nothing"
+def _receipt_lines(receipt: Receipt) -> tuple[Text, Text]:
+    """Two lines: what went, and what proves it."""
+    reason = f" ({receipt.reason})" if receipt.reason else ""
+    proof = " · ".join((when(receipt.at), receipt.id, f"{receipt.seq}:{receipt.digest}"))
+    went = line((_words(receipt.counts), "bold"), f" of {_words(receipt.scope)}{reason}")
+    return went, line((f"  {proof}", "dim"))
+
+
+def _words(values: dict[str, Any]) -> str:
+    """`turns 2, facts 1`: names with their values; what is zero is left out."""
+    return ", ".join(_word(name, value) for name, value in values.items() if value != 0) or "nothing"
+
+
+def _word(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    return f"{name} {' '.join(map(str, value))}" if isinstance(value, list | tuple) else f"{name} {value}"

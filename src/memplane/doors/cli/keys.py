@@ -67,7 +67,7 @@ def rotate(
 
         count = call.plane.rotate_key(new_key, progress=progress)
     shown = line(
-        ("Changed", "green"), f" {count} of {len(done)} spaces; the others had it already. {_next(new_key)}"
+        ("Changed", "green"), f" {count} of {len(done)} spaces{_rest(len(done) - count)}. {_next(new_key)}"
     )
     call.out.answer({"changed": count, "spaces": done}, shown)
 
@@ -82,6 +82,10 @@ def _new_key(call: Call, file: Path | None, variable: str) -> str:
         return file.expanduser().read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise SettingsInvalid(f"{file} cannot be read: {exc}") from exc
+
+
+def _rest(count: int) -> str:
+    return f"; {count} had it already" if count else ""
 
 
 def _next(new_key: str | None) -> str:

@@ -13,7 +13,7 @@ from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG
 from memplane.doors.cli.files import writing
 from memplane.doors.cli.options import Since, Until, read_expected
-from memplane.doors.cli.output import line, pairs, table, when, write_line
+from memplane.doors.cli.output import line, pairs, path_text, table, when, write_line
 from memplane.ledger.verify import Verification
 from memplane.transfer import FORMATS, ImportReport, export_lines, import_file, left_out
 
@@ -81,7 +81,7 @@ def export(
             write_line(exported)
     else:
         count = _export_to(output, lines)
-        document = {"format": format_, "lines": count, "left_out": missing, "output": str(output)}
+        document = {"format": format_, "lines": count, "left_out": missing, "output": path_text(output)}
         call.out.answer(document, line(("Exported", "green"), f" {count} lines to {output}"))
     if missing:
         call.out.warn(f"{missing} entries are not turns and were left out; `--format full` writes them all")
@@ -140,10 +140,10 @@ def audit(
     """Who did what, the newest first. Never the content."""
     found = call.existing_space().audit(since=since, until=until, limit=limit)
     rows = [
-        (when(it.at), it.actor, it.door, it.action, it.target or "", f"{it.outcome} {it.detail}")
+        (when(it.at), it.actor, it.door, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
         for it in found
     ]
-    call.out.answer({"audit": found}, table("at", "actor", "door", "action", "target", "outcome", rows=rows))
+    call.out.answer({"audit": found}, table("at", "actor", "door", "action", "outcome", "target", rows=rows))
 
 
 def _verification(found: Verification) -> Iterator[RenderableType]:

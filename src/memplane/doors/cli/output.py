@@ -3,11 +3,14 @@
 Content is data: it reaches a terminal as `Text`, without markup and without characters that steer it.
 """
 
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +26,8 @@ Advance = Callable[[int, int | None], None]
 
 CELL_CHARS_MAX = 400
 
+_PIPE_COLUMNS = 160
+
 # JSON escapes C0 controls itself. These steer a terminal or a reader's eye as well, and stand only inside strings.
 _STEERING = re.compile("[\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
@@ -32,7 +37,8 @@ class Output:
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
-        self._stdout = _Console(highlight=False, markup=False, emoji=False)
+        width = shutil.get_terminal_size((_PIPE_COLUMNS, 0)).columns
+        self._stdout = _Console(highlight=False, markup=False, emoji=False, width=width)
         self._stderr = _Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def answer(self, document: Any, *shown: RenderableType) -> None:
@@ -43,8 +49,12 @@ class Output:
 
     def tell(self, *shown: RenderableType) -> None:
         """A part of the result for people; where JSON was asked for, `answer` gives all of it at once."""
-        if not self.json:
-            _print(self._stdout, shown)
+        if self.json:
+            return
+        if any(isinstance(part, Table) and not part.row_count for part in shown):
+            self.note("Nothing to show.")
+            return
+        _print(self._stdout, shown)
 
     def answer_text(self, document: Any, text: str) -> None:
         """The result is text itself, line for line, so that it can go into a file or a prompt."""
@@ -82,7 +92,12 @@ class Output:
             TimeElapsedColumn(),
         )
         with Progress(
-            *columns, console=self._stderr, transient=True, disable=not sys.stderr.isatty()
+            *columns,
+            console=self._stderr,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not sys.stderr.isatty(),
         ) as progress:
             task = progress.add_task(one_line(label), total=None)
             yield lambda done, total: progress.update(task, completed=done, total=total)
@@ -143,6 +158,11 @@ def line(*parts: str | tuple[str, str]) -> Text:
     return Text.assemble(
         *(one_line(part) if isinstance(part, str) else (one_line(part[0]), part[1]) for part in parts)
     )
+
+
+def path_text(path: Path) -> str:
+    """A path as JSON can hold it; file names need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def when(moment: datetime | None) -> str:

@@ -7,7 +7,7 @@ from memplane.doctor import Diagnosis, examine
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG
-from memplane.doors.cli.output import cell, line, pairs, table
+from memplane.doors.cli.output import cell, line, pairs, path_text, table
 
 app = typer.Typer()
 
@@ -16,7 +16,7 @@ app = typer.Typer()
 def spaces(call: Call) -> None:
     """List the spaces of the data directory, one a line."""
     names = list(call.plane.spaces())
-    call.out.answer({"data": str(call.directory), "spaces": names}, *(line(name) for name in names))
+    call.out.answer({"data": path_text(call.directory), "spaces": names}, *(line(name) for name in names))
     if not names:
         call.out.note(f"No spaces in {call.directory} yet; the first `memplane retain` makes one.")
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.rule import Rule
 from rich.text import Text
 
 from memplane.doors.cli.call import Call, Wiring
 from memplane.doors.cli.output import line
 from memplane.errors import MemplaneError
 from memplane.recall.search import LIMIT_MAX
+
+_COLUMNS = 80
 
 
 class Tour:
@@ -27,9 +28,8 @@ class Tour:
 
     def chapter(self, title: str, why: str) -> None:
         self._chapters.append({"title": title, "why": why, "steps": []})
-        self._call.out.tell(
-            Text(), Rule(Text(f"{len(self._chapters)}. {title}", style="bold"), align="left", style="dim")
-        )
+        heading = f"── {len(self._chapters)}. {title} "
+        self._call.out.tell(Text(), line((heading.ljust(_COLUMNS, "─"), "bold")))
         self.say(why)
 
     def say(self, *lines: str) -> None:

@@ -25,13 +25,14 @@ _LINGER_SECONDS = 0.0005
 class _Ticket:
     """One caller's work and, later, its outcome."""
 
-    __slots__ = ("done", "error", "value", "wake", "work")
+    __slots__ = ("done", "error", "leads", "value", "wake", "work")
 
     def __init__(self, work: Callable[[SqliteWriter], Any]) -> None:
         self.work = work
         self.value: Any = None
         self.error: BaseException | None = None
         self.done = False
+        self.leads = False
         self.wake: threading.Lock | None = None
 
 
@@ -54,11 +55,15 @@ class GroupCommit:
 
     def run(self, work: Callable[[SqliteWriter], T]) -> T:
         ticket = _Ticket(work)
-        self._join(ticket)
-        if ticket.wake is not None:
-            ticket.wake.acquire()
-        if not ticket.done:
-            self._lead()
+        try:
+            self._join(ticket)
+            if ticket.wake is not None:
+                ticket.wake.acquire()
+            if not ticket.done:
+                self._lead()
+        except BaseException:
+            self._leave(ticket)
+            raise
         if ticket.error is not None:
             raise ticket.error
         value: T = ticket.value
@@ -67,6 +72,7 @@ class GroupCommit:
     def _join(self, ticket: _Ticket) -> None:
         with self._queue_lock:
             self._queue.append(ticket)
+            ticket.leads = not self._leading
             if self._leading:
                 ticket.wake = threading.Lock()
                 ticket.wake.acquire()
@@ -74,6 +80,14 @@ class GroupCommit:
                     self._lingering = False
                     self._gathered.release()
             self._leading = True
+
+    def _leave(self, ticket: _Ticket) -> None:
+        """Whoever is interrupted before the work began does not take the lead away."""
+        with self._queue_lock:
+            if ticket in self._queue:
+                self._queue.remove(ticket)
+                if ticket.leads:
+                    self._pass_lead()
 
     def _lead(self) -> None:
         self._linger()
@@ -92,12 +106,16 @@ class GroupCommit:
 
     def _linger(self) -> None:
         with self._queue_lock:
-            self._lingering = len(self._queue) < self._expected
-        if self._lingering and not self._gathered.acquire(timeout=_LINGER_SECONDS):
-            with self._queue_lock:
-                if not self._lingering:
-                    self._gathered.acquire()
-                self._lingering = False
+            self._lingering = lingering = len(self._queue) < self._expected
+        gathered = False
+        try:
+            gathered = lingering and self._gathered.acquire(timeout=_LINGER_SECONDS)
+        finally:
+            if lingering and not gathered:
+                with self._queue_lock:
+                    if not self._lingering:
+                        self._gathered.acquire()
+                    self._lingering = False
 
     def _transact(self, batch: list[_Ticket]) -> None:
         execute = self._connection.execute
@@ -119,12 +137,19 @@ class GroupCommit:
             ticket.error = error or ticket.error
             ticket.done = True
         with self._queue_lock:
-            waking = [ticket.wake for ticket in (*self._queue[:1], *batch)]
-            self._leading = bool(self._queue)
             self._expected = max(len(batch), self._expected - 1)
-        for wake in waking:
-            if wake is not None:
-                wake.release()
+            self._pass_lead()
+        for ticket in batch:
+            if ticket.wake is not None:
+                ticket.wake.release()
+
+    def _pass_lead(self) -> None:
+        """To whoever waits longest. Called with the queue's lock, so that it is never passed to someone who left."""
+        self._leading = bool(self._queue)
+        for ticket in self._queue[:1]:
+            ticket.leads = True
+            assert ticket.wake is not None  # it joined while someone led
+            ticket.wake.release()
 
 
 def _attempt(ticket: _Ticket, writer: SqliteWriter) -> None:

@@ -56,8 +56,11 @@ def use_key(connection: apsw.Connection, key: str | None) -> None:
 
 def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None:
     connection.set_busy_timeout(BUSY_MS)
+    # Whoever has the wrong key must not tidy up behind a crash when it closes the file.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     use_key(connection, key)
     _check_key(connection, path, key)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     connection.pragma("temp_store", "memory")  # a sort or a statement journal must not reach the disk
     connection.pragma("secure_delete", "on")
     connection.pragma("synchronous", "full")
@@ -119,7 +122,9 @@ def _translated(error: apsw.Error, path: Path) -> StorageError | None:
         case apsw.FullError():
             return StorageFull(f"{name}: no room left on the device; nothing was written, free some space")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
-            return StorageUnavailable(f"{path}: cannot be opened for writing ({error}); check that it is yours")
+            return StorageUnavailable(
+                f"{path}: cannot be opened for writing ({error}); check that it is yours"
+            )
         case apsw.IOError():
             if _no_room(error):
                 return StorageFull(f"{name}: no room left on the device; nothing was written")

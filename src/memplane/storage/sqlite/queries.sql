@@ -51,7 +51,7 @@ SELECT value FROM meta WHERE name = :name
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: add_turn
-INSERT INTO turn (n, role, text, at, conversation, project) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO turn (n, role, text, at, conversation, project) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (n) DO NOTHING
 
 -- name: add_turn_words
 INSERT INTO turn_index (rowid, text) VALUES (?, ?)
@@ -75,12 +75,17 @@ SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
 FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / 256
 WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
 
+-- name: match_newest_turns
+SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
+FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / 256
+WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
+
 -- name: tail
 SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
 FROM turn t JOIN ledger l ON l.seq = t.n / 256 WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
 
 -- name: tail_texts
-SELECT n, text FROM turn WHERE n > :indexed ORDER BY n LIMIT :limit
+SELECT n, text FROM turn WHERE n > :indexed AND n < :beyond ORDER BY n LIMIT :limit
 
 -- name: tail_size
 SELECT count(*) FROM turn WHERE n > :indexed
@@ -124,6 +129,10 @@ ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 -- name: match_memories
 SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
 WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
+
+-- name: match_newest_memories
+SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
+WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)

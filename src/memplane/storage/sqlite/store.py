@@ -8,16 +8,18 @@ from typing import TypeVar
 
 import apsw
 
+from memplane.errors import StorageBusy, StorageFull
 from memplane.storage.base import Reader, Writer
 from memplane.storage.sqlite.commit import GroupCommit
-from memplane.storage.sqlite.connection import connect, translate_errors
+from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.view import SqliteReader
-from memplane.storage.sqlite.wipe import merge_stale_separators
+from memplane.storage.sqlite.wipe import leave_nothing
 
 T = TypeVar("T")
 
 _IDLE_READERS_MAX = 4
+_WIPE_WAIT_MS = 2_000
 
 
 class SqliteStore:
@@ -52,12 +54,16 @@ class SqliteStore:
         return self._commits.run(work)
 
     def wipe(self) -> bool:
-        with self._commits.lock, translate_errors(self.path):
-            merge_stale_separators(self._writer)
-            try:
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except (apsw.BusyError, apsw.LockedError):
-                return False
+        try:
+            with self._commits.lock, translate_errors(self.path):
+                # Whoever waits for this also keeps other writers waiting: a reader that takes longer is not worth it.
+                self._writer.set_busy_timeout(_WIPE_WAIT_MS)
+                try:
+                    leave_nothing(self._writer)
+                finally:
+                    self._writer.set_busy_timeout(BUSY_MS)
+        except (StorageBusy, StorageFull):
+            return False
         return True
 
     def check(self) -> list[str]:

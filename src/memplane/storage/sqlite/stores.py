@@ -108,7 +108,9 @@ class SqliteStores:
                         raise NotFound("space", name[1])
                     _create(path, self._key)
                 elif path.stat().st_size == 0:
-                    raise StorageCorrupt(f"{path.name} is empty: something cut it off; restore it from a backup")
+                    raise StorageCorrupt(
+                        f"{path.name} is empty: something cut it off; restore it from a backup"
+                    )
                 slot.store = SqliteStore(path, name[1], self._key)
             return slot.store
 

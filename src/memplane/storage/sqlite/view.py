@@ -105,19 +105,23 @@ class SqliteReader:
         found = self._filtered("turns", where.turns_where(where_), limit=limit, offset=offset)
         return [rows.turn_from(row) for row in found]
 
-    def match_memories(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Memory]:
+    def match_memories(
+        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+    ) -> list[Memory]:
         if not words:
             return []
-        found = self._filtered(
-            "match_memories", where.memories_where(where_), limit=limit, match=_match(words)
-        )
+        query = "match_newest_memories" if newest else "match_memories"
+        found = self._filtered(query, where.memories_where(where_), limit=limit, match=_match(words))
         return [rows.memory_from(row, now=where_.now) for row in found]
 
-    def match_turns(self, words: Sequence[str], where_: Filter, *, limit: int) -> list[Turn]:
+    def match_turns(
+        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+    ) -> list[Turn]:
         if not words:
             return []
         conditions = where.turns_where(where_)
-        found = self._filtered("match_turns", conditions, limit=limit, match=_match(words))
+        query = "match_newest_turns" if newest else "match_turns"
+        found = self._filtered(query, conditions, limit=limit, match=_match(words))
         return [*self._match_tail(words, conditions), *(rows.turn_from(row) for row in found)]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
@@ -273,7 +277,10 @@ class SqliteWriter(SqliteReader):
     def finish(self) -> None:
         """Write whatever waits; the transaction is about to be committed."""
         self._write_rows()
-        if self._turns_added and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN:
+        if (
+            self._turns_added
+            and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN
+        ):
             self._saved = True
             self.index_turns(at_least=INDEX_TURNS_MIN)
         if self._cursor != self._written_cursor:
@@ -295,12 +302,14 @@ class SqliteWriter(SqliteReader):
         return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
 
     def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
-        """Take turns that wait into the index, if there are enough to be worth a segment; returns how many."""
-        indexed = self._indexed()
-        (waiting,) = self._one("tail_size", indexed=indexed)
-        if waiting < at_least:
+        """Take turns that wait into the index, if there are enough to be worth a segment; returns how many.
+
+        The index grows in the ledger's order: turns beyond the cursor wait until those before them are projected.
+        """
+        beyond = (self._cursor + 1) * TURNS_PER_ENTRY_MAX
+        found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=limit)
+        if len(found) < at_least:
             return 0
-        found = self._all("tail_texts", indexed=indexed, limit=limit)
         self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
         self.set_note("indexed", str(found[-1][0]))
         return len(found)

@@ -1,8 +1,10 @@
 """Leaving no erased byte behind.
 
-`secure_delete` overwrites freed cells and FTS5's own option takes terms out of its leaves, but FTS5 keeps the
-word that parts two leaves in a side table even when no text holds it any more. Where such a word is left,
-the index is merged into one segment, which writes those words anew.
+`secure_delete` overwrites freed cells and FTS5's own option takes terms out of its leaves. Three places still
+remember. FTS5 keeps the word that parts two leaves in a side table even when no text holds it any more: where such a
+word is left, the index is merged into one segment, which writes those words anew. When SQLite parts or joins pages, it
+leaves copies of moved cells in the space between, which no deletion reaches: VACUUM writes every page anew. And the
+write-ahead log holds the pages as they were: a truncating checkpoint empties it.
 """
 
 import apsw
@@ -10,7 +12,15 @@ import apsw
 _INDEXES = ("turn_index", "memory_index")
 
 
-def merge_stale_separators(connection: apsw.Connection) -> None:
+def leave_nothing(connection: apsw.Connection) -> None:
+    """Raises `apsw.BusyError` where a reader holds old pages; at once, before anything is done for nothing."""
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    _merge_stale_separators(connection)
+    connection.execute("VACUUM")
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def _merge_stale_separators(connection: apsw.Connection) -> None:
     for index in _INDEXES:
         if _has_stale_separator(connection, index):
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
@@ -20,7 +30,9 @@ def _has_stale_separator(connection: apsw.Connection, index: str) -> bool:
     """A separator begins with `0` and is the shortest prefix that tells two leaves apart: it is stale when no
     word in the index starts with it. It is counted in bytes, so it may end in the middle of a character."""
     vocabulary = index.replace("_index", "_vocabulary")
-    separators = connection.execute(f"SELECT DISTINCT substr(term, 2) FROM {index}_idx WHERE length(term) > 1")
+    separators = connection.execute(
+        f"SELECT DISTINCT substr(term, 2) FROM {index}_idx WHERE length(term) > 1"
+    )
     first_word = (
         f"SELECT CAST(term AS BLOB) FROM {vocabulary} WHERE term >= CAST(? AS TEXT) ORDER BY term LIMIT 1"
     )

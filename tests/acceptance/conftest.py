@@ -1,0 +1,94 @@
+"""Two ways to the command line: the real console script in a process of its own, and the same app in this one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from memplane.__main__ import open_plane as open_from_environment
+from memplane.doors.cli.app import app
+from memplane.doors.cli.call import Wiring
+
+SCRIPT = Path(sys.executable).with_name("memplane")
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Stdout as the one document it must be."""
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs the installed `memplane` as a script would: without a terminal, on a data directory of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "MEMPLANE_DATA": str(self.data),
+        }
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Done:
+        done = subprocess.run(
+            [SCRIPT, *arguments],
+            input=stdin,
+            env=self.environment | environment,
+            capture_output=True,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([SCRIPT, *arguments], env=self.environment, **streams)
+
+
+class Inside:
+    """Invokes the app in this process, wired as the entry point wires it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.wiring = Wiring(
+            open=open_from_environment, environment={"MEMPLANE_DATA": str(self.data)}, actor="tester"
+        )
+
+    def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Done:
+        result = CliRunner().invoke(
+            app, list(arguments), input=stdin, obj=self.wiring, prog_name="memplane", catch_exceptions=False
+        )
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Inside:
+    return Inside(tmp_path)
+
+
+@pytest.fixture
+def filled(cli: Inside) -> Inside:
+    """A space with something of everything in it."""
+    cli("retain", "I moved to Lisbon last week", "--conversation", "c1")
+    cli("store", "preference", "Prefers tea", "--tag", "drinks")
+    cli("put", "preferences/theme", "dark")
+    cli("put", "preferences/theme", "light")
+    cli("retain", "A slip of the tongue", "--conversation", "c2")
+    cli("forget", "--conversation", "c2", "--reason", "asked")
+    return cli
