@@ -1,0 +1,153 @@
+"""Propositions of one message, deterministic and offline. Reads as: sentences, clauses, readings."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from memplane.enrich.addressed import ABOUT_USER, turn_round
+from memplane.enrich.catalog import Catalog
+from memplane.enrich.clauses import Clause, split_clauses
+from memplane.enrich.english import expand
+from memplane.enrich.first_person import propose, read_clause
+from memplane.enrich.instructions import read_instruction
+from memplane.enrich.mention import read_mention
+from memplane.enrich.parse import Parsed, parse
+from memplane.enrich.proposition import USER, Proposition
+from memplane.enrich.schedule import read_schedule
+from memplane.enrich.sentences import Sentence, split_sentences
+from memplane.enrich.world import read_world
+from memplane.types import Role
+
+PROPOSITIONS_MAX = 200
+"""More than that is a paste; what comes after stays in the ledger and can be searched there."""
+
+_UPDATE_LEAD = re.compile(
+    r"(?:(?:no|oh|well|so|sorry|hi|hey|ok|okay|and|but)[ ,.]+)*(?:actually|correction|update|now|no)[ ,:]",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(r"\b(?:I|my|me|we|our|us|mine)\b")
+_FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our|ours|us|mine|im|ive|myself)\b", re.IGNORECASE)
+_DOUBTFUL = frozenset({"would", "could", "might"})
+
+
+def extract(text: str, *, role: str, catalog: Catalog) -> list[Proposition]:
+    """What the message claims, in its order. A system message claims nothing."""
+    if role == Role.SYSTEM:
+        return []
+    found: list[Proposition] = []
+    for sentence in split_sentences(text):
+        antecedent = _antecedent(found[-1]) if found else None
+        found.extend(_of_sentence(text, sentence, role, catalog, antecedent))
+        if len(found) >= PROPOSITIONS_MAX:
+            return found[:PROPOSITIONS_MAX]
+    return found
+
+
+def _antecedent(last: Proposition) -> str | None:
+    """Whom a `he` or `she` after this one stands for: the user's son, in `I have a son. He is five.`"""
+    if last.subject.startswith(f"{USER}'s "):
+        return f"my {last.subject[len(USER) + 3 :]}"
+    if last.predicate in {"has_family", "has_pet", "has_friend"} and last.topic:
+        noun = _RELATIVE.search(last.object_text)
+        return f"my {noun.group().lower()}" if noun else None
+    return None
+
+
+_RELATIVE = re.compile(
+    r"\b(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|sons?|daughters?|kids?|child(?:ren)?|baby|twins?"
+    r"|brothers?|sisters?|siblings?|mother|father|mom|dad|parents|grand\w+|aunt|uncle|cousins?|niece|nephew"
+    r"|dogs?|cats?|pupp(?:y|ies)|kittens?|birds?|horses?|fish|rabbits?|pets?|friends?)\b",
+    re.IGNORECASE,
+)
+
+
+def _of_sentence(
+    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
+) -> Iterator[Proposition]:
+    whole = read_instruction(text, sentence, role) or read_schedule(text, sentence, role)
+    if whole is None and sentence.ordinal is not None and not _is_personal(text, sentence):
+        whole = read_world(text, sentence, role)
+    if whole:
+        yield whole
+        return
+    spoke = False
+    if antecedent or _touches_user(text, sentence, role):
+        for proposition in _of_clauses(text, sentence, role, catalog, antecedent):
+            spoke = True
+            yield proposition
+    if not spoke and not sentence.question:
+        world = read_world(text, sentence, role)
+        if world:
+            yield world
+
+
+def _of_clauses(
+    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
+) -> Iterator[Proposition]:
+    updates = _UPDATE_LEAD.match(text, sentence.start, sentence.end) is not None
+    owner: str | None = None
+    for clause in split_clauses(text, sentence):
+        if not clause.asserted:
+            owner = None
+            continue
+        said = expand(text[clause.start : clause.end])
+        turned = None if role == Role.USER else turn_round(said)
+        parsed = parse(turned or said, inherited=owner if clause.continues else None, antecedent=antecedent)
+        owner = parsed.owner if parsed else None
+        if parsed:
+            proposition = _of_clause(parsed, clause, sentence, role, catalog, updates=updates)
+            if proposition and role != Role.USER:
+                proposition = _of_others(proposition, parsed, role, about_user=turned is not None)
+        elif role == Role.USER:
+            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
+        else:
+            proposition = None
+        if proposition:
+            antecedent = _antecedent(proposition) or antecedent
+            yield proposition
+
+
+def _touches_user(text: str, sentence: Sentence, role: str) -> bool:
+    """Whether anything in the sentence can be about the one who speaks or, from others, about the user."""
+    if _FIRST_PERSON.search(text, sentence.start, sentence.end):
+        return True
+    return role != Role.USER and ABOUT_USER.search(text, sentence.start, sentence.end) is not None
+
+
+def _of_others(
+    proposition: Proposition, parsed: Parsed, role: str, *, about_user: bool
+) -> Proposition | None:
+    """An assistant's `I` is the assistant, not the user; and what it advises or says in passing is no fact."""
+    if parsed.modal or proposition.predicate in _VAGUE:
+        return None
+    if about_user:
+        return proposition
+    return msgspec.structs.replace(proposition, subject=f"{role}{proposition.subject[len(USER) :]}")
+
+
+_VAGUE = frozenset({"is", "does", "plans", "owns", "wants", "believes", "experienced", "likes"})
+
+
+def _is_personal(text: str, sentence: Sentence) -> bool:
+    """Whether the speaker stands in a numbered sentence; `Our` and `Me` with a capital may belong to a title."""
+    if text.startswith(("My ", "We "), sentence.start):
+        return True
+    return _PERSONAL.search(text, sentence.start, sentence.end) is not None
+
+
+def _of_clause(
+    parsed: Parsed, clause: Clause, sentence: Sentence, role: str, catalog: Catalog, *, updates: bool
+) -> Proposition | None:
+    if clause.hypothetical and parsed.modal in _DOUBTFUL:
+        return None
+    reading = read_clause(parsed, catalog)
+    return propose(
+        parsed._replace(update=parsed.update or updates),
+        reading,
+        start=clause.start,
+        end=clause.end,
+        role=role,
+        ordinal=sentence.ordinal,
+        known=reading.predicate not in {"is", "does"},
+    )

@@ -1,0 +1,300 @@
+"""How much of what answers a question is found: LoCoMo and LongMemEval, by turn and by session.
+
+The data is the user's own download, in its upstream schema, gzipped or not. A `Ranker` is anything that scores every
+turn of a store for a question; BM25, plain vectors and the fusion Memplane recalls with are here.
+"""
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.errors import InvalidRequest
+from memplane.providers.embedding import Embedder, Vectors
+from memplane.recall import fusion
+from memplane.recall.relevance import Question
+from memplane.storage.words import stems_of
+
+Scores = NDArray[np.float64]
+"""One number a turn; the largest is the best."""
+
+_LOCOMO_ANSWERED = frozenset({1, 2, 3, 4})
+"""Category 5 asks for what nobody said."""
+_LOCOMO_EVIDENCE = re.compile(r"D\d+:\d+")
+_LOCOMO_SESSION = re.compile(r"session_(\d+)")
+
+
+class EvalTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing said, in the order it was said."""
+
+    id: str
+    session: int
+    speaker: str
+    text: str
+    at: datetime
+
+
+class EvalQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked, and the places of the turns that answer it."""
+
+    text: str
+    category: str
+    evidence: frozenset[int]
+    asked_at: datetime | None = None
+
+
+class EvalStore(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns that are searched together, and the questions put to them."""
+
+    name: str
+    turns: Sequence[EvalTurn]
+    questions: Sequence[EvalQuestion]
+
+
+Ranker = Callable[[EvalStore], Callable[[EvalQuestion], Scores]]
+"""Prepares a store once; then scores its turns, question by question."""
+
+
+# ── the data sets ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def load_locomo(path: Path) -> list[EvalStore]:
+    """One store a conversation, with the questions that have an answer and name turns that are there."""
+    return [_locomo_store(sample) for sample in _read(path)]
+
+
+def load_longmemeval(path: Path) -> list[EvalStore]:
+    """All sessions of all questions in one store; a question without a marked turn is left out."""
+    samples = _read(path)
+    turns: list[EvalTurn] = []
+    begins: dict[str, int] = {}
+    sessions = (
+        session
+        for sample in samples
+        for session in zip(
+            sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True
+        )
+    )
+    for id_, date, said in sessions:
+        if id_ in begins:
+            continue
+        begins[id_] = len(turns)
+        turns += [
+            EvalTurn(
+                id=f"{id_}:{place}",
+                session=len(begins) - 1,
+                speaker=turn["role"],
+                text=turn["content"],
+                at=_longmemeval_date(date),
+            )
+            for place, turn in enumerate(said)
+        ]
+    questions = [_longmemeval_question(sample, begins) for sample in samples]
+    answered = [question for question in questions if question.evidence]
+    return [EvalStore(name="longmemeval", turns=turns, questions=answered)]
+
+
+def _locomo_store(sample: Mapping[str, Any]) -> EvalStore:
+    spoken = sample["conversation"]
+    numbers = sorted(
+        int(found[1]) for key, said in spoken.items() if (found := _LOCOMO_SESSION.fullmatch(key)) and said
+    )
+    turns = [
+        EvalTurn(
+            id=turn["dia_id"],
+            session=session,
+            speaker=turn["speaker"],
+            text=_with_picture(turn),
+            at=datetime.strptime(spoken[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(
+                tzinfo=UTC
+            ),
+        )
+        for session, number in enumerate(numbers)
+        for turn in spoken[f"session_{number}"]
+    ]
+    places = {turn.id: place for place, turn in enumerate(turns)}
+    questions = [
+        EvalQuestion(
+            text=asked["question"],
+            category=str(asked["category"]),
+            evidence=frozenset(
+                places[id_]
+                for cited in asked["evidence"]
+                for id_ in _LOCOMO_EVIDENCE.findall(cited)
+                if id_ in places
+            ),
+        )
+        for asked in sample["qa"]
+        if asked["category"] in _LOCOMO_ANSWERED
+    ]
+    answered = [question for question in questions if question.evidence]
+    return EvalStore(name=sample["sample_id"], turns=turns, questions=answered)
+
+
+def _with_picture(turn: Mapping[str, Any]) -> str:
+    caption = turn.get("blip_caption")
+    return f"{turn['text']} [shares {caption}]" if caption else str(turn["text"])
+
+
+def _longmemeval_question(sample: Mapping[str, Any], begins: Mapping[str, int]) -> EvalQuestion:
+    answerable = not sample["question_id"].endswith("_abs")
+    sessions = zip(sample["haystack_session_ids"], sample["haystack_sessions"], strict=True)
+    return EvalQuestion(
+        text=sample["question"],
+        category=sample["question_type"],
+        asked_at=_longmemeval_date(sample["question_date"]),
+        evidence=frozenset(
+            begins[id_] + place
+            for id_, said in sessions
+            for place, turn in enumerate(said)
+            if answerable and turn.get("has_answer")
+        ),
+    )
+
+
+def _longmemeval_date(text: str) -> datetime:
+    return datetime.strptime(re.sub(r" \(\w+\)", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        raw = path.read_bytes()
+        found = json.loads(gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw)
+    except (OSError, EOFError, ValueError) as exc:
+        raise InvalidRequest(f"{path} cannot be read as a data set: {exc}") from exc
+    if not isinstance(found, list):
+        raise InvalidRequest(f"{path} is no list of samples")
+    return found
+
+
+# ── the measure ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def recall_at(ranked: Sequence[int], wanted: Iterable[int], k: int) -> float:
+    """The share of what is wanted among the first k."""
+    wanted = frozenset(wanted)
+    return len(wanted.intersection(ranked[:k])) / len(wanted)
+
+
+def evaluate(
+    stores: Sequence[EvalStore],
+    ranker: Ranker,
+    *,
+    turns_at: Sequence[int] = (5, 10, 20),
+    sessions_at: Sequence[int] = (5, 10),
+) -> dict[str, float]:
+    """Mean recall over all questions: `turn@k`, `session@k`. A session is as good as its best turn."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for store in stores:
+        score = ranker(store)
+        sessions = np.array([turn.session for turn in store.turns])
+        for question in store.questions:
+            scores = score(question)
+            ranked = np.argsort(-scores, kind="stable").tolist()
+            ranked_sessions = list(dict.fromkeys(sessions[ranked].tolist()))
+            wanted = {int(sessions[place]) for place in question.evidence}
+            for k in turns_at:
+                found[f"turn@{k}"].append(recall_at(ranked, question.evidence, k))
+            for k in sessions_at:
+                found[f"session@{k}"].append(recall_at(ranked_sessions, wanted, k))
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def compare(stores: Sequence[EvalStore], rankers: Mapping[str, Ranker]) -> dict[str, dict[str, float]]:
+    """The same questions put to each."""
+    return {name: evaluate(stores, ranker) for name, ranker in rankers.items()}
+
+
+# ── the baselines ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Postings:
+    """Which turns hold a stem, and how often."""
+
+    def __init__(self, store: EvalStore) -> None:
+        found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.lengths = np.zeros(len(store.turns))
+        for place, turn in enumerate(store.turns):
+            stems = Counter(stems_of(turn.text))
+            self.lengths[place] = sum(stems.values())
+            for stem, count in stems.items():
+                found[stem].append((place, count))
+        self._found = {stem: np.array(pairs).T for stem, pairs in found.items()}
+
+    def of(self, question: str) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        stems = dict.fromkeys(Question(question).stems.values())
+        found = (self._found[stem] for stem in stems if stem in self._found)
+        return [(places, counts.astype(np.float64)) for places, counts in found]
+
+
+def bm25(store: EvalStore) -> Callable[[EvalQuestion], Scores]:
+    """BM25 as FTS5 has it, over the index's own stems, each turn by itself."""
+    postings = _Postings(store)
+    turns = _described(store, postings)
+    return lambda question: fusion.word_scores(postings.of(question.text), turns)[0]
+
+
+def dense(embedder: Embedder) -> Ranker:
+    """The dot product with the question, and nothing else. A speaker who has a name says it first."""
+
+    def prepare(store: EvalStore) -> Callable[[EvalQuestion], Scores]:
+        vectors = _own_vectors(embedder, store)
+        return lambda question: (vectors @ embedder.embed_query(question.text)).astype(np.float64)
+
+    return prepare
+
+
+def fused(embedder: Embedder, weights: fusion.Weights = fusion.WEIGHTS) -> Ranker:
+    """Memplane's own: every channel of `memplane.recall.fusion`."""
+
+    def prepare(store: EvalStore) -> Callable[[EvalQuestion], Scores]:
+        postings = _Postings(store)
+        turns = _described(store, postings)
+        vectors = fusion.turn_vectors(_own_vectors(embedder, store), _pair_vectors(embedder, store))
+
+        def score(question: EvalQuestion) -> Scores:
+            asked = fusion.read_question(question.text, turns.speakers)
+            meaning = vectors @ embedder.embed_query(asked.text)
+            words, passage = fusion.word_scores(postings.of(asked.text), turns)
+            summed = fusion.fuse(turns, asked, meaning=meaning, words=words, passage=passage, weights=weights)
+            return summed.scores
+
+        return score
+
+    return prepare
+
+
+def _described(store: EvalStore, postings: _Postings) -> fusion.Turns:
+    return fusion.describe(
+        sessions=[turn.session for turn in store.turns],
+        speakers=[turn.speaker for turn in store.turns],
+        texts=[turn.text for turn in store.turns],
+        dates=[turn.at for turn in store.turns],
+        lengths=postings.lengths,
+    )
+
+
+def _own_vectors(embedder: Embedder, store: EvalStore) -> Vectors:
+    return embedder.embed_texts([fusion.embedded_text(turn.speaker, turn.text) for turn in store.turns])
+
+
+def _pair_vectors(embedder: Embedder, store: EvalStore) -> Vectors:
+    before = [None, *store.turns[:-1]]
+    return embedder.embed_texts(
+        [
+            fusion.pair_text(
+                last.text if last is not None and last.session == turn.session else None,
+                turn.speaker,
+                turn.text,
+            )
+            for last, turn in zip(before, store.turns, strict=True)
+        ]
+    )

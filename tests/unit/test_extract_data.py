@@ -1,0 +1,82 @@
+"""The extractor on labelled data that is not ours to ship. Only figures are compared; nothing of the data is shown."""
+
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from memplane.enrich.catalog import load_catalog
+from memplane.enrich.extract_rules import extract
+from memplane.evaluate.extraction import (
+    matches,
+    score_conflicts,
+    score_consolidation,
+    score_dialogues,
+    token_f1,
+)
+
+FOLDER = Path(os.environ.get("MEMPLANE_EVAL_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+CATALOG = load_catalog()
+
+
+def load(name):
+    path = FOLDER / f"{name}-dev.json.gz"
+    if not path.is_file():
+        pytest.skip(f"no {path.name}: set MEMPLANE_EVAL_DATA to the folder with the evaluation data")
+    with gzip.open(path) as file:
+        return json.load(file)
+
+
+def test_dialogues():
+    """
+    The gate, the sentences and the quotes do as well as they did when this was written.
+    """
+    scores = score_dialogues(load("msc-facts"), CATALOG)
+
+    assert scores.quotes_exact == 1.0
+    assert scores.gate.f1 >= 0.85
+    assert scores.stored.f1 >= 0.84
+    assert scores.facts.f1 >= 0.33
+
+
+def test_conflicts():
+    """
+    After statements that replace each other, the current one is active and the old one is not.
+    """
+    scores = score_conflicts(load("conflict-scenarios"), CATALOG)
+
+    assert scores.active >= 0.92
+    assert scores.current >= 0.98
+
+
+def test_consolidation():
+    """
+    Of numbered facts the later one is found.
+    """
+    scores = score_consolidation(load("fact-consolidation"), CATALOG)
+
+    assert scores["factconsolidation_sh_6k"] >= 0.92
+
+
+def test_speed():
+    """
+    Far from a benchmark, but a tenfold loss would show.
+    """
+    texts = [turn["text"] for dialogue in load("msc-facts")[:100] for turn in dialogue]
+    began = time.process_time()
+    for text in texts:
+        extract(text, role="user", catalog=CATALOG)
+
+    assert len(texts) / (time.process_time() - began) > 800
+
+
+def test_sentences_are_paired_once():
+    """
+    Each extracted and each wanted sentence is used once, the most alike first, and only if alike enough.
+    """
+    assert matches(["I have a dog.", "I have a dog."], ["I have a dog."]) == 1
+    assert matches(["I have a dog."], ["She flew to Mars."]) == 0
+    assert token_f1("I have two dogs", "i have TWO dogs.") == 1.0
