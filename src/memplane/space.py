@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memplane.clock import DAY, Clock, Instant, parse_instant, to_datetime
+from memplane.clock import DAY, Clock, Instant, parse_instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
 from memplane.governance.events import Events
@@ -18,7 +18,15 @@ from memplane.ledger.payloads import Forgotten, Payload, Purged, Put, Said, Stor
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
-from memplane.memory.checks import check_kind, check_name, check_role, check_tags, check_text
+from memplane.memory.checks import (
+    check_asked,
+    check_kind,
+    check_name,
+    check_news,
+    check_role,
+    check_tags,
+    check_text,
+)
 from memplane.memory.facts import checked_fact
 from memplane.memory.forget import checked_scope, forget, scope_words
 from memplane.memory.runs import Defaults, PackRun, PipelineRun, learn, run_row
@@ -36,6 +44,7 @@ from memplane.types import (
     Op,
     Receipt,
     Retained,
+    State,
     Tombstone,
     Turn,
 )
@@ -125,7 +134,9 @@ class Space:
         now = self._clock()
         stored = Stored(
             kind=check_kind(kind),
-            content=check_text(content, field="content", chars_max=self._settings.content_chars_max),
+            content=check_news(
+                check_text(content, field="content", chars_max=self._settings.content_chars_max), field="content"
+            ),
             at=now,
             tags=check_tags(tags, self._settings),
             conversation=check_name(conversation, field="conversation"),
@@ -195,6 +206,9 @@ class Space:
 
         Conditions narrow each other. At least one is needed; `everything=True` empties the space.
         """
+        if isinstance(entries, str):
+            raise InvalidRequest("entries: give a list of ids, not one text", field="entries")
+        check_asked(reason=reason)
         scope = checked_scope(
             Scope(
                 entries=tuple(entries),
@@ -235,7 +249,7 @@ class Space:
         days = self._settings.purge_superseded_days if days is None else days
         if days < 0:
             raise InvalidRequest("days: give 0 or more", field="days")
-        before = now - days * DAY
+        before = max(0, now - days * DAY)
 
         def work(writer: Writer) -> int:
             count = writer.purge_superseded(before=before)
@@ -250,30 +264,36 @@ class Space:
 
     def get(self, key: str) -> Memory:
         """The live value of a key."""
+        check_asked(key=key)
+        now = self._clock()
         with self._operation("get") as reader:
-            found = reader.keyed(key.strip(), now=self._clock())
+            found = reader.keyed(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
-        return _shown(found)
+        return _shown(found, now)
 
     def memory(self, memory_id: str) -> Memory:
         """One memory by id, whatever its state."""
+        check_asked(id=memory_id)
         with self._operation("get") as reader:
             found = reader.memory(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
-        return _shown(found)
+        return _shown(found, self._clock())
 
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
+        check_asked(key=key)
+        now = self._clock()
         with self._operation("history") as reader:
-            return [_shown(memory) for memory in reader.key_history(key.strip())]
+            return [_shown(memory, now) for memory in reader.key_history(key.strip())]
 
     def facts(self, prefix: str = "", *, category: str | None = None, limit: int = 1_000) -> list[Memory]:
         """Live keyed facts whose key begins with `prefix`, newest first."""
+        check_asked(prefix=prefix, category=category)
         where = Filter(now=self._clock(), key_prefix=prefix, category=category)
         with self._operation("facts") as reader:
-            return [_shown(memory) for memory in reader.memories(where, limit=limit)]
+            return [_shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
 
     def categories(self) -> list[Category]:
         """Categories of keyed facts with their counts and the keys written last."""
@@ -310,10 +330,14 @@ class Space:
             )
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidRequest(f"limit: give 1 to {LIMIT_MAX}", field="limit")
+        tags = tuple(tags)
+        check_asked(conversation=conversation, project=project, category=category)
+        for tag in tags:
+            check_asked(tag=tag)
         request = SearchRequest(
             query=query.encode("utf-8", "replace").decode("utf-8"),
             kinds=tuple(check_kind(kind) for kind in kinds),
-            tags=tuple(tags),
+            tags=tags,
             since=None if since is None else parse_instant(since, field="since"),
             until=None if until is None else parse_instant(until, field="until"),
             conversation=conversation,
@@ -329,6 +353,7 @@ class Space:
 
     def recall(self, query: str, *, conversation: str | None = None) -> Recall:
         """What to tell the agent before its next turn."""
+        check_asked(conversation=conversation)
         with self._operation("recall") as reader:
             return recall(
                 reader,
@@ -346,6 +371,7 @@ class Space:
 
     def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
         """The newest turns, newest first."""
+        check_asked(conversation=conversation)
         with self._operation("turns") as reader:
             return reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
 
@@ -510,9 +536,10 @@ class Space:
                 raise
 
     def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
-        body = encode(payload)
-        if self._settings.redact_ledger:
-            body = redact(body.decode()).text.encode()
+        try:
+            body = encode(_redacted(payload) if self._settings.redact_ledger else payload)
+        except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+            raise InvalidRequest(f"the entry cannot be written as JSON ({exc}); give plain values") from exc
         if len(body) > self._settings.entry_bytes_max:
             raise InvalidRequest(
                 f"the entry has {len(body):,} bytes and at most {self._settings.entry_bytes_max:,} are kept; split it"
@@ -520,8 +547,10 @@ class Space:
         return Draft(id_, op, body, self.caller, ref)
 
     def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
-        # An expired value that was not swept yet still occupies the key.
+        # An expired value that was not swept yet still occupies the key, but the key begins anew.
         before = writer.keyed(fact.key, now=-(1 << 62))
+        if before is not None and not _has_expired(before, now):
+            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
         draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
         entry = projection.record(writer, draft, now)
         return _present(writer.memory(entry.id))
@@ -597,10 +626,38 @@ def _present(memory: Memory | None) -> Memory:
     return memory
 
 
-def _shown(memory: Memory) -> Memory:
-    """A memory as it may leave: rules may have been added since it was derived."""
+def _shown(memory: Memory, now: Instant) -> Memory:
+    """A memory as it may leave: rules may have been added since it was derived, and time has passed."""
     text = redact(memory.text).text
-    return memory if text == memory.text else msgspec.structs.replace(memory, text=text)
+    state = memory.state
+    if _has_expired(memory, now) and state is not State.SUPERSEDED:
+        state = State.EXPIRED
+    if text == memory.text and state is memory.state:
+        return memory
+    return msgspec.structs.replace(memory, text=text, state=state)
+
+
+def _has_expired(memory: Memory, now: Instant) -> bool:
+    return memory.expires_at is not None and to_instant(memory.expires_at) <= now
+
+
+def _redacted(payload: Payload) -> Payload:
+    """Every text of it by itself: in JSON a secret would end in the middle of an escape, and what follows could then
+    pass for another field."""
+    plain = {name: _redacted_value(value) for name, value in msgspec.to_builtins(payload).items()}
+    return msgspec.convert(plain, type(payload))
+
+
+def _redacted_value(value: Any, name: str = "") -> Any:
+    match value:
+        case str():
+            named = f"{name}=" if name else ""
+            return redact(named + value).text.removeprefix(named)
+        case dict():
+            return {redact(key).text: _redacted_value(inner, key) for key, inner in value.items()}
+        case list() | tuple():
+            return [_redacted_value(inner, name) for inner in value]
+    return value
 
 
 def _lag(reader: Reader) -> int:

@@ -13,12 +13,12 @@ BRIEF_TITLE = "## Memory Context"
 BRIEF_INTRODUCTION = "The following memories were loaded from prior sessions."
 
 _BLOCK = re.compile(
-    r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t]*$|\Z)",
+    r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t\r]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t\r]*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _BRIEF = re.compile(
-    rf"^{re.escape(BRIEF_TITLE)}\n\n{re.escape(BRIEF_INTRODUCTION)}\n"
-    r"(?:\n|### (?:Behavioral Preferences|Known Facts)\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
+    rf"^{re.escape(BRIEF_TITLE)}\r?\n\r?\n{re.escape(BRIEF_INTRODUCTION)}\r?\n"
+    r"(?:\r?\n|### (?:Behavioral Preferences|Known Facts)\r?\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
 _MARKER = re.compile(r"-{3}(?=\s*(?:BEGIN|END)\s+MEMORY)", re.IGNORECASE)

@@ -118,14 +118,14 @@ _CODE = re.compile(
     r"|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+\Z")
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]{0,30}(?:(?:\.|->|::)[A-Za-z_$][\w$]{0,30})+\Z")
 _PATH = re.compile(
     r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)"
     r"|[^\s]{1,200}\.(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
 )
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
-_SAME = re.compile(r"(.)\1{7}")
+_SAME = re.compile(r"(.)\1{7,}")
 
 _RANDOM_LENGTH_MIN = 16
 _RANDOM_RUN_MIN = 12
@@ -141,12 +141,18 @@ def _bits(value: str) -> float:
 
 def _is_random(value: str) -> bool:
     """Whether no person chose it: long, letters and digits mixed, and not a UUID, which names things."""
-    if len(value) < _RANDOM_LENGTH_MIN or _UUID.match(value) or _SAME.search(value):
+    if len(value) < _RANDOM_LENGTH_MIN or _UUID.match(value) or _is_one_letter(value):
         return False
     run = max(_SEPARATOR.split(value), key=len)
     if len(run) < _RANDOM_RUN_MIN or len(_SWITCH.findall(value)) < _RANDOM_SWITCHES_MIN:
         return False
     return _bits(value) >= (_RANDOM_BITS_MIN_HEX if _HEX.match(value) else _RANDOM_BITS_MIN)
+
+
+def _is_one_letter(value: str) -> bool:
+    """Whether most of it is one character again and again."""
+    same = _SAME.search(value)
+    return same is not None and 2 * len(same[0]) >= len(value)
 
 
 def _is_mixed(value: str) -> bool:
@@ -155,8 +161,8 @@ def _is_mixed(value: str) -> bool:
 
 def _is_stand_in(value: str) -> bool:
     """Whether it only holds the place of a value: `${VAR}`, `<your key>`, `xxxxx`, `changeme`, `null`."""
-    marked = _FILLER.search(value) or _SAME.search(value) or _TEMPLATE.match(value) or _DUMMY.match(value)
-    return bool(marked) or value.lower() in _NO_SECRET
+    marked = _FILLER.search(value) or _TEMPLATE.match(value) or _DUMMY.match(value)
+    return bool(marked) or value.lower() in _NO_SECRET or _is_one_letter(value)
 
 
 # --- Checks on a match: the exact span of the secret, or None --------------------------------------------------------
@@ -189,14 +195,6 @@ def _both_cases(match: re.Match[str]) -> Span | None:
 
 def _all_kinds(match: re.Match[str]) -> Span | None:
     return _both_cases(match) if _with_digit(match) else None
-
-
-_SK_WORD_LENGTH_MIN = 8
-
-
-def _sk(match: re.Match[str]) -> Span | None:
-    """The shortest keys must show a digit, or `sk-` would take words."""
-    return _real(match) if len(match["body"]) >= _SK_WORD_LENGTH_MIN else _with_digit(match)
 
 
 _PEM_BODY_MIN = 24
@@ -251,8 +249,8 @@ _LOGIN_LENGTH_MIN = 5
 def _login(match: re.Match[str]) -> Span | None:
     """`-u user:password`; some services take the key as the user and leave the password empty."""
     part = "password" if match["password"] else "user"
-    value = match[part]
-    return None if len(value) < _LOGIN_LENGTH_MIN or _is_stand_in(value) else match.span(part)
+    value, start = match[part].rstrip(";)"), match.start(part)
+    return None if len(value) < _LOGIN_LENGTH_MIN or _is_stand_in(value) else (start, start + len(value))
 
 
 def _database_password(match: re.Match[str]) -> Span | None:
@@ -372,7 +370,7 @@ def _named(trust: Callable[[list[str]], _Trust], *, spaced: bool = True) -> Chec
         before = before_name.search(match.string, max(0, at - _NAME_LENGTH_MAX), at)
         name = (before[0] if before else "") + match["name"]
         parts = _name_parts(name)
-        if not parts or not _NEVER_SECRET.isdisjoint(parts):
+        if not parts or not _NEVER_SECRET.isdisjoint(parts) or (match["gap"] and "--" not in name):
             return None
         trusted = trust(parts)
         return _named_value(match, parts, trusted) if trusted else None
@@ -385,17 +383,17 @@ def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span |
     value = match.string[start:end]
     if " " in value or _is_stand_in(value[:_READ_MAX]) or _PATH.match(value):
         return None
-    if match["bare"]:
+    if match["packed"] or match["loose"]:
         value = value.rstrip(_ENDS_A_VALUE)
         end = start + len(value)
+        if _is_code(match, value[:_READ_MAX], end):
+            return None
     value = value[:_READ_MAX]
     if len(value) < _LENGTH_MIN or value.lower() in _NO_SECRET or _repeats(name, value):
         return None
-    if (match["bare"] and _is_code(match, value, end)) or (
-        match["tag"] and not _CLOSING_TAG.match(match.string, end)
-    ):
+    if match["tag"] and not _CLOSING_TAG.match(match.string, end):
         return None
-    return (start, end) if _is_own(match, value, end, trust) else None
+    return (start, end) if _is_own(match, value, end, trust, name) else None
 
 
 def _repeats(name: list[str], value: str) -> bool:
@@ -410,22 +408,23 @@ def _is_code(match: re.Match[str], value: str, end: int) -> bool:
         return True
     parts = _name_parts(value)
     names_a_secret = len(parts) > 1 and parts[-1] in _NO_SECRET
-    if _DOTTED.match(value) and (names_a_secret or not match["tight"]):
+    if _DOTTED.match(value) and (names_a_secret or match["loose"]):
         return True
-    return bool(_IDENTIFIER.match(value) and match["tight"] and (names_a_secret or after in {")", ",", "."}))
+    return bool(match["packed"] and _IDENTIFIER.match(value) and (names_a_secret or after in {")", ",", "."}))
 
 
-def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:
+def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust, name: list[str]) -> bool:
     """Whether the name has a value of its own here, rather than a word of the text around it."""
     if trust is _Trust.RANDOM:
-        return _is_random(value) or _is_short_token(match, value)
+        return _is_random(value) or _is_short_token(match, value, name)
     if match["comma"]:
         return _is_random(value) or (trust is _Trust.PASSWORD and _is_mixed(value) and "_" not in value)
     if value.isdigit():
         return trust is _Trust.PASSWORD
-    if match["verb"] or match["gap"] or (match["bare"] and not match["tight"]):
+    is_header = name[0] == "x" and not match["verb"]
+    if (match["loose"] or match["verb"] or match["gap"]) and not is_header:
         return _is_own_in_prose(match, value, end, trust)
-    return trust >= _Trust.SECRET or bool(match["bare"]) or not _IDENTIFIER.match(value)
+    return trust >= _Trust.SECRET or bool(match["packed"]) or is_header or not _IDENTIFIER.match(value)
 
 
 def _is_own_in_prose(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:
@@ -435,11 +434,11 @@ def _is_own_in_prose(match: re.Match[str], value: str, end: int, trust: _Trust) 
     return trust is _Trust.PASSWORD and is_last and value.isalpha() and value.islower()
 
 
-def _is_short_token(match: re.Match[str], value: str) -> bool:
+def _is_short_token(match: re.Match[str], value: str, name: list[str]) -> bool:
     """`token=4f2a91bc7` is one although it is short; `key` and `auth` say too little for that."""
-    is_exact = match["tight"] or not (match["bare"] or match["comma"])
+    is_exact = match["tag"] or not (match["loose"] or match["comma"]) or len(name) > 1
     is_long_enough = len(value) > _LENGTH_MIN_IN_PROSE and _is_mixed(value)
-    return bool(is_exact and is_long_enough and match["name"].lower().startswith("token"))
+    return bool(is_exact and is_long_enough and name[-1] == "token")
 
 
 def _assignment(*stems: str) -> re.Pattern[str]:
@@ -451,24 +450,23 @@ def _assignment(*stems: str) -> re.Pattern[str]:
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return re.compile(
         rf"""
-        (?:(?:(?<=--)|(?<=--api-)|(?<=--auth-)|(?<=--access-)|(?<=--secret-)|(?<=--client-)|(?<=--db-))(?P<flag>))?
         (?P<name>(?:{"|".join(stems)})[A-Za-z0-9_.-]{{0,32}}+)
         \\{{0,3}}["'`]?\]?\*{{0,2}}
         (?:
             (?P<tight>=)(?=[^\s=>])
-          | [ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
+          | (?:[ \t]{{0,4}}:?[ \t]{{0,4}}(?:string|str)\??)?[ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
           | (?P<tag>(?<![-=\s])>\s{{0,32}})
           | (?<=["'])[ \t]{{1,8}}value[ \t]{{0,4}}=[ \t]{{0,4}}
           | (?<=["'])(?P<comma>[ \t]{{0,4}},\s{{0,16}})(?=["'])
           | (?P<verb>[ \t]{{1,4}}(?:is|was|to)[ \t]{{1,4}})
-          | (?(flag)(?P<gap>[ \t]{{1,4}})(?=[^\s=:-])|(?!))
+          | (?P<gap>[ \t]{{1,4}})(?=[^\s=:-][^\s0-9]{{0,40}}[0-9])
         )
         (?:
             \\{{1,3}}["']{scheme}(?P<escaped>[^"'\\\n]{{1,512}})
           | "{scheme}(?P<double>(?:[^"\\\n]|\\.){{1,512}})
           | '{scheme}(?P<single>(?:[^'\\\n]|\\.){{1,512}})
           | `{scheme}(?P<back>[^`\n]{{1,512}})
-          | {scheme}(?P<bare>[^\s"'`<>&;,\\]{{1,512}})
+          | {scheme}(?(tight)(?P<packed>[^\s"'`<>&;,\\]{{1,512}})|(?P<loose>[^\s"'`<>;,\\]{{1,512}}))
         )
         """,
         re.VERBOSE | re.IGNORECASE,
@@ -527,7 +525,7 @@ tavily-key  Tavily key  tvly-  [\w-]{20,64}  digit
 firecrawl-key  Firecrawl key  fc-  [0-9a-f]{32}(?![A-Za-z0-9])  real strict
 # Code and packages
 github-token  GitHub token  ghp_ gho_ ghu_ ghs_ ghr_ github_pat_  \w{10,255}  real
-gitlab-token  GitLab token  glpat- gldt- glrt- glrtr- gloas- glptt- glcbt- glft- glsoat- glimt- glagent- glffct- glwt-  [\w.-]{20,300}  digit
+gitlab-token  GitLab token  glpat- gldt- glrt- glrtr- gloas- glptt- glcbt- glft- glsoat- glimt- glagent- glffct- glwt-  [\w.-]{20,300}  real
 gitlab-token  GitLab runner registration token  GR1348941  [\w-]{20}  cases
 atlassian-token  Atlassian or Bitbucket token  ATATT3 ATCTT3 ATBB  [\w=-]{24,300}  real
 sourcegraph-token  Sourcegraph token  sgp_  (?:(?:local|[0-9a-fA-F]{16})_)?[0-9a-fA-F]{40}(?!\w)  real
@@ -550,7 +548,7 @@ google-oauth-token  Google OAuth access token  ya29.  [\w.-]{10,1000}  real
 google-client-secret  Google OAuth client secret  GOCSPX-  [\w-]{20,40}  real
 google-refresh-token  Google OAuth refresh token  1//0  [\w-]{40,200}  real strict
 digitalocean-token  DigitalOcean token  dop_v1_ doo_v1_ dor_v1_  [0-9a-f]{64}  real
-alibaba-key  Alibaba Cloud access key id  LTAI  [A-Za-z0-9]{16,24}(?!\w)  mixed
+alibaba-key  Alibaba Cloud access key id  LTAI  [A-Za-z0-9]{16,24}(?!\w)  cases
 tencent-key  Tencent Cloud secret id  AKID  [A-Za-z0-9]{32}(?!\w)  mixed
 yandex-key  Yandex Cloud key  AQVN YCAJ  [\w-]{30,45}(?![\w-])  digit
 cloudflare-key  Cloudflare origin CA key  v1.0-  [0-9a-f]{24}-[0-9a-f]{100,200}  real
@@ -575,13 +573,14 @@ tailscale-key  Tailscale key  tskey-  [a-z]{2,12}-[A-Za-z0-9-]{16,80}  real
 slack-token  Slack token  xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xapp-  [A-Za-z0-9-]{16,300}  digit strict
 slack-token  Slack token that rotates  xoxe- xoxe.xoxb- xoxe.xoxp-  [0-9]-[A-Za-z0-9]{60,400}  real strict
 twilio-key  Twilio API key  SK  [0-9a-f]{32}(?!\w)  real
-sendgrid-key  SendGrid key  SG.  [\w-]{16,32}\.[\w-]{16,64}  real
+sendgrid-key  SendGrid key  SG.  [\w=-]{10,32}[\w=.-]{30,64}  cases
 mailgun-key  Mailgun key  key-  [0-9a-f]{32}(?!\w)  real strict
 brevo-key  Brevo key  xkeysib-  [0-9a-f]{64}-[A-Za-z0-9]{16}  real
 # Money and shops
 stripe-key  Stripe key  sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ pk_live_ pk_test_  [A-Za-z0-9]{8,256}  real
 stripe-webhook-secret  Stripe webhook secret  whsec_  [A-Za-z0-9+/=]{20,128}  real
-square-token  Square token or secret  sq0atp- sq0csp- sq0idp- EAAAE EAAAF EAAAl  [\w-]{22,80}  digit
+square-token  Square token or secret  sq0atp- sq0csp- sq0idp-  [\w-]{22,80}  real
+square-token  Square access token  EAAA  [\w-]{60}(?![\w-])  mixed strict
 shopify-token  Shopify token  shpat_ shpca_ shppa_ shpss_  [0-9a-fA-F]{32}  real
 shippo-token  Shippo token  shippo_live_ shippo_test_  [0-9a-f]{40}  real
 easypost-key  EasyPost key  EZAK EZTK  [A-Za-z0-9]{54}(?!\w)  real
@@ -607,7 +606,7 @@ intra42-secret  42 intra client secret  s-s4t2ud- s-s4t2af-  [0-9a-f]{64}  real
 # Watching and shipping
 grafana-token  Grafana token  glc_ glsa_  [A-Za-z0-9+/=_]{32,400}  mixed
 grafana-token  Grafana key, old form  eyJrIjoi  [A-Za-z0-9+/=]{60,400}  real
-newrelic-key  New Relic key  NRAK- NRJS- NRII- NRAL-  [A-Za-z0-9]{19,32}  real
+newrelic-key  New Relic key  NRAK- NRJS- NRII- NRAL-  [A-Za-z0-9-]{19,32}  real
 sentry-token  Sentry token  sntrys_ sntryu_  [A-Za-z0-9+/=_-]{40,500}  real
 dynatrace-token  Dynatrace token  dt0c01.  [A-Z0-9]{24}\.[A-Z0-9]{64}  real
 posthog-key  PostHog personal key  phx_  [A-Za-z0-9]{40,64}  real
@@ -629,7 +628,7 @@ terraform-token  Terraform Cloud token: what follows its id  .atlasv1.  (?<=[A-Z
 slack-webhook  Slack webhook: what follows the host  hooks.slack.com/  hooks\.slack\.com/(?:services|workflows|triggers)/([\w/+-]{20,200})  real
 discord-webhook  Discord webhook: what follows its id  /api/webhooks/  /api/webhooks/[0-9]{15,21}/([\w-]{40,100})  real
 discord-token  Discord bot token: what follows the bot's id  .  (?:(?<=[MNO][\w-]{23})|(?<=[MNO][\w-]{25}))\.([\w-]{6}\.[\w-]{27,38})(?![\w.-])  mixed
-telegram-token  Telegram bot token: what follows the bot's id  :aa  (?<=[0-9]{8}):(AA[\w-]{32,33})(?![\w-])  real
+telegram-token  Telegram bot token: what follows the bot's id  :a  (?<=[0-9]{8}):(A[\w-]{34})(?![\w-])  cases
 teams-webhook  Microsoft Teams webhook: what follows the host  .webhook.office.com/  \.webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{60,250})  real
 facebook-token  Facebook app token: what follows the app's id  |  (?<=[0-9]{15})\|([\w-]{27})(?![\w-])  mixed
 jwt  JSON Web Token  eyj  (?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*){0,3})  real
@@ -657,8 +656,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "anthropic-key",
         "Anthropic key",
         ("sk-",),
-        re.compile(rf"{_LEFT}(sk-ant-(?P<body>[\w-]{{8,256}}))", re.ASCII),
-        _sk,
+        re.compile(rf"{_LEFT}(sk-ant-[\w-]{{8,256}})", re.ASCII),
+        _real,
         Gate.OPEN,
     ),
     *_forms(_FORMS),
@@ -666,7 +665,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "aws-secret-key",
         "AWS secret access key, by its name",
-        ("secret_access_key", "secretaccesskey", "secret_key", "secretkey", "aws_secret"),
+        ("secret_access_key", "secretaccesskey", "aws_secret"),
         re.compile(
             r"""[A-Za-z_]{8,24}["'\]\s]{0,3}[:=]{1,2}>?\s{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"""
         ),
@@ -677,8 +676,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "sk-key",
         "Key in the `sk-` form of OpenAI and those who followed it",
         ("sk-",),
-        re.compile(rf"{_LEFT}(sk-(?!learn|image)(?P<body>[\w-]{{6,512}}))", re.ASCII),
-        _sk,
+        re.compile(
+            rf"{_LEFT}(sk-(?!(?:learn|image|prefix(?:ed)?|based|style|format)(?!\w))[\w-]{{6,512}})", re.ASCII
+        ),
+        _real,
         Gate.OPEN,
     ),
     Rule(
@@ -823,14 +824,14 @@ _RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}
 the end of a PEM header. One scan for it is what nearly every text costs."""
 
 
-def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
-    """What to look for in a text and whom to ask if it is there. A rule with a context is asked for that first."""
-    table: dict[str, list[Rule]] = {}
-    for rule in RULES:
+def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What to look for in a text, and which rules to try if it is there. A context stands for its rule's hints."""
+    table: dict[str, list[int]] = {}
+    for order, rule in enumerate(RULES):
         if rule.gate in gates:
             for literal in rule.context or rule.hints:
-                table.setdefault(literal, []).append(rule)
-    return tuple((literal, tuple(rules)) for literal, rules in table.items())
+                table.setdefault(literal, []).append(order)
+    return tuple((literal, tuple(orders)) for literal, orders in table.items())
 
 
 _BEHIND_GATE = {
@@ -839,8 +840,6 @@ _BEHIND_GATE = {
     Gate.TEXT: _by_hint(Gate.OPEN, Gate.OPERATOR, Gate.TEXT),
     Gate.RUN: _by_hint(Gate.RUN),
 }
-_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-_ORDER = {id(rule): order for order, rule in enumerate(RULES)}
 
 _ROUNDS_MAX = 16
 """Findings that appear only because another one beside them is gone, one after the other. Nobody writes that many by
@@ -897,36 +896,41 @@ def _placeholder(text: str, finding: Finding, style: Style) -> str:
 
 
 def _find(text: str, whole: frozenset[str]) -> list[Finding]:
-    low = text.lower()
-    if len(low) != len(
-        text
-    ):  # a few letters grow when they become small, and every position after them would be off
-        low = text.translate(_ASCII_LOWER)
-    run = _RUN.search(text)
-    gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
-    rules: list[Rule] = []
-    for hint, asked in _BEHIND_GATE[gate]:
-        if hint in low:
-            rules += asked
-    if run:
-        beside = _beside_runs(text, low, run)
-        for hint, asked in _BEHIND_GATE[Gate.RUN]:
-            if hint in beside:
-                rules += asked
+    low = _lower(text)
+    if "[" in text and "[redacted" in low:
+        # The blank keeps what stood apart apart, and the type in a placeholder must not serve as a hint.
+        own = _PLACEHOLDER.sub("[ ]", text)
+        rules = _rules_for(own, _lower(own))
+        pieces = list(_between((match.span() for match in _PLACEHOLDER.finditer(text)), 0, len(text)))
+    else:
+        rules = _rules_for(text, low)
+        pieces = [(0, len(text))]
     if not rules:
         return []
-    pieces = [(0, len(text))]
-    if "[redacted" in low:
-        pieces = list(_between([match.span() for match in _PLACEHOLDER.finditer(text)], 0, len(text)))
-        rules = [rule for rule in rules if _is_asked_for(rule, text)]
-    found = _search(text, low, list(dict.fromkeys(rules)), pieces, whole)
-    return sorted(found, key=lambda finding: finding.start)
+    return sorted(_search(text, low, rules, pieces, whole), key=lambda finding: finding.start)
 
 
-def _is_asked_for(rule: Rule, text: str) -> bool:
-    """Whether more than the name of a type in a placeholder asks for the rule."""
-    low = _PLACEHOLDER.sub("[]", text).lower()
-    return any(literal in low for literal in rule.context or rule.hints)
+def _lower(text: str) -> str:
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return text.replace("\u0130", "\u0131").lower()  # the one letter that grows, and would move all behind it
+
+
+def _rules_for(text: str, low: str) -> list[Rule]:
+    """The rules that may find something, in the order of `RULES`."""
+    run = _RUN.search(text)
+    gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
+    orders: list[int] = []
+    for literal, asked in _BEHIND_GATE[gate]:
+        if literal in low:
+            orders += asked
+    if run:
+        beside = _beside_runs(text, low, run)
+        for literal, asked in _BEHIND_GATE[Gate.RUN]:
+            if literal in beside:
+                orders += asked
+    return [RULES[order] for order in sorted(set(orders))] if orders else []
 
 
 def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
@@ -971,11 +975,13 @@ def _search(
 
 
 def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> list[Finding]:
-    """One pass over a piece. Of two findings that overlap, the one that starts first, or is longer, gives the type;
-    the span covers both, for the rest of the other would still be half a secret."""
+    """One pass over a piece, leftmost and longest first.
+
+    Where two findings overlap, the first gives the type and the span covers both: half a secret is one too.
+    """
     found = [
-        (start, -end, _ORDER[id(rule)], rule.type)
-        for rule in rules
+        (start, -end, order, rule.type)
+        for order, rule in enumerate(rules)
         for start, end in _matches(rule, piece, low, whole=rule.type in whole)
     ]
     merged: list[Finding] = []

@@ -39,6 +39,8 @@ class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
     expires: Instant
     tags: tuple[str, ...] = ()
+    created: Instant | None = None
+    """When the key began, if not now. Written here, so that it outlives the values before this one."""
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.storage.base import LedgerRow, Reader
 from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
-from memplane.types import Caller, Draft, Op
+from memplane.types import Caller, Draft
 
 _CHUNK = 2_000
 _PROBLEMS_MAX = 20
@@ -75,7 +75,7 @@ class _Walk:
         if entry.seq != self.seq + 1:
             self.blame(f"entries {self.seq + 1} to {entry.seq - 1} are missing")
         self._check_payload(row)
-        draft = Draft(entry.id, Op(entry.op), b"", entry.caller, entry.ref)
+        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
         if entry_digest(self.digest, row.payload_digest, entry.seq, draft, entry.recorded) != row.digest:
             self.blame(f"entry {entry.seq} ({entry.id}) does not follow from the one before it")
         wanted = self.expected.pop(entry.seq, None)

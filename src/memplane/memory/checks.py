@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from memplane.config import Settings
 from memplane.errors import InvalidRequest
+from memplane.governance.fence import strip_injected
 from memplane.types import STORABLE_KINDS, Kind, Role
 
 
@@ -43,6 +44,20 @@ def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> 
         raise InvalidRequest(
             f"{field} has {size:,} bytes and at most {bytes_max:,} fit into one entry; split it", field=field
         )
+
+
+def check_asked(**names: str | None) -> None:
+    """What a read asks by: text that could be there."""
+    for field, value in names.items():
+        if value is not None:
+            check_encodable(value, field=field)
+
+
+def check_news(value: str, *, field: str) -> str:
+    """More than what memory itself put into a prompt: keeping that again would breed."""
+    if not strip_injected(value):
+        raise InvalidRequest(f"{field} holds only recalled memory; say what is new", field=field)
+    return value
 
 
 def check_kind(value: str) -> Kind:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import Put
-from memplane.memory.checks import check_encodable
+from memplane.memory.checks import check_encodable, check_news
 from memplane.types import RESERVED_CATEGORIES
 
 CATEGORY_DEFAULT = "user_facts"
@@ -32,6 +32,7 @@ def checked_fact(
         raise InvalidRequest("value is required (the fact text)", field="value")
     check_encodable(key, field="key", bytes_max=bytes_max)
     check_encodable(value, field="value", bytes_max=bytes_max)
+    check_news(value, field="value")
     category = _text(category or "", "category") or CATEGORY_DEFAULT
     check_encodable(category, field="category")
     _check_not_reserved(key, category)

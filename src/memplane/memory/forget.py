@@ -47,11 +47,12 @@ def scope_words(scope: Scope) -> dict[str, Any]:
 def forget(
     writer: Writer, scope: Scope, *, reason: str, now: Instant, record: Callable[[Forgotten], Entry]
 ) -> Receipt:
-    """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later."""
+    """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later; records
+    of forgetting are seen and stay."""
     found = writer.in_scope(scope)
     counts = writer.count_scope([seq for seq, _ in found])
-    known = {id_ for _, id_ in found}
-    unseen = [(0, id_) for id_ in scope.entries if id_ not in known]
+    seen = writer.known(scope.entries)
+    unseen = [(0, id_) for id_ in scope.entries if id_ not in seen]
     payload = Forgotten(
         receipt=new_id("receipt", now), at=now, scope=scope_words(scope), counts=counts, reason=reason
     )

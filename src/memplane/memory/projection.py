@@ -85,13 +85,11 @@ def replay(writer: Writer, progress: Callable[[int], None]) -> int:
 
 def apply(writer: Writer, entry: Entry) -> None:
     """What one entry means for memory."""
-    replaced = None
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
-        replaced = writer.memory(entry.ref)
         writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
-        _apply_body(writer, entry, replaced)
+        _apply_body(writer, entry)
 
 
 def clean(text: str) -> str:
@@ -99,7 +97,7 @@ def clean(text: str) -> str:
     return redact(strip_injected(text)).text.replace("\x00", "\ufffd")
 
 
-def _apply_body(writer: Writer, entry: Entry, replaced: Memory | None) -> None:
+def _apply_body(writer: Writer, entry: Entry) -> None:
     if entry.op is Op.HISTORY:
         writer.project(turns=_history_turns(entry))
         return
@@ -109,7 +107,7 @@ def _apply_body(writer: Writer, entry: Entry, replaced: Memory | None) -> None:
         case Stored() as stored:
             writer.project(memories=[_stored(entry, stored)])
         case Put() as put:
-            writer.project(memories=[_put(entry, put, replaced)])
+            writer.project(memories=[_put(entry, put)])
         case Purged(before=before):
             writer.purge_superseded(before=before)
         case Forgotten():
@@ -165,9 +163,8 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
     )
 
 
-def _put(entry: Entry, put: Put, replaced: Memory | None) -> Memory:
+def _put(entry: Entry, put: Put) -> Memory:
     at = to_datetime(put.at)
-    same_key = replaced is not None and replaced.key == put.key
     return Memory(
         id=entry.id,
         kind=Kind.FACT,
@@ -179,7 +176,7 @@ def _put(entry: Entry, put: Put, replaced: Memory | None) -> Memory:
         tags=put.tags,
         key=put.key,
         category=put.category,
-        created_at=replaced.created_at if replaced is not None and same_key else at,
+        created_at=at if put.created is None else to_datetime(put.created),
         updated_at=at,
         expires_at=to_datetime(put.expires),
         supersedes=entry.ref,

@@ -32,4 +32,13 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 
 def _successor(reader: Reader, memory: Memory) -> Memory | None:
-    return None if memory.superseded_by is None else reader.memory(memory.superseded_by)
+    """The next of the chain that is still there; the ledger leads over a link that is forgotten."""
+    id_ = memory.superseded_by
+    for _ in range(_CHAIN_MAX):
+        if id_ is None:
+            break
+        following = reader.memory(id_)
+        if following is not None:
+            return following
+        id_ = reader.replacement(id_)
+    return None

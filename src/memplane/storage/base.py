@@ -129,6 +129,9 @@ class Reader(Protocol):
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         """Rows as the chain sees them, for verification."""
 
+    def replacement(self, entry_id: str) -> str | None:
+        """The id of the last entry whose `ref` this is, forgotten or not."""
+
     def usage(self, session: str) -> Usage:
         """Counted from the ledger, so it survives a restart, a replay and a forget."""
 

@@ -38,6 +38,9 @@ SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
        p.salt, l.payload_digest, l.digest, EXISTS (SELECT 1 FROM tombstone t WHERE t.id = l.id)
 FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
 
+-- name: replacement
+SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMIT 1
+
 -- name: usage
 SELECT coalesce(sum(op = 'store'), 0),
        coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),

@@ -1,12 +1,12 @@
 """Rows to nouns and back."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow
 from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, Turn
 
 Row = Sequence[Any]
@@ -17,6 +17,7 @@ MEMORY_COLUMNS = (
     "l.actor, l.door, l.session"
 )
 
+_OPS = frozenset(Op)
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _encode_tags = msgspec.json.Encoder().encode
 
@@ -24,6 +25,14 @@ _encode_tags = msgspec.json.Encoder().encode
 def entry_from(row: Row) -> Entry:
     seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
     return Entry(seq, id_, Op(op), recorded, Caller(actor, door, session), ref, body)
+
+
+def chained_from(row: Row) -> LedgerRow:
+    """A row as verification sees it: an op that nobody knows stays, so that it can be named rather than fail."""
+    seq, id_, op, recorded, actor, door, session, ref, body, salt, payload_digest, digest, tombstoned = row
+    known = Op(op) if op in _OPS else cast("Op", op)
+    entry = Entry(seq, id_, known, recorded, Caller(actor, door, session), ref, body)
+    return LedgerRow(entry, salt, payload_digest, digest, bool(tombstoned))
 
 
 def turn_from(row: Row) -> Turn:

@@ -23,7 +23,7 @@ from memplane.storage.base import (
 )
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.sqlite import rows, where
-from memplane.storage.words import holds_any, index_text, is_prefix
+from memplane.storage.words import holds_any, index_text, is_prefix, stems_of
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn
 
 _SQL = {
@@ -47,6 +47,7 @@ class SqliteReader:
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         self._connection = connection
         self._owner = owner
+        self._tail_stems: dict[int, frozenset[str]] = {}
 
     def head(self) -> Head:
         row = self._one("head")
@@ -75,10 +76,11 @@ class SqliteReader:
         ]
 
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
-        return [
-            LedgerRow(rows.entry_from(row), row[9], row[10], row[11], bool(row[12]))
-            for row in self._all("ledger_rows", after=after, limit=limit)
-        ]
+        return [rows.chained_from(row) for row in self._all("ledger_rows", after=after, limit=limit)]
+
+    def replacement(self, entry_id: str) -> str | None:
+        row = self._one("replacement", id=entry_id)
+        return None if row is None else str(row[0])
 
     def usage(self, session: str) -> Usage:
         return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
@@ -129,6 +131,10 @@ class SqliteReader:
         for query in ("turn_frequency", "memory_frequency"):
             for term, count in self._all(query, stems=json.dumps(stems)):
                 counts[term] += count
+        waiting = self._all("tail_texts", indexed=self._indexed(), beyond=_FOREVER, limit=TAIL_TURNS_MAX)
+        for n, text in waiting:
+            for stem in counts.keys() & self._stems(n, text):
+                counts[stem] += 1
         return counts
 
     def index_lag(self) -> int:
@@ -139,7 +145,14 @@ class SqliteReader:
     def _match_tail(self, words: Sequence[str], conditions: where.Where) -> list[Turn]:
         """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes."""
         tail = self._filtered("tail", conditions, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
-        return [rows.turn_from(row) for row in tail if holds_any(row[3], words)]
+        return [rows.turn_from(row) for row in tail if holds_any(self._stems(row[0], row[3]), words)]
+
+    def _stems(self, n: int, text: str) -> frozenset[str]:
+        """What the index would hold for a turn that waits for it; a search asks twice."""
+        found = self._tail_stems.get(n)
+        if found is None:
+            found = self._tail_stems[n] = frozenset(stems_of(text))
+        return found
 
     def _indexed(self) -> int:
         return int(self.note("indexed") or 0)
@@ -445,4 +458,5 @@ class SqliteWriter(SqliteReader):
 
 def _match(words: Sequence[str]) -> str:
     """Any of the words, each quoted: nothing a user types is ever an operator."""
-    return " OR ".join(f'"{word}" *' if is_prefix(word) else f'"{word}"' for word in words)
+    quoted = ((word, word.replace("\x00", " ").replace('"', '""')) for word in words)
+    return " OR ".join(f'"{text}" *' if is_prefix(word) else f'"{text}"' for word, text in quoted)
