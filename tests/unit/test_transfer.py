@@ -187,7 +187,7 @@ def test_history_says_how_much_it_leaves_out(space, clock):
     """
     fill(space, clock)
 
-    assert left_out(space) == 5
+    assert left_out(space) == 3
 
 
 def test_a_full_export_restores_the_same_space(space, plane, clock, tmp_path):

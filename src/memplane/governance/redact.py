@@ -1,17 +1,19 @@
 r"""Secrets: where they stand in a text, and the text without them.
 
-`RULES` is the whole policy. A rule is tried only where one of its hints stands (a literal, found with `str.find`), and
-its gate says what else a text must hold first, so that ordinary prose costs a few scans and no more.
+`RULES` is the whole policy. A rule is tried only where one of its hints stands (a literal, found with
+`str.find`), and its gate says what else a text must hold first, so that ordinary prose costs a few scans and
+no more.
 
-Two kinds of rule decide differently. A token with a form of its own (`ghp_…`) is a secret wherever it stands, unless it
-is filler such as `ghp_xxxx…`. A value without a form is one only because of its name, so both are judged: `password`
-asks little of its value, `token` asks for something random. Randomness alone is never enough: digests, commit ids,
-UUIDs and images in base64 are random too.
+Two kinds of rule decide differently. A token with a form of its own (`ghp_…`) is a secret wherever it stands,
+unless it is filler such as `ghp_xxxx…`. A value without a form is one only because of its name, so both are
+judged: `password` asks little of its value, `token` asks for something random. Randomness alone is never
+enough: digests, commit ids, UUIDs and images in base64 are random too.
 
-Redaction is idempotent by construction. What lies between two placeholders is always scanned as if it stood alone, and
-`_find` repeats that on what its own findings leave over until nothing is left to find.
+Redaction is idempotent by construction. What lies between two placeholders is always scanned as if it stood
+alone, and `_find` repeats that on what its own findings leave over until nothing is left to find.
 
-Nothing here backtracks without bound: quantifiers are bounded, or their run starts at a boundary that a run holds once.
+Nothing here backtracks without bound: quantifiers are bounded, or their run starts at a boundary that a run
+holds once.
 """
 
 import binascii
@@ -88,25 +90,26 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# --- What a value looks like -----------------------------------------------------------------------------------------
+# --- What a value looks like --------------------------------------------------------------------------------
 
 _FILLER = re.compile(r"[xX]{5}|\*{3}|\.{3}|…|•{2}|#{5}|_{5}|\[REDACTED")
 _MASK = re.compile(r"\*{3}|#{3}|•")
 _TEMPLATE = re.compile(
-    r"[$#]\{|\$\(|\{\{|%\(|<|\[|\$\w*\Z|%\w+%\Z|%[sdvr]|:|\(|\{[A-Za-z_.$ -]*(?:![rsa])?(?::.{0,9})?\}?\Z|\{\w*\(|@\w+@\Z|\\u00"
+    r"[$#]\{|\$\(|\$\w*\Z|\{\{|\{[A-Za-z_.$ -]*(?:![rsa])?(?::.{0,9})?\}?\Z|\{\w*\("
+    r"|%\(|%[sdvr]|%\w+%\Z|@\w+@\Z|[<\[(:]|\\u00"
 )
 _DUMMY = re.compile(
-    r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z|.{0,40}[-_](?:here|placeholder)\b"
-    r"|\w{0,40}(?:example|placeholder|redacted|dummy)\w{0,40}\Z",
+    r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z"
+    r"|.{0,40}[-_](?:here|placeholder)\b|\w{0,40}(?:example|placeholder|redacted|dummy)\w{0,40}\Z",
     re.IGNORECASE,
 )
 _NO_SECRET = _words(
-    "access auth basic bearer blank bool boolean bytes char correct cred credential credentials default disabled empty "
-    "enabled encrypted expired false field file forgotten from hashed hidden incorrect input integer invalid key masked "
-    "missing must name needed none null number object optional pass passcode passphrase passwd password passwords plain "
-    "private prompt protected public redacted required reset sample secret secrets should string test testing text that "
-    "this todo token tokens true type undefined unknown unset user username value varchar weak when which with wrong "
-    "your"
+    "access auth basic bearer blank bool boolean bytes char correct cred credential credentials default "
+    "disabled empty enabled encrypted expired false field file forgotten from hashed hidden incorrect input "
+    "integer invalid key masked missing must name needed none null number object optional pass passcode "
+    "passphrase passwd password passwords plain private prompt protected public redacted required reset "
+    "sample secret secrets should string test testing text that this todo token tokens true type undefined "
+    "unknown unset user username value varchar weak when which with wrong your"
 )
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
@@ -114,14 +117,14 @@ _PLAIN = re.compile(r"[^\W\d_]+(?:[-_.'][^\W\d_]+)*\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")
 _CODE = re.compile(
     r"[A-Za-z_$][\w.$:>-]*[(\[]"
-    r"|(?:os|process|self|this|config|settings|env|args|request|req|options|opts|params|ctx|secrets|vars?|locals?"
-    r"|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
+    r"|(?:os|process|self|this|config|settings|env|args|request|req|options|opts|params|ctx|secrets|vars?"
+    r"|locals?|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
     re.IGNORECASE,
 )
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]{0,30}(?:(?:\.|->|::)[A-Za-z_$][\w$]{0,30})+\Z")
 _PATH = re.compile(
-    r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)"
-    r"|[^\s]{1,200}\.(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
+    r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)|\S{1,200}\."
+    r"(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
 )
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
@@ -165,7 +168,7 @@ def _is_stand_in(value: str) -> bool:
     return bool(marked) or value.lower() in _NO_SECRET or _is_one_letter(value)
 
 
-# --- Checks on a match: the exact span of the secret, or None --------------------------------------------------------
+# --- Checks on a match: the exact span of the secret, or None -----------------------------------------------
 
 
 def _secret(match: re.Match[str]) -> Span:
@@ -263,7 +266,7 @@ def _url_password(match: re.Match[str]) -> Span | None:
     return None if match["password"] in _NO_SECRET else _database_password(match)
 
 
-# --- Names: what `name = value` says about its value -----------------------------------------------------------------
+# --- Names: what `name = value` says about its value --------------------------------------------------------
 
 
 class _Trust(IntEnum):
@@ -286,26 +289,27 @@ _NAME_BEFORE_SPACED = re.compile(r"(?:[A-Za-z0-9_.-]+ )?[A-Za-z0-9_.-]*\Z")
 _NAME_LENGTH_MAX = 48
 
 _ENDINGS_THAT_SAY_NOTHING = _words(
-    "b base current default dev development encoded env header live main new old plain prod production raw sandbox "
-    "stage staging str string test text v val value var variable"
+    "b base current default dev development encoded env header live main new old plain prod production raw "
+    "sandbox stage staging str string test text v val value var variable"
 )
 """`DB_PASSWORD_PROD` and `api_key_2` are what they are without the last word."""
 _NEVER_SECRET = _words(
-    "authenticity cancellation count csrf continuation cursor max min next num page pub public sync total xsrf"
+    "authenticity cancellation count csrf continuation cursor max min next num page pub public sync total "
+    "xsrf"
 )
 _KEYS_SECRET = _words(
-    "access account admin api app application auth authorization client consumer deploy encryption hmac jwt license "
-    "master private secret service session shared signing storage subscription token webhook"
+    "access account admin api app application auth authorization client consumer deploy encryption hmac jwt "
+    "license master private secret service session shared signing storage subscription token webhook"
 )
 _KEYS_NOT_SECRET = _words(
-    "a alt bucket cache candidate composite config const def dict final foreign group hash hot i18n idempotency index "
-    "let lookup map object partition primary range react record registry routing row search sequence shift sort sorting "
-    "static string the translation this unique val var"
+    "a alt bucket cache candidate composite config const def dict final foreign group hash hot i18n "
+    "idempotency index let lookup map object partition primary range react record registry routing row "
+    "search sequence shift sort sorting static string the translation this unique val var"
 )
 _KEYS_IN_ONE_WORD = frozenset(f"{kind}key" for kind in _KEYS_SECRET)
 _TOKENS_SECRET = _words(
-    "access api auth authorization bearer bot client deploy id pat personal private refresh secret security service "
-    "session"
+    "access api auth authorization bearer bot client deploy id pat personal private refresh secret security "
+    "service session"
 )
 _TOKENS_IN_ONE_WORD = frozenset(f"{kind}token" for kind in _TOKENS_SECRET)
 
@@ -362,7 +366,7 @@ _LENGTH_MIN_IN_PROSE = 8
 
 
 def _named(trust: Callable[[list[str]], _Trust], *, spaced: bool = True) -> Check:
-    """The check of a `name = value` rule whose names `trust` knows; if `spaced`, the word before counts as part."""
+    """The check of a `name = value` rule whose names `trust` knows; if `spaced`, the word before is part of it."""
     before_name = _NAME_BEFORE_SPACED if spaced else _NAME_BEFORE
 
     def check(match: re.Match[str]) -> Span | None:
@@ -442,10 +446,10 @@ def _is_short_token(match: re.Match[str], value: str, name: list[str]) -> bool:
 
 
 def _assignment(*stems: str) -> re.Pattern[str]:
-    r"""`name op value` from the telling part of the name on, in the ways code, configuration and prose write it.
+    r"""`name op value` from the telling part of the name on, as code, configuration and prose write it.
 
-    Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a comma
-    between two quoted strings, the verbs is, was and to, and the blank after a command's option.
+    Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a
+    comma between two quoted strings, the verbs is, was and to, and the blank after a command's option.
     """
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return re.compile(
@@ -454,7 +458,8 @@ def _assignment(*stems: str) -> re.Pattern[str]:
         \\{{0,3}}["'`]?\]?\*{{0,2}}
         (?:
             (?P<tight>=)(?=[^\s=>])
-          | (?:[ \t]{{0,4}}:?[ \t]{{0,4}}(?:string|str)\??)?[ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
+          | (?:[ \t]{{0,4}}:?[ \t]{{0,4}}(?:string|str)\??)?
+            [ \t]{{0,16}}(?:[:?.+|]{{0,3}}={{1,3}}>?|:|<-)\*{{0,2}}[ \t]{{0,16}}
           | (?P<tag>(?<![-=\s])>\s{{0,32}})
           | (?<=["'])[ \t]{{1,8}}value[ \t]{{0,4}}=[ \t]{{0,4}}
           | (?<=["'])(?P<comma>[ \t]{{0,4}},\s{{0,16}})(?=["'])
@@ -473,7 +478,7 @@ def _assignment(*stems: str) -> re.Pattern[str]:
     )
 
 
-# --- The rules: forms first, then names, so that a tie goes to what says more ----------------------------------------
+# --- The rules: forms first, then names, so that a tie goes to what says more -------------------------------
 
 _LEFT = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 """Where a token may start: not inside a word, but after an escaped line break or an encoded character."""
@@ -618,8 +623,7 @@ settlemint-token  SettleMint token  sm_pat_ sm_sat_ sm_aat_  [A-Za-z0-9]{16}  re
 facebook-token  Facebook page or user token  EAAM EAAC EAAB EAAG EAAD  [A-Za-z0-9]{80,400}  digit
 mapbox-token  Mapbox token  sk.eyJ pk.eyJ  [\w-]{20,200}\.[\w-]{20,30}  real
 """
-"""A prefix may be shared by more than one row; what follows it, and the check, tell them apart. The word `strict` after
-a check asks for `_LEFT_STRICT`."""
+"""One token to a row. The word `strict` after a check asks for `_LEFT_STRICT`."""
 
 _SHAPES = r"""
 azure-client-secret  Azure AD client secret: all but its first four characters  q~  (?<=[\w.~-]{3}[0-9])(Q~[\w.~-]{31,34})(?![\w.~-])  real
@@ -646,8 +650,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "PEM or PGP private key: the whole block, to the end of the text if it is not closed",
         ("-----begin",),
         re.compile(
-            r"-----BEGIN\s{1,4}(?:[A-Z0-9]{1,12}\s{1,4}){0,3}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----(?P<body>(?s:.)*?)"
-            r"(?:(?P<closed>-----END\s[A-Z0-9 ]{0,40}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----)|\Z)"
+            r"-----BEGIN\s{1,4}(?:[A-Z0-9]{1,12}\s{1,4}){0,3}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----"
+            r"(?P<body>(?s:.)*?)(?:(?P<closed>-----END\s[A-Z0-9 ]{0,40}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----)|\Z)"
         ),
         _key_block,
         Gate.TEXT,
@@ -694,7 +698,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Password in the address of a database or a queue",
         ("://",),
         re.compile(
-            rf"(?:{_AFTER_DATABASE})://(?P<user>[^\s:/@\"'<>`]{{0,128}}):(?P<password>[^\s/\"'<>`]{{1,256}})@(?=[^\s@/])"
+            rf"(?:{_AFTER_DATABASE})://(?P<user>[^\s:/@\"'<>`]{{0,128}}):"
+            r"(?P<password>[^\s/\"'<>`]{1,256})@(?=[^\s@/])"
         ),
         _database_password,
         Gate.OPERATOR,
@@ -705,7 +710,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Password in any other address",
         ("://",),
         re.compile(
-            r"(?<=[A-Za-z0-9])://(?P<user>[^\s:/?#@\"'<>`]{0,128}):(?P<password>[^\s/?#\"'<>`]{1,256})@(?=[^\s@/])"
+            r"(?<=[A-Za-z0-9])://(?P<user>[^\s:/?#@\"'<>`]{0,128}):"
+            r"(?P<password>[^\s/?#\"'<>`]{1,256})@(?=[^\s@/])"
         ),
         _url_password,
         Gate.OPERATOR,
@@ -732,7 +738,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Password in curl's `-u user:password`",
         ("-u", "--user"),
         re.compile(
-            r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"'<>]{0,128})["']?:["']?(?P<password>[^\s"'<>]{0,128})"""
+            r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"'<>]{0,128})["']?:"""
+            r"""["']?(?P<password>[^\s"'<>]{0,128})"""
         ),
         _login,
         Gate.OPERATOR,
@@ -743,7 +750,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Bundler's credentials for a gem server",
         ("bundle_",),
         re.compile(
-            r"""BUNDLE_[A-Z0-9_]{2,64}["']?\s{0,4}[:=]\s{0,4}["']?(?P<user>[^\s:"']{1,64}):(?P<password>[^\s"'/]{1,128})"""
+            r"""BUNDLE_[A-Z0-9_]{2,64}["']?\s{0,4}[:=]\s{0,4}["']?(?P<user>[^\s:"']{1,64}):"""
+            r"""(?P<password>[^\s"'/]{1,128})"""
         ),
         _login,
         Gate.TEXT,
@@ -784,7 +792,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "api-key",
-        "Value of a name that ends in API key, access key, private key and the like; of other keys, if it is random",
+        "Value of a name that ends in API key, access key, private key and so on; of other keys, if random",
         ("key",),
         _assignment("key"),
         _named(_trust_key),
@@ -792,7 +800,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "token",
-        "Value of a name that ends in access token, API token and the like; of other tokens, if it is random",
+        "Value of a name that ends in access token, API token and so on; of other tokens, if random",
         ("token",),
         _assignment("token"),
         _named(_trust_token),
@@ -817,15 +825,15 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-# --- Finding ---------------------------------------------------------------------------------------------------------
+# --- Finding ------------------------------------------------------------------------------------------------
 
 _RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-)))")
-"""Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in groups, or
-the end of a PEM header. One scan for it is what nearly every text costs."""
+"""Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in
+groups, or the end of a PEM header. One scan for it is most of what a text without secrets costs."""
 
 
 def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """What to look for in a text, and which rules to try if it is there. A context stands for its rule's hints."""
+    """What to look for in a text, and which rules to try then. A context stands for its rule's hints."""
     table: dict[str, list[int]] = {}
     for order, rule in enumerate(RULES):
         if rule.gate in gates:
@@ -842,8 +850,8 @@ _BEHIND_GATE = {
 }
 
 _ROUNDS_MAX = 16
-"""Findings that appear only because another one beside them is gone, one after the other. Nobody writes that many by
-accident; what is left then goes as a whole."""
+"""Findings that appear only because another one beside them is gone, one after the other. Nobody writes that
+many by accident; what is left then goes as a whole."""
 
 
 def find_secrets(text: str) -> list[Finding]:
@@ -865,7 +873,7 @@ def redact(text: str, style: Style = NATIVE) -> Redacted:
 
 
 def redact_tree(value: Any, style: Style = NATIVE) -> tuple[Any, int]:
-    """A deep copy of a JSON-like value with every string redacted, and how many secrets went. Keys stay as they are."""
+    """A deep copy of a JSON-like value with its strings redacted, and how many secrets went; keys stay."""
     root: list[Any] = [None]
     pending: list[tuple[Any, Any, Any]] = [(root, 0, value)]
     count = 0
@@ -1000,7 +1008,7 @@ _NO_BLANK = re.compile(r"\S*")
 
 
 _REFUSED_MAX = 8
-"""How often one stretch may be read again for a hint inside it; `token=token=token=…` would be read without end."""
+"""How often one stretch may be read again for a hint inside it: `token=token=token=…` has no end of them."""
 
 
 def _matches(rule: Rule, piece: str, low: str, *, whole: bool) -> Iterator[Span]:

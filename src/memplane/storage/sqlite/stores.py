@@ -20,7 +20,7 @@ from memplane.errors import (
     StorageFull,
     StorageUnavailable,
 )
-from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, translate_errors
+from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
@@ -74,17 +74,19 @@ class SqliteStores:
         with suppress(KeyMismatch, StorageCorrupt):
             connect(path, new_key).close()
             return False
+        # A file that is plain has no key, whatever the others have.
+        old_key = None if is_plain(path) else self._key
         aside = _aside_for_rekey(path)
         _remove(aside)
         try:
             with path.open("rb") as file:  # closed last, because that drops every lock this process has on it
-                connection = connect(path, self._key)
+                connection = connect(path, old_key)
                 try:
                     _hold_still(connection, path)
                     with aside.open("wb") as copy:
                         shutil.copyfileobj(file, copy)
                     shutil.copymode(path, aside)
-                    _change_key(aside, self._key, new_key)
+                    _change_key(aside, old_key, new_key)
                     _sync(aside)
                     aside.replace(path)
                     _sync(path.parent)

@@ -14,7 +14,6 @@ CREATE TABLE ledger (
 ) STRICT;
 CREATE INDEX ledger_by_session ON ledger (session, op) WHERE session <> '';
 CREATE INDEX ledger_by_ref ON ledger (ref) WHERE ref IS NOT NULL;
-CREATE INDEX ledger_by_ref ON ledger (ref) WHERE ref IS NOT NULL;
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger

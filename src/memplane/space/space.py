@@ -1,21 +1,16 @@
 """One space and everything one can do with it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 
-from memplane.clock import DAY, Clock, Instant, parse_instant, to_datetime, to_instant
-from memplane.config import Settings
+from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
-from memplane.governance.events import Events
 from memplane.governance.redact import redact
 from memplane.ledger.ids import keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Forgotten, Payload, Purged, Put, Said, Stored, decode, encode
-from memplane.ledger.verify import Verification, verify
+from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
@@ -33,50 +28,16 @@ from memplane.memory.runs import Defaults, PackRun, PipelineRun, learn, run_row
 from memplane.memory.supersession import head_of
 from memplane.recall.recall import Recall, recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
-from memplane.storage.base import Category, Filter, Reader, Scope, Sizes, Store, Stores, Writer
-from memplane.types import (
-    AuditRecord,
-    Caller,
-    Draft,
-    Entry,
-    Loaded,
-    Memory,
-    Op,
-    Receipt,
-    Retained,
-    State,
-    Tombstone,
-    Turn,
-)
-
-T = TypeVar("T")
-Moment = datetime | str | float
+from memplane.space.records import Moment, Records, waiting
+from memplane.storage.base import Category, Filter, Reader, Scope, Writer
+from memplane.types import Entry, Memory, Op, Receipt, Retained, State, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
-_CATCH_UP_PER_READ = 2_000
 
 
-class Space:
+class Space(Records):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
-
-    def __init__(
-        self,
-        stores: Stores,
-        tenant: str,
-        owner: str,
-        caller: Caller,
-        settings: Settings,
-        clock: Clock,
-        events: Events,
-    ) -> None:
-        self.tenant = tenant
-        self.owner = owner
-        self.caller = caller
-        self._stores = stores
-        self._settings = settings
-        self._clock = clock
-        self._events = events
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +96,8 @@ class Space:
         stored = Stored(
             kind=check_kind(kind),
             content=check_news(
-                check_text(content, field="content", chars_max=self._settings.content_chars_max), field="content"
+                check_text(content, field="content", chars_max=self._settings.content_chars_max),
+                field="content",
             ),
             at=now,
             tags=check_tags(tags, self._settings),
@@ -380,171 +342,7 @@ class Space:
         with self._operation("memories") as reader:
             return reader.memories(Filter(now=self._clock()), limit=limit)
 
-    def lag(self) -> int:
-        """How many entries are retained but cannot be searched yet."""
-        with self._read() as reader:
-            return _lag(reader)
-
-    # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
-        """Ledger entries in order."""
-        with self._read() as reader:
-            return reader.entries(after=after, limit=limit)
-
-    def verify(
-        self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
-    ) -> Verification:
-        """Prove that nothing in the ledger was changed, reordered or dropped. Receipts are checked as witnesses."""
-        with self._operation("verify") as reader:
-            return verify(reader, expected=dict(expected or {}), progress=progress)
-
-    def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Drop the projection and derive it again from the ledger; returns how many entries were read."""
-        count = self._write("replay", lambda writer: projection.replay(writer, progress))
-        self.note_audit("replay", target=None, outcome="ok", detail=f"{count} entries")
-        return count
-
-    def receipts(self) -> list[Receipt]:
-        """Every forget there was, oldest first."""
-        found: list[Receipt] = []
-        with self._read() as reader:
-            seq = 0
-            while rows := reader.ledger_rows(after=seq):
-                found += [_receipt(row.entry, row.digest) for row in rows if row.entry.op is Op.FORGET]
-                seq = rows[-1].entry.seq
-        return found
-
-    def audit(
-        self, *, since: Moment | None = None, until: Moment | None = None, limit: int = 1_000
-    ) -> list[AuditRecord]:
-        """Who did what, newest first: the ledger says what succeeded, the audit log what was refused or read out."""
-        start = None if since is None else parse_instant(since, field="since")
-        end = None if until is None else parse_instant(until, field="until")
-        with self._read() as reader:
-            records = [
-                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
-            ]
-            seq = 0
-            while rows := reader.audit(after=seq):
-                records += [
-                    row.record
-                    for row in rows
-                    if (start is None or row.at >= start) and (end is None or row.at < end)
-                ]
-                seq = rows[-1].seq
-        records.sort(key=lambda record: record.at, reverse=True)
-        return records[:limit]
-
-    def stats(self) -> Sizes:
-        """How much the space holds."""
-        with self._read() as reader:
-            return reader.sizes(now=self._clock())
-
-    def check(self) -> list[str]:
-        """What is wrong with the space's files; empty when nothing is."""
-        with self._store() as store:
-            return store.check()
-
-    def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
-        """Add to the audit log what the ledger does not record."""
-        now = self._clock()
-
-        def work(writer: Writer) -> None:
-            writer.add_audit(
-                at=now,
-                caller=self.caller,
-                action=action,
-                target=target,
-                outcome=outcome,
-                detail=redact(detail).text,
-            )
-
-        with self._store() as store:
-            store.write(work)
-
-    def load(self, drafts: Sequence[Draft], *, erased: Mapping[str, str] = MappingProxyType({})) -> Loaded:
-        """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
-        searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
-        now = self._clock()
-
-        def work(writer: Writer) -> Loaded:
-            ids = [draft.id for draft in drafts]
-            forgotten = writer.tombstoned(ids)
-            seen = set(writer.known(ids))
-            fresh: dict[str, Draft] = {}
-            for draft in drafts:
-                if draft.id not in seen and draft.id not in forgotten:
-                    fresh.setdefault(draft.id, draft)
-            projection.load(writer, list(fresh.values()), now)
-            _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
-            return Loaded(
-                added=len(fresh), known=len(drafts) - len(fresh) - len(forgotten), forgotten=len(forgotten)
-            )
-
-        with self._store() as store:
-            return store.write(work)
-
-    def bury(self, reasons: Mapping[str, str]) -> None:
-        """Tombstones (id to reason) for entries that may never have been here, as an import brings them."""
-        now = self._clock()
-        with self._store() as store:
-            store.write(lambda writer: _bury(writer, reasons, now))
-
-    def tombstones(self) -> list[Tombstone]:
-        """Every forgotten id."""
-        with self._read() as reader:
-            return reader.tombstones()
-
-    def catch_up(self, *, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Make everything that was appended searchable."""
-        with self._store() as store:
-            while (ahead := store.write(projection.catch_up)) > 0:
-                progress(ahead)
-            while store.write(lambda writer: writer.index_turns()):
-                pass
-
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
-
-    def _store(self) -> AbstractContextManager[Store]:
-        return self._stores.open(self.tenant, self.owner, create=True)
-
-    @contextmanager
-    def _read(self) -> Iterator[Reader]:
-        with self._store() as store, store.read() as reader:
-            yield reader
-
-    @contextmanager
-    def _operation(self, name: str) -> Iterator[Reader]:
-        """A read that sees everything retained so far, even if a bulk import was cut off before its end."""
-        with self._events.operation(self.owner, name), self._store() as store:
-            with store.read() as reader:
-                if reader.cursor() == reader.head().seq:
-                    yield reader
-                    return
-            store.write(lambda writer: projection.catch_up(writer, _CATCH_UP_PER_READ))
-            with store.read() as reader:
-                yield reader
-
-    def _write(self, name: str, work: Callable[[Writer], T], *, refused: bool = False) -> T:
-        with self._events.operation(self.owner, name), self._store() as store:
-            try:
-                return store.write(work)
-            except (LimitReached, NotFound) as exc:
-                if refused:
-                    self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
-                raise
-
-    def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
-        try:
-            body = encode(_redacted(payload) if self._settings.redact_ledger else payload)
-        except (TypeError, ValueError, OverflowError, RecursionError) as exc:
-            raise InvalidRequest(f"the entry cannot be written as JSON ({exc}); give plain values") from exc
-        if len(body) > self._settings.entry_bytes_max:
-            raise InvalidRequest(
-                f"the entry has {len(body):,} bytes and at most {self._settings.entry_bytes_max:,} are kept; split it"
-            )
-        return Draft(id_, op, body, self.caller, ref)
 
     def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
         # An expired value that was not swept yet still occupies the key, but the key begins anew.
@@ -598,13 +396,6 @@ class Space:
             self.catch_up()
 
 
-def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
-    known = writer.known(list(reasons))
-    for reason in sorted(set(reasons.values())):
-        victims = [(known.get(id_, 0), id_) for id_, why in reasons.items() if why == reason]
-        writer.erase(victims, seq=writer.head().seq, at=now, reason=reason)
-
-
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
     if id_ is not None:
         return check_text(id_, field="id", chars_max=512)
@@ -641,56 +432,6 @@ def _has_expired(memory: Memory, now: Instant) -> bool:
     return memory.expires_at is not None and to_instant(memory.expires_at) <= now
 
 
-def _redacted(payload: Payload) -> Payload:
-    """Every text of it by itself: in JSON a secret would end in the middle of an escape, and what follows could then
-    pass for another field."""
-    plain = {name: _redacted_value(value) for name, value in msgspec.to_builtins(payload).items()}
-    return msgspec.convert(plain, type(payload))
-
-
-def _redacted_value(value: Any, name: str = "") -> Any:
-    match value:
-        case str():
-            named = f"{name}=" if name else ""
-            return redact(named + value).text.removeprefix(named)
-        case dict():
-            return {redact(key).text: _redacted_value(inner, key) for key, inner in value.items()}
-        case list() | tuple():
-            return [_redacted_value(inner, name) for inner in value]
-    return value
-
-
-def _lag(reader: Reader) -> int:
-    return reader.index_lag() + reader.head().seq - reader.cursor()
-
-
 def _lags(reader: Reader) -> tuple[str, ...]:
-    waiting = _lag(reader)
-    return (f"indexing: {waiting:,} entries cannot be searched yet",) if waiting else ()
-
-
-def _receipt(entry: Entry, digest: bytes) -> Receipt:
-    payload = decode(entry)
-    assert isinstance(payload, Forgotten)
-    return Receipt(
-        id=payload.receipt,
-        scope=payload.scope,
-        counts=payload.counts,
-        reason=payload.reason,
-        at=to_datetime(payload.at),
-        seq=entry.seq,
-        digest=digest.hex(),
-    )
-
-
-def _as_audit(entry: Entry, owner: str) -> AuditRecord:
-    return AuditRecord(
-        at=to_datetime(entry.recorded),
-        space=owner,
-        actor=entry.caller.actor,
-        door=entry.caller.door,
-        session=entry.caller.session,
-        action=entry.op.value,
-        target=entry.id,
-        outcome="ok",
-    )
+    count = waiting(reader)
+    return (f"indexing: {count:,} entries cannot be searched yet",) if count else ()

@@ -1,0 +1,154 @@
+"""The ledger side of a space: what is on record, the proof of it, and moving it in bulk."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+
+from memplane.clock import Instant, parse_instant, to_datetime
+from memplane.ledger.payloads import Forgotten, decode
+from memplane.ledger.verify import Verification, verify
+from memplane.memory import projection
+from memplane.space.access import Access
+from memplane.storage.base import Reader, Sizes, Writer
+from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
+
+Moment = datetime | str | float
+
+
+class Records(Access):
+    """What came in, in order, and who brought it."""
+
+    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        """Ledger entries in order."""
+        with self._read() as reader:
+            return reader.entries(after=after, limit=limit)
+
+    def verify(
+        self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> Verification:
+        """Prove that nothing in the ledger was changed, reordered or dropped."""
+        with self._operation("verify") as reader:
+            return verify(reader, expected=dict(expected or {}), progress=progress)
+
+    def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Drop the projection and derive it again from the ledger; returns how many entries were read."""
+        count = self._write("replay", lambda writer: projection.replay(writer, progress))
+        self.note_audit("replay", target=None, outcome="ok", detail=f"{count} entries")
+        return count
+
+    def receipts(self) -> list[Receipt]:
+        """Every forget there was, oldest first."""
+        found: list[Receipt] = []
+        with self._read() as reader:
+            seq = 0
+            while rows := reader.ledger_rows(after=seq):
+                found += [_receipt(row.entry, row.digest) for row in rows if row.entry.op is Op.FORGET]
+                seq = rows[-1].entry.seq
+        return found
+
+    def tombstones(self) -> list[Tombstone]:
+        """Every forgotten id."""
+        with self._read() as reader:
+            return reader.tombstones()
+
+    def audit(
+        self, *, since: Moment | None = None, until: Moment | None = None, limit: int = 1_000
+    ) -> list[AuditRecord]:
+        """Who did what, newest first: the ledger says what succeeded, the audit log what was refused or read out."""
+        start = None if since is None else parse_instant(since, field="since")
+        end = None if until is None else parse_instant(until, field="until")
+        with self._read() as reader:
+            records = [
+                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
+            ]
+            seq = 0
+            while rows := reader.audit(after=seq):
+                records += [
+                    row.record
+                    for row in rows
+                    if (start is None or row.at >= start) and (end is None or row.at < end)
+                ]
+                seq = rows[-1].seq
+        records.sort(key=lambda record: record.at, reverse=True)
+        return records[:limit]
+
+    def stats(self) -> Sizes:
+        """How much the space holds."""
+        with self._read() as reader:
+            return reader.sizes(now=self._clock())
+
+    def lag(self) -> int:
+        """How many entries are retained but cannot be searched yet."""
+        with self._read() as reader:
+            return waiting(reader)
+
+    def check(self) -> list[str]:
+        """What is wrong with the space's files; empty when nothing is."""
+        with self._store() as store:
+            return store.check()
+
+    def load(self, drafts: Sequence[Draft], *, erased: Mapping[str, str] = MappingProxyType({})) -> Loaded:
+        """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
+        searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
+        now = self._clock()
+
+        def work(writer: Writer) -> Loaded:
+            ids = [draft.id for draft in drafts]
+            forgotten = writer.tombstoned(ids)
+            seen = set(writer.known(ids))
+            fresh: dict[str, Draft] = {}
+            for draft in drafts:
+                if draft.id not in seen and draft.id not in forgotten:
+                    fresh.setdefault(draft.id, draft)
+            projection.load(writer, list(fresh.values()), now)
+            _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
+            return Loaded(
+                added=len(fresh), known=len(drafts) - len(fresh) - len(forgotten), forgotten=len(forgotten)
+            )
+
+        with self._store() as store:
+            return store.write(work)
+
+    def bury(self, reasons: Mapping[str, str]) -> None:
+        """Tombstones (id to reason) for entries that may never have been here, as an import brings them."""
+        now = self._clock()
+        with self._store() as store:
+            store.write(lambda writer: _bury(writer, reasons, now))
+
+
+def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
+    known = writer.known(list(reasons))
+    for reason in sorted(set(reasons.values())):
+        victims = [(known.get(id_, 0), id_) for id_, why in reasons.items() if why == reason]
+        writer.erase(victims, seq=writer.head().seq, at=now, reason=reason)
+
+
+def waiting(reader: Reader) -> int:
+    return reader.index_lag() + reader.head().seq - reader.cursor()
+
+
+def _receipt(entry: Entry, digest: bytes) -> Receipt:
+    payload = decode(entry)
+    assert isinstance(payload, Forgotten)
+    return Receipt(
+        id=payload.receipt,
+        scope=payload.scope,
+        counts=payload.counts,
+        reason=payload.reason,
+        at=to_datetime(payload.at),
+        seq=entry.seq,
+        digest=digest.hex(),
+    )
+
+
+def _as_audit(entry: Entry, owner: str) -> AuditRecord:
+    return AuditRecord(
+        at=to_datetime(entry.recorded),
+        space=owner,
+        actor=entry.caller.actor,
+        door=entry.caller.door,
+        session=entry.caller.session,
+        action=entry.op.value,
+        target=entry.id,
+        outcome="ok",
+    )
