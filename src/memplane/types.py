@@ -205,7 +205,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: str = ""
     """The chain's digest at that place: a verified ledger must still pass through it."""
     off_disk: bool = True
-    """False when a reader held old pages open; the next checkpoint removes them."""
+    """False when a reader held old pages open, or the space is too large to be written anew at every forget: `wipe`
+    does it."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -283,6 +283,8 @@ class _Trust(IntEnum):
     """A word or a number, wherever it stands."""
 
 
+_TrustOf = Callable[[list[str]], _Trust]
+
 _NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.-]*\Z")
 _NAME_BEFORE_SPACED = re.compile(r"(?:[A-Za-z0-9_.-]+ )?[A-Za-z0-9_.-]*\Z")
@@ -365,9 +367,10 @@ _READ_MAX = 128
 _LENGTH_MIN_IN_PROSE = 8
 
 
-def _named(trust: Callable[[list[str]], _Trust], *, spaced: bool = True) -> Check:
-    """The check of a `name = value` rule whose names `trust` knows; if `spaced`, the word before is part of it."""
-    before_name = _NAME_BEFORE_SPACED if spaced else _NAME_BEFORE
+def _named(trust: _TrustOf) -> Check:
+    """The check of a `name = value` rule whose names `trust` knows."""
+    # The word before belongs to a name such as "access key". A password needs none, and "to pass" is no name.
+    before_name = _NAME_BEFORE if trust is _trust_password else _NAME_BEFORE_SPACED
 
     def check(match: re.Match[str]) -> Span | None:
         at = match.start()
@@ -445,7 +448,7 @@ def _is_short_token(match: re.Match[str], value: str, name: list[str]) -> bool:
     return bool(is_exact and is_long_enough and name[-1] == "token")
 
 
-def _assignment(*stems: str) -> re.Pattern[str]:
+def _assignment(stem: str) -> re.Pattern[str]:
     r"""`name op value` from the telling part of the name on, as code, configuration and prose write it.
 
     Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a
@@ -454,7 +457,7 @@ def _assignment(*stems: str) -> re.Pattern[str]:
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return re.compile(
         rf"""
-        (?P<name>(?:{"|".join(stems)})[A-Za-z0-9_.-]{{0,32}}+)
+        (?P<name>{stem}[A-Za-z0-9_.-]{{0,32}}+)
         \\{{0,3}}["'`]?\]?\*{{0,2}}
         (?:
             (?P<tight>=)(?=[^\s=>])
@@ -639,6 +642,28 @@ jwt  JSON Web Token  eyj  (?:(?<![\w-])|(?<=\\[nrt]))(eyJ[\w-]{8,}\.eyJ[\w-]{8,}
 jwt  JSON Web Token, encoded once more  zxlk  (?<![\w+/-])(ZXlK[\w+/-]{60,})={0,2}  jwt
 """
 
+_NAMES: tuple[tuple[str, str, str, _TrustOf, Gate], ...] = (
+    ("password", "Value of a name that ends in password, passphrase, …", "pass", _trust_password, Gate.OPEN),
+    ("password", "Value of a name that ends in pwd", "pwd", _trust_password, Gate.OPERATOR),
+    ("secret", "Value of a name that ends in secret", "secret", _trust_secret, Gate.OPERATOR),
+    (
+        "api-key",
+        "Value of an API key, access key, …; of other keys, if random",
+        "key",
+        _trust_key,
+        Gate.OPERATOR,
+    ),
+    (
+        "token",
+        "Value of an access token, …; of other tokens, if random",
+        "token",
+        _trust_token,
+        Gate.OPERATOR,
+    ),
+    ("authorization", "Value of an Authorization header", "auth", _trust_authorization, Gate.OPERATOR),
+    ("credentials", "Random value of a name that ends in credentials", "cred", _trust_credentials, Gate.TEXT),
+)
+
 _DATABASES = (
     "postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver clickhouse"
 )
@@ -765,62 +790,9 @@ RULES: Final[tuple[Rule, ...]] = (
         Gate.TEXT,
         ("kind: secret", 'kind: "secret', "kind: 'secret", '"kind": "secret', '"kind":"secret'),
     ),
-    # Names
-    Rule(
-        "password",
-        "Value of a name that ends in password, passwd, passphrase or passcode",
-        ("pass",),
-        _assignment("pass"),
-        _named(_trust_password, spaced=False),
-        Gate.OPEN,
-    ),
-    Rule(
-        "password",
-        "The same, for the names that say it shorter",
-        ("pwd",),
-        _assignment("pwd"),
-        _named(_trust_password, spaced=False),
-        Gate.OPERATOR,
-    ),
-    Rule(
-        "secret",
-        "Value of a name that ends in secret",
-        ("secret",),
-        _assignment("secret"),
-        _named(_trust_secret),
-        Gate.OPERATOR,
-    ),
-    Rule(
-        "api-key",
-        "Value of a name that ends in API key, access key, private key and so on; of other keys, if random",
-        ("key",),
-        _assignment("key"),
-        _named(_trust_key),
-        Gate.OPERATOR,
-    ),
-    Rule(
-        "token",
-        "Value of a name that ends in access token, API token and so on; of other tokens, if random",
-        ("token",),
-        _assignment("token"),
-        _named(_trust_token),
-        Gate.OPERATOR,
-    ),
-    Rule(
-        "authorization",
-        "Value of an Authorization header, whatever its scheme",
-        ("auth",),
-        _assignment("auth"),
-        _named(_trust_authorization),
-        Gate.OPERATOR,
-    ),
-    Rule(
-        "credentials",
-        "Random value of a name that ends in credentials",
-        ("cred",),
-        _assignment("cred"),
-        _named(_trust_credentials),
-        Gate.TEXT,
+    *(
+        Rule(type, what, (stem,), _assignment(stem), _named(trust), gate)
+        for type, what, stem, trust, gate in _NAMES
     ),
 )
 

@@ -190,6 +190,12 @@ class Space(Records):
             self._write("forget", lambda writer: self._forget(writer, scope, reason=reason), refused=True)
         )
 
+    def wipe(self) -> bool:
+        """Write the files anew, so that nothing of what was forgotten is left in any of them: for a receipt that says
+        `off_disk: false`. False if someone is reading right now."""
+        with self._store() as store:
+            return store.wipe()
+
     def sweep(self) -> int:
         """Erase what has expired; returns how many facts that were."""
         scope = Scope(expired_by=self._clock())
@@ -387,7 +393,7 @@ class Space(Records):
 
     def _finish_forget(self, receipt: Receipt) -> Receipt:
         with self._store() as store:
-            return msgspec.structs.replace(receipt, off_disk=store.wipe())
+            return msgspec.structs.replace(receipt, off_disk=store.wipe(bytes_max=self._settings.wipe_now_bytes_max))
 
     def _catch_up_fully(self) -> None:
         with self._read() as reader:

@@ -251,8 +251,9 @@ class Store(Protocol):
         thread and must not call `write` itself.
         """
 
-    def wipe(self) -> bool:
-        """Leave no erased byte in any file of the space; False if a reader prevents it for now."""
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
+        """Leave no erased byte in any file of the space. False if a reader prevents it for now, or if the space has
+        more than `bytes_max`: writing it anew keeps writers waiting, and that is better done at a quiet time."""
 
     def check(self) -> list[str]:
         """What is wrong with the files, in words; an empty list is good."""

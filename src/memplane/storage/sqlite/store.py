@@ -53,18 +53,17 @@ class SqliteStore:
     def write(self, work: Callable[[Writer], T]) -> T:
         return self._commits.run(work)
 
-    def wipe(self) -> bool:
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
         try:
             with self._commits.lock, translate_errors(self.path):
                 # Whoever waits for this also keeps other writers waiting: a reader that takes longer is not worth it.
                 self._writer.set_busy_timeout(_WIPE_WAIT_MS)
                 try:
-                    leave_nothing(self._writer)
+                    return leave_nothing(self._writer, bytes_max)
                 finally:
                     self._writer.set_busy_timeout(BUSY_MS)
         except (StorageBusy, StorageFull):
             return False
-        return True
 
     def check(self) -> list[str]:
         connection = self._borrow()
