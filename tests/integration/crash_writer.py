@@ -64,9 +64,13 @@ class Scribbler:
         self._number += 1
         return f"q{self._name}x{self._number}z"
 
+    def _id(self) -> str:
+        """Ids stay when their entries are forgotten, so they hold no word."""
+        return f"given-{self._name}-{self._number}"
+
     def _retain(self) -> None:
         word = self._word()
-        given = self._rng.choice((None, f"id-{word}"))
+        given = self._rng.choice((None, self._id()))
         retained = self._space.retain(f"lantern {word}", id=given, conversation=f"talk-{self._name}")
         self._forgettable.append(retained.id)
         self._tell("written", [[retained.id, word]])
@@ -87,7 +91,7 @@ class Scribbler:
         memory = self._space.store("correction", f"lantern {word}", supersedes=old)
         self._stored.append(memory.id)
         self._tell("written", [[memory.id, word]])
-        self._tell("superseded", old, memory.id)
+        self._tell("superseded", old)
 
     def _put(self) -> None:
         word = self._word()
@@ -95,13 +99,14 @@ class Scribbler:
         self._tell("putting", key, word)
         memory = self._space.put(key, f"lantern {word}")
         self._tell("written", [[memory.id, word]])
-        self._tell("put", key, word)
+        self._tell("put", key, word, memory.id)
 
     def _load(self) -> None:
         words = [self._word() for _ in range(self._rng.randrange(1, 30))]
-        self._space.load([draft(f"load-{word}", f"lantern {word}") for word in words])
-        self._forgettable.append(f"load-{words[0]}")
-        self._tell("written", [[f"load-{word}", word] for word in words])
+        ids = [f"{self._id()}-{number}" for number in range(len(words))]
+        self._space.load([draft(id_, f"lantern {word}") for id_, word in zip(ids, words, strict=True)])
+        self._forgettable.append(ids[0])
+        self._tell("written", list(zip(ids, words, strict=True)))
         if self._rng.random() < 0.5:
             self._space.catch_up()
 
@@ -119,7 +124,6 @@ class Scribbler:
         self._space.brief()
 
     def _purge(self) -> None:
-        self._tell("purging")
         self._space.purge(days=0)
 
 

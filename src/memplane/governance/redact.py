@@ -648,18 +648,12 @@ _NAMES: tuple[tuple[str, str, str, _TrustOf, Gate], ...] = (
     ("secret", "Value of a name that ends in secret", "secret", _trust_secret, Gate.OPERATOR),
     (
         "api-key",
-        "Value of an API key, access key, …; of other keys, if random",
+        "Value of an API key, an access key, …; random one of another",
         "key",
         _trust_key,
         Gate.OPERATOR,
     ),
-    (
-        "token",
-        "Value of an access token, …; of other tokens, if random",
-        "token",
-        _trust_token,
-        Gate.OPERATOR,
-    ),
+    ("token", "Value of an access token, …; random one of another", "token", _trust_token, Gate.OPERATOR),
     ("authorization", "Value of an Authorization header", "auth", _trust_authorization, Gate.OPERATOR),
     ("credentials", "Random value of a name that ends in credentials", "cred", _trust_credentials, Gate.TEXT),
 )
