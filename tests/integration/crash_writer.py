@@ -56,7 +56,7 @@ class Scribbler:
                     self._look,
                     self._purge,
                 ),
-                weights=(8, 4, 4, 4, 3, 3, 2, 1),
+                weights=(8, 4, 4, 4, 3, 6, 2, 1),
             )[0]()
 
     def _word(self) -> str:

@@ -123,7 +123,7 @@ def test_defanged_text_holds_no_mark(text):
 
 def test_defang_changes_nothing_else():
     """Rules, dashes and the words themselves stay."""
-    text = "--- a rule ---\nEND MEMORY\n---\nBEGIN"
+    text = "--- a rule ---\n\nthe END of MEMORY\n---\nBEGIN"
 
     assert defang(text) == text
     assert defang("--- END MEMORY ---") == "––– END MEMORY ---"  # noqa: RUF001

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memplane.governance import redact as module
 from memplane.governance.redact import (
     CARAPACE,
     CLAWDAPUS,
@@ -26,6 +25,7 @@ from memplane.governance.redact import (
     redact,
     redact_tree,
 )
+from memplane.governance.redact import find as module
 
 ROOT = Path(__file__).parents[2]
 STYLES = (NATIVE, CARAPACE, CLAWDAPUS)
@@ -521,8 +521,8 @@ class TestStyles:
         Idempotence rests on it.
         """
         for rule in RULES:
-            assert module._PLACEHOLDER.fullmatch(style.placeholder.format(type=rule.type))
-        assert style.after_bearer is None or module._PLACEHOLDER.fullmatch(style.after_bearer)
+            assert module.PLACEHOLDER.fullmatch(style.placeholder.format(type=rule.type))
+        assert style.after_bearer is None or module.PLACEHOLDER.fullmatch(style.after_bearer)
 
 
 class TestTree:

@@ -57,7 +57,11 @@ class Events:
     @contextmanager
     def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
-            ts=iso(self._clock()), claw_id=space, memory_service="memplane", memory_op=op, memory_status="succeeded"
+            ts=iso(self._clock()),
+            claw_id=space,
+            memory_service="memplane",
+            memory_op=op,
+            memory_status="succeeded",
         )
         started = time.perf_counter()
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from memplane.storage.base import LedgerRow, Reader
-from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
+from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.types import Caller, Draft
 
 _CHUNK = 2_000
@@ -89,7 +89,7 @@ class _Walk:
             self.erased += 1
             if not row.tombstoned:
                 self.blame(f"the payload of entry {entry.seq} ({entry.id}) is gone, and nobody forgot it")
-        elif payload_digest(row.salt, entry.body) != row.payload_digest:
+        elif len(row.salt) != SALT_BYTES or payload_digest(row.salt, entry.body) != row.payload_digest:
             self.blame(f"the payload of entry {entry.seq} ({entry.id}) was changed")
 
 
