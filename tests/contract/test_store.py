@@ -568,6 +568,17 @@ def test_a_reader_delays_no_wipe(scribe):
     assert scribe.store.wipe() is True
 
 
+def test_check_is_not_fooled_by_what_a_reader_remembers(scribe):
+    """A reader that saw the index before it was dropped and rebuilt does not make a sound store look damaged."""
+    scribe.memory("zebra")
+    with scribe.store.read() as reader:
+        reader.match_memories(["zebra"], Filter(now=0), limit=9)
+        reader.frequencies(["zebra"])
+    scribe.store.write(lambda writer: writer.clear_projection())
+
+    assert scribe.store.check() == []
+
+
 OWNERS = [
     "alice",
     "Alice",

@@ -224,13 +224,13 @@ def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
     kills = 25 * THOROUGH
     for kill in range(kills):
         told.hear(Victim(crash_writer.scribble, str(data), key, kill).kill(rng, lines_max=160))
+        on_disk = bytes_below(data)
+        assert [word for word in told.off_disk if word.encode() in on_disk] == []
         with Memplane.open(data, key=key) as plane:
             space = plane.space(OWNER)
             check_ledger(space, told)
             if kill % 3 == 0:
                 check_reads(space, told, rng)
-        on_disk = bytes_below(data)
-        assert [word for word in told.off_disk if word.encode() in on_disk] == []
     with Memplane.open(data, key=key) as plane:
         plane.space(OWNER).catch_up()
     before = projection_of(file_of(data), key)

@@ -66,12 +66,13 @@ class SqliteStore:
             return False
 
     def check(self) -> list[str]:
-        connection = self._borrow()
+        # Not a reader that was used before: FTS5 would hold what that one remembers of the index against the file.
+        connection = connect(self.path, self._key)
         try:
             with translate_errors(self.path):
                 found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
         finally:
-            self._give_back(connection)
+            connection.close()
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
