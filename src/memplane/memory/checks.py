@@ -13,11 +13,10 @@ def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_ma
     if not isinstance(value, str):
         raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
     if not value or value.isspace():
-        raise InvalidRequest(f"{field} is empty; say something to keep", field=field)
+        raise InvalidRequest(f"{field} is empty; give some text", field=field)
     if chars_max is not None and len(value) > chars_max:
         raise InvalidRequest(
-            f"{field} has {len(value):,} characters and at most {chars_max:,} are kept; "
-            "store the insight, not the conversation",
+            f"{field} has {len(value):,} characters and at most {chars_max:,} are kept; shorten it",
             field=field,
         )
     check_encodable(value, field=field, bytes_max=bytes_max)
@@ -62,12 +61,27 @@ def check_news(value: str, *, field: str) -> str:
 
 def check_kind(value: str) -> Kind:
     try:
-        kind = Kind(value)
-    except ValueError:
-        kind = Kind.EPISODE
-    if kind not in STORABLE_KINDS:
+        return Kind(value)
+    except ValueError as exc:
+        raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(Kind)}", field="kind") from exc
+
+
+def check_storable_kind(value: str) -> Kind:
+    if value not in STORABLE_KINDS:
         raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(STORABLE_KINDS)}", field="kind")
-    return kind
+    return Kind(value)
+
+
+def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidRequest(f"{field}: give a list, not one text", field=field)
+    return tuple(values)
+
+
+def check_limit(limit: int, limit_max: int | None = None) -> None:
+    if limit < 1 or (limit_max is not None and limit > limit_max):
+        wanted = "1 or more" if limit_max is None else f"1 to {limit_max}"
+        raise InvalidRequest(f"limit: give {wanted}, not {limit}", field="limit")
 
 
 def check_role(value: str) -> str:
@@ -78,9 +92,7 @@ def check_role(value: str) -> str:
 
 
 def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:
-    if isinstance(values, str):
-        raise InvalidRequest("tags: give a list of words, not one text", field="tags")
-    tags = tuple(dict.fromkeys(values))
+    tags = tuple(dict.fromkeys(check_list(values, field="tags")))
     if len(tags) > settings.tags_max:
         raise InvalidRequest(f"{len(tags)} tags; at most {settings.tags_max} are kept", field="tags")
     for tag in tags:

@@ -37,10 +37,7 @@ def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
             continue
         writer.append(turns, recorded=now)
         turns = []
-        (entry,) = writer.append([_onto_live_key(writer, draft)], recorded=now)
-        apply(writer, entry)
-        if writer.cursor() == entry.seq - 1:
-            writer.set_cursor(entry.seq)
+        record(writer, _onto_live_key(writer, draft), now)
     writer.append(turns, recorded=now)
 
 
@@ -50,7 +47,7 @@ def _onto_live_key(writer: Writer, draft: Draft) -> Draft:
         return draft
     put = decode_body(draft.op, draft.body)
     assert isinstance(put, Put)
-    live = writer.keyed(put.key, now=-(1 << 62))
+    live = writer.holder(put.key)
     return draft if live is None or live.id == draft.ref else msgspec.structs.replace(draft, ref=live.id)
 
 
@@ -78,8 +75,6 @@ def replay(writer: Writer, progress: Callable[[int], None]) -> int:
         seq = entries[-1].seq
         writer.set_cursor(seq)
         progress(seq)
-    while writer.index_turns():
-        pass
     return seq
 
 
@@ -95,6 +90,10 @@ def apply(writer: Writer, entry: Entry) -> None:
 def clean(text: str) -> str:
     """What may reach derived memory: nothing we injected ourselves, no secrets, no NUL."""
     return redact(strip_injected(text)).text.replace("\x00", "\ufffd")
+
+
+def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
 def _apply_body(writer: Writer, entry: Entry) -> None:
@@ -154,7 +153,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         seq=entry.seq,
         start=0,
         end=len(stored.content),
-        tags=stored.tags,
+        tags=_clean_tags(stored.tags),
         created_at=at,
         updated_at=at,
         supersedes=entry.ref,
@@ -173,7 +172,7 @@ def _put(entry: Entry, put: Put) -> Memory:
         seq=entry.seq,
         start=0,
         end=len(put.value),
-        tags=put.tags,
+        tags=_clean_tags(put.tags),
         key=put.key,
         category=put.category,
         created_at=at if put.created is None else to_datetime(put.created),

@@ -64,8 +64,6 @@ class Access:
         with self._store() as store:
             while (ahead := store.write(projection.catch_up)) > 0:
                 progress(ahead)
-            while store.write(lambda writer: writer.index_turns()):
-                pass
 
     def _store(self) -> AbstractContextManager[Store]:
         return self._stores.open(self.tenant, self.owner, create=True)
@@ -77,7 +75,7 @@ class Access:
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[Reader]:
-        """A read that sees everything retained so far, even if a bulk import was cut off before its end."""
+        """A read that first goes on with a bulk import that was cut off, a bounded step at a time."""
         with self._events.operation(self.owner, name), self._store() as store:
             with store.read() as reader:
                 if reader.cursor() == reader.head().seq:
@@ -87,18 +85,18 @@ class Access:
             with store.read() as reader:
                 yield reader
 
-    def _write(self, name: str, work: Callable[[Writer], T], *, refused: bool = False) -> T:
+    def _write(self, name: str, work: Callable[[Writer], T]) -> T:
+        """A write; that it was refused for a limit or an unknown name goes to the audit log."""
         with self._events.operation(self.owner, name), self._store() as store:
             try:
                 return store.write(work)
             except (LimitReached, NotFound) as exc:
-                if refused:
-                    self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
+                self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
                 raise
 
     def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
         try:
-            body = encode(_redacted(payload) if self._settings.redact_ledger else payload)
+            body = encode(redacted(payload) if self._settings.redact_ledger else payload)
         except (TypeError, ValueError, OverflowError, RecursionError) as exc:
             raise InvalidRequest(f"the entry cannot be written as JSON ({exc}); give plain values") from exc
         if len(body) > self._settings.entry_bytes_max:
@@ -108,7 +106,7 @@ class Access:
         return Draft(id_, op, body, self.caller, ref)
 
 
-def _redacted(payload: Payload) -> Payload:
+def redacted(payload: Payload) -> Payload:
     """Every text of it by itself: in JSON a secret would end in the middle of an escape, and what follows could then
     pass for another field."""
     plain = {name: _redacted_value(value) for name, value in msgspec.to_builtins(payload).items()}

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
+import msgspec
+
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Forgotten, decode
+from memplane.ledger.payloads import Forgotten, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.space.access import Access
+from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
 
@@ -27,7 +29,7 @@ class Records(Access):
         self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
     ) -> Verification:
         """Prove that nothing in the ledger was changed, reordered or dropped."""
-        with self._operation("verify") as reader:
+        with self._events.operation(self.owner, "verify"), self._read() as reader:
             return verify(reader, expected=dict(expected or {}), progress=progress)
 
     def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -38,13 +40,8 @@ class Records(Access):
 
     def receipts(self) -> list[Receipt]:
         """Every forget there was, oldest first."""
-        found: list[Receipt] = []
         with self._read() as reader:
-            seq = 0
-            while rows := reader.ledger_rows(after=seq):
-                found += [_receipt(row.entry, row.digest) for row in rows if row.entry.op is Op.FORGET]
-                seq = rows[-1].entry.seq
-        return found
+            return [_receipt(row.entry, row.digest) for row in reader.forgets()]
 
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""
@@ -91,6 +88,8 @@ class Records(Access):
         """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
         searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
         now = self._clock()
+        if self._settings.redact_ledger:
+            drafts = [_redacted_draft(draft) for draft in drafts]
 
         def work(writer: Writer) -> Loaded:
             ids = [draft.id for draft in drafts]
@@ -102,9 +101,8 @@ class Records(Access):
                     fresh.setdefault(draft.id, draft)
             projection.load(writer, list(fresh.values()), now)
             _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
-            return Loaded(
-                added=len(fresh), known=len(drafts) - len(fresh) - len(forgotten), forgotten=len(forgotten)
-            )
+            dropped = sum(draft.id in forgotten for draft in drafts)
+            return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
 
         with self._store() as store:
             return store.write(work)
@@ -114,6 +112,13 @@ class Records(Access):
         now = self._clock()
         with self._store() as store:
             store.write(lambda writer: _bury(writer, reasons, now))
+
+
+def _redacted_draft(draft: Draft) -> Draft:
+    """A history line stays as it is, because its id proves its bytes."""
+    if draft.op is Op.HISTORY or not draft.body:
+        return draft
+    return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
 
 
 def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
@@ -138,6 +143,7 @@ def _receipt(entry: Entry, digest: bytes) -> Receipt:
         at=to_datetime(payload.at),
         seq=entry.seq,
         digest=digest.hex(),
+        off_disk=None,
     )
 
 

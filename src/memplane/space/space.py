@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
-from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
-from memplane.governance.redact import redact
+from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
 from memplane.ledger.ids import keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
@@ -16,21 +15,33 @@ from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
     check_kind,
+    check_limit,
+    check_list,
     check_name,
     check_news,
     check_role,
+    check_storable_kind,
     check_tags,
     check_text,
 )
 from memplane.memory.facts import checked_fact
 from memplane.memory.forget import checked_scope, forget, scope_words
-from memplane.memory.runs import Defaults, PackRun, PipelineRun, learn, run_row
-from memplane.memory.supersession import head_of
+from memplane.memory.runs import (
+    PACK_HISTORY,
+    PIPELINE_HISTORY,
+    Defaults,
+    PackRun,
+    PipelineRun,
+    learn,
+    run_row,
+)
+from memplane.memory.shown import has_expired, shown, shown_turn
+from memplane.memory.supersession import chain_of, head_of
 from memplane.recall.recall import Recall, recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Category, Filter, Reader, Scope, Writer
-from memplane.types import Entry, Memory, Op, Receipt, Retained, State, Turn
+from memplane.types import Entry, Memory, Op, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -94,7 +105,7 @@ class Space(Records):
         """
         now = self._clock()
         stored = Stored(
-            kind=check_kind(kind),
+            kind=check_storable_kind(kind),
             content=check_news(
                 check_text(content, field="content", chars_max=self._settings.content_chars_max),
                 field="content",
@@ -112,7 +123,7 @@ class Space(Records):
             entry = projection.record(writer, self._draft(new_memory_id(), Op.STORE, stored, ref), now)
             return _present(writer.memory(entry.id))
 
-        return self._write("store", work, refused=True)
+        return self._write("store", work)
 
     def put(
         self,
@@ -148,7 +159,7 @@ class Space(Records):
                 raise NotFound("memory", memory_id)
             return self._forget(writer, Scope(entries=(memory.entry_id,)), reason="deleted")
 
-        return self._finish_forget(self._write("delete", work, refused=True))
+        return self._finish_forget(self._write("delete", work))
 
     def forget(
         self,
@@ -168,13 +179,11 @@ class Space(Records):
 
         Conditions narrow each other. At least one is needed; `everything=True` empties the space.
         """
-        if isinstance(entries, str):
-            raise InvalidRequest("entries: give a list of ids, not one text", field="entries")
         check_asked(reason=reason)
         scope = checked_scope(
             Scope(
-                entries=tuple(entries),
-                key=key,
+                entries=check_list(entries, field="entries"),
+                key=None if key is None else key.strip(),
                 prefix=prefix,
                 conversation=conversation,
                 project=project,
@@ -187,7 +196,7 @@ class Space(Records):
         if dry_run:
             return self._dry_run(scope, reason)
         return self._finish_forget(
-            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason), refused=True)
+            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason))
         )
 
     def wipe(self) -> bool:
@@ -199,12 +208,15 @@ class Space(Records):
     def sweep(self) -> int:
         """Erase what has expired; returns how many facts that were."""
         scope = Scope(expired_by=self._clock())
-        with self._read() as reader:
-            if not reader.in_scope(scope, limit=1):
-                return 0
-        receipt = self._write(
-            "sweep", lambda writer: self._forget(writer, scope, reason="expired", op=Op.SWEEP)
-        )
+
+        def work(writer: Writer) -> Receipt | None:
+            return (
+                self._forget(writer, scope, reason="expired", op=Op.SWEEP) if writer.in_scope(scope) else None
+            )
+
+        receipt = self._write("sweep", work)
+        if receipt is None:
+            return 0
         self._finish_forget(receipt)
         return receipt.counts["facts"] + receipt.counts["runs"]
 
@@ -238,7 +250,7 @@ class Space(Records):
             found = reader.keyed(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
-        return _shown(found, now)
+        return shown(found, now)
 
     def memory(self, memory_id: str) -> Memory:
         """One memory by id, whatever its state."""
@@ -247,21 +259,32 @@ class Space(Records):
             found = reader.memory(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
-        return _shown(found, self._clock())
+        return shown(found, self._clock())
+
+    def chain(self, memory_id: str) -> list[Memory]:
+        """A memory and everything that replaced it, oldest first."""
+        check_asked(id=memory_id)
+        now = self._clock()
+        with self._operation("chain") as reader:
+            found = [shown(memory, now) for memory in chain_of(reader, memory_id)]
+        if not found:
+            raise NotFound("memory", memory_id)
+        return found
 
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
         check_asked(key=key)
         now = self._clock()
         with self._operation("history") as reader:
-            return [_shown(memory, now) for memory in reader.key_history(key.strip())]
+            return [shown(memory, now) for memory in reader.key_history(key.strip())]
 
     def facts(self, prefix: str = "", *, category: str | None = None, limit: int = 1_000) -> list[Memory]:
         """Live keyed facts whose key begins with `prefix`, newest first."""
         check_asked(prefix=prefix, category=category)
+        check_limit(limit)
         where = Filter(now=self._clock(), key_prefix=prefix, category=category)
         with self._operation("facts") as reader:
-            return [_shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
+            return [shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
 
     def categories(self) -> list[Category]:
         """Categories of keyed facts with their counts and the keys written last."""
@@ -270,9 +293,14 @@ class Space(Records):
 
     def defaults(self) -> Defaults:
         """What earlier runs teach about the next one."""
-        where = Filter(now=self._clock(), key_prefix="", include_reserved=True)
         with self._operation("defaults") as reader:
-            rows = reader.memories(where, limit=_ROWS_MAX)
+            rows = [
+                row
+                for category in (PACK_HISTORY, PIPELINE_HISTORY)
+                for row in reader.memories(
+                    Filter(now=self._clock(), category=category, include_reserved=True), limit=_ROWS_MAX
+                )
+            ]
         return learn((row.category or "", row.key or "", row.text) for row in rows)
 
     def search(
@@ -296,15 +324,14 @@ class Space(Records):
             raise InvalidRequest(
                 f"query: at most {self._settings.query_chars_max:,} characters", field="query"
             )
-        if not 1 <= limit <= LIMIT_MAX:
-            raise InvalidRequest(f"limit: give 1 to {LIMIT_MAX}", field="limit")
-        tags = tuple(tags)
+        check_limit(limit, LIMIT_MAX)
+        tags = check_list(tags, field="tags")
         check_asked(conversation=conversation, project=project, category=category)
         for tag in tags:
             check_asked(tag=tag)
         request = SearchRequest(
             query=query.encode("utf-8", "replace").decode("utf-8"),
-            kinds=tuple(check_kind(kind) for kind in kinds),
+            kinds=tuple(check_kind(kind) for kind in check_list(kinds, field="kinds")),
             tags=tags,
             since=None if since is None else parse_instant(since, field="since"),
             until=None if until is None else parse_instant(until, field="until"),
@@ -340,11 +367,14 @@ class Space(Records):
     def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
         """The newest turns, newest first."""
         check_asked(conversation=conversation)
+        check_limit(limit)
         with self._operation("turns") as reader:
-            return reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
+            found = reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
+        return [shown_turn(turn) for turn in found]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are kept, newest first."""
+        check_limit(limit)
         with self._operation("memories") as reader:
             return reader.memories(Filter(now=self._clock()), limit=limit)
 
@@ -352,8 +382,8 @@ class Space(Records):
 
     def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
         # An expired value that was not swept yet still occupies the key, but the key begins anew.
-        before = writer.keyed(fact.key, now=-(1 << 62))
-        if before is not None and not _has_expired(before, now):
+        before = writer.holder(fact.key)
+        if before is not None and not has_expired(before, now):
             fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
         draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
         entry = projection.record(writer, draft, now)
@@ -392,8 +422,13 @@ class Space(Records):
         )
 
     def _finish_forget(self, receipt: Receipt) -> Receipt:
-        with self._store() as store:
-            return msgspec.structs.replace(receipt, off_disk=store.wipe(bytes_max=self._settings.wipe_now_bytes_max))
+        """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
+        try:
+            with self._store() as store:
+                off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        except StorageFull:
+            off_disk = False
+        return msgspec.structs.replace(receipt, off_disk=off_disk)
 
     def _catch_up_fully(self) -> None:
         with self._read() as reader:
@@ -421,21 +456,6 @@ def _present(memory: Memory | None) -> Memory:
     if memory is None:
         raise MemplaneError("a memory vanished while it was written; this is a bug")
     return memory
-
-
-def _shown(memory: Memory, now: Instant) -> Memory:
-    """A memory as it may leave: rules may have been added since it was derived, and time has passed."""
-    text = redact(memory.text).text
-    state = memory.state
-    if _has_expired(memory, now) and state is not State.SUPERSEDED:
-        state = State.EXPIRED
-    if text == memory.text and state is memory.state:
-        return memory
-    return msgspec.structs.replace(memory, text=text, state=state)
-
-
-def _has_expired(memory: Memory, now: Instant) -> bool:
-    return memory.expires_at is not None and to_instant(memory.expires_at) <= now
 
 
 def _lags(reader: Reader) -> tuple[str, ...]:

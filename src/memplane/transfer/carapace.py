@@ -58,7 +58,7 @@ def import_carapace(space: Space, path: Path) -> ImportReport:
 
 def _read(path: Path) -> Iterator[tuple[Any, ...]]:
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=0", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {
                 name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }

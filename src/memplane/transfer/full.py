@@ -3,6 +3,7 @@ reads back into the same memories with the same ids."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -27,7 +28,7 @@ _NONE = msgspec.Raw()
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One ledger entry, or one tombstone. `body` is missing where it was erased."""
 
-    memplane: int = msgspec.field(default=1)
+    memplane: Literal[1] = 1
     id: str
     op: str
     recorded: Instant = 0
@@ -67,7 +68,7 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
     moment; then the entries in their order."""
     tally = Tally("full")
     total = path.stat().st_size
-    buried = {line.id: line.reason for _, _, line in _lines(path, None) if line.op == _TOMBSTONE}
+    buried = {line.id: line.reason for _, line in _lines(path, None) if line.op == _TOMBSTONE}
     placed: set[str] = set()
     drafts: list[Draft] = []
     erased: dict[str, str] = {}
@@ -78,7 +79,7 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
             drafts.clear()
             erased.clear()
 
-    for _, done, line in _lines(path, tally):
+    for done, line in _lines(path, tally):
         if line.op == _TOMBSTONE:
             continue
         placed.add(line.id)
@@ -95,8 +96,8 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
     return tally.report()
 
 
-def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, int, Line]]:
-    """(number, bytes read, line); what is no line of this format is told to the tally."""
+def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
+    """(bytes read, line); what is no line of this format is told to the tally."""
     done = 0
     with path.open("rb") as file:
         number = 0
@@ -114,7 +115,7 @@ def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, int, Line]]:
                 if tally is not None:
                     tally.reject(Rejected(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
                 continue
-            yield number, done, line
+            yield done, line
 
 
 def _check(line: Line) -> None:

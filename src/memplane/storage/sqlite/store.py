@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import apsw
 
-from memplane.errors import StorageBusy, StorageFull
+from memplane.errors import StorageBusy
 from memplane.storage.base import Reader, Writer
 from memplane.storage.sqlite.commit import GroupCommit
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
@@ -62,7 +62,7 @@ class SqliteStore:
                     return leave_nothing(self._writer, bytes_max)
                 finally:
                     self._writer.set_busy_timeout(BUSY_MS)
-        except (StorageBusy, StorageFull):
+        except StorageBusy:
             return False
 
     def check(self) -> list[str]:

@@ -22,16 +22,28 @@ from memplane.storage.base import (
     Usage,
 )
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
-from memplane.storage.sqlite import rows, where
+from memplane.storage.sqlite import conditions, rows
 from memplane.storage.words import holds_any, index_text, is_prefix, stems_of
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn, searchable
 
-_SQL = {
-    name: sql.replace("{columns}", rows.MEMORY_COLUMNS)
-    .replace("{not_reserved}", where.NOT_RESERVED)
-    .replace("{reserved}", where.RESERVED)
-    for name, sql in queries.load("memplane.storage.sqlite").items()
+_PARTS = {
+    "{columns}": rows.MEMORY_COLUMNS,
+    "{turn_columns}": rows.TURN_COLUMNS,
+    "{turns_per_entry}": str(TURNS_PER_ENTRY_MAX),
+    "{live}": conditions.LIVE,
+    "{not_reserved}": conditions.NOT_RESERVED,
+    "{reserved}": conditions.RESERVED,
+    "{erasable}": conditions.ERASABLE,
 }
+
+
+def _assembled(sql: str) -> str:
+    for name, part in _PARTS.items():
+        sql = sql.replace(name, part)
+    return sql
+
+
+_SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
 _FOREVER = 1 << 62
 
 INDEX_TURNS_MIN = 64
@@ -54,11 +66,7 @@ class SqliteReader:
         return Head(0, GENESIS) if row is None else Head(*row)
 
     def cursor(self) -> int:
-        return int(self.note("cursor") or 0)
-
-    def entry(self, entry_id: str) -> Entry | None:
-        row = self._one("entry", id=entry_id)
-        return None if row is None else rows.entry_from(row)
+        return int(self._note("cursor") or 0)
 
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         return [rows.entry_from(row) for row in self._all("entries", after=after, limit=limit)]
@@ -78,6 +86,9 @@ class SqliteReader:
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         return [rows.chained_from(row) for row in self._all("ledger_rows", after=after, limit=limit)]
 
+    def forgets(self) -> list[LedgerRow]:
+        return [rows.chained_from(row) for row in self._all("forgets")]
+
     def replacement(self, entry_id: str) -> str | None:
         row = self._one("replacement", id=entry_id)
         return None if row is None else str(row[0])
@@ -93,47 +104,55 @@ class SqliteReader:
         row = self._one("keyed", key=key, now=now)
         return None if row is None else rows.memory_from(row)
 
+    def holder(self, key: str) -> Memory | None:
+        row = self._one("holder", key=key)
+        return None if row is None else rows.memory_from(row)
+
     def key_history(self, key: str) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("key_history", key=key)]
 
-    def memories(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
-        found = self._filtered("memories", where.memories_where(where_), limit=limit, offset=offset)
-        return [rows.memory_from(row, now=where_.now) for row in found]
+    def memories(self, where: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
+        found = self._filtered("memories", conditions.of_memories(where), limit=limit, offset=offset)
+        return [rows.memory_from(row) for row in found]
 
     def brief(self, *, now: Instant, limit: int) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("brief", now=now, limit=limit)]
 
-    def turns(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
-        found = self._filtered("turns", where.turns_where(where_), limit=limit, offset=offset)
+    def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
+        found = self._filtered("turns", conditions.of_turns(where), limit=limit, offset=offset)
         return [rows.turn_from(row) for row in found]
 
     def match_memories(
-        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
     ) -> list[Memory]:
         if not words:
             return []
         query = "match_newest_memories" if newest else "match_memories"
-        found = self._filtered(query, where.memories_where(where_), limit=limit, match=_match(words))
-        return [rows.memory_from(row, now=where_.now) for row in found]
+        found = self._filtered(query, conditions.of_memories(where), limit=limit, match=_match(words))
+        return [rows.memory_from(row) for row in found]
 
     def match_turns(
-        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
     ) -> list[Turn]:
         if not words:
             return []
-        conditions = where.turns_where(where_)
+        wanted = conditions.of_turns(where)
         query = "match_newest_turns" if newest else "match_turns"
-        found = self._filtered(query, conditions, limit=limit, match=_match(words))
-        return [*self._match_tail(words, conditions), *(rows.turn_from(row) for row in found)]
+        found = [
+            rows.turn_from(row) for row in self._filtered(query, wanted, limit=limit, match=_match(words))
+        ]
+        waiting = self._match_tail(words, wanted)
+        # What waits for the index is the newest; it may take half of the places, and more where there is room.
+        waiting = waiting[: max(limit - len(found), limit // 2)]
+        return [*waiting, *found[: limit - len(waiting)]]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         counts = dict.fromkeys(stems, 0)
         for query in ("turn_frequency", "memory_frequency"):
             for term, count in self._all(query, stems=json.dumps(stems)):
                 counts[term] += count
-        waiting = self._all("tail_texts", indexed=self._indexed(), beyond=_FOREVER, limit=TAIL_TURNS_MAX)
-        for n, text in waiting:
-            for stem in counts.keys() & self._stems(n, text):
+        for row in self._filtered("tail", conditions.Where(), indexed=self._indexed(), limit=TAIL_TURNS_MAX):
+            for stem in counts.keys() & self._stems(row[0], row[3]):
                 counts[stem] += 1
         return counts
 
@@ -142,9 +161,9 @@ class SqliteReader:
         (waiting,) = self._one("tail_size", indexed=self._indexed())
         return max(0, int(waiting) - TAIL_TURNS_MAX)
 
-    def _match_tail(self, words: Sequence[str], conditions: where.Where) -> list[Turn]:
+    def _match_tail(self, words: Sequence[str], wanted: conditions.Where) -> list[Turn]:
         """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes."""
-        tail = self._filtered("tail", conditions, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
+        tail = self._filtered("tail", wanted, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
         return [rows.turn_from(row) for row in tail if holds_any(self._stems(row[0], row[3]), words)]
 
     def _stems(self, n: int, text: str) -> frozenset[str]:
@@ -155,7 +174,7 @@ class SqliteReader:
         return found
 
     def _indexed(self) -> int:
-        return int(self.note("indexed") or 0)
+        return int(self._note("indexed") or 0)
 
     def corpus_size(self) -> int:
         return int((self._one("corpus_size") or (0,))[0])
@@ -167,14 +186,14 @@ class SqliteReader:
             found.append(Category(name, len(keys), tuple(keys[:keys_max])))
         return found
 
-    def in_scope(self, scope: Scope, *, limit: int | None = None) -> list[tuple[int, str]]:
+    def in_scope(self, scope: Scope) -> list[tuple[int, str]]:
         if scope.everything:
             found = self._all("scope_everything")
         elif scope.entries:
             found = self._all("erasable", ids=json.dumps(scope.entries))
         else:
             found = self._all("seq_ids", seqs=json.dumps(self._scope_seqs(scope)))
-        return [(seq, id_) for seq, id_ in found[:limit]]
+        return [(seq, id_) for seq, id_ in found]
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
         packed = json.dumps(seqs)
@@ -216,25 +235,24 @@ class SqliteReader:
         )
         return [rows.entry_from(row) for row in found]
 
-    def note(self, name: str) -> str | None:
+    def _note(self, name: str) -> str | None:
         row = self._one("note", name=name)
         return None if row is None else str(row[0])
 
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
-        of_memories = where.scope_memories(scope)
-        seqs.update(seq for (seq,) in self._filtered("scope_memories", of_memories))
+        seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
         if scope.key is None and scope.prefix is None and scope.expired_by is None:
-            seqs.update(seq for (seq,) in self._filtered("scope_turns", where.scope_turns(scope)))
+            seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         return sorted(seqs)
 
     def _ready(self) -> None:
         """A hook for the writer, which may have to write before it reads."""
 
-    def _filtered(self, query: str, conditions: where.Where, /, **parameters: Any) -> list[Any]:
+    def _filtered(self, query: str, where: conditions.Where, /, **parameters: Any) -> list[Any]:
         self._ready()
-        sql = _SQL[query].replace("{where}", str(conditions))
-        return self._connection.execute(sql, {**conditions.parameters, **parameters}).fetchall()
+        sql = _SQL[query].replace("{where}", str(where))
+        return self._connection.execute(sql, {**where.parameters, **parameters}).fetchall()
 
     def _all(self, query: str, /, **parameters: Any) -> list[Any]:
         self._ready()
@@ -294,8 +312,9 @@ class SqliteWriter(SqliteReader):
             self._turns_added
             and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN
         ):
-            self._saved = True
-            self.index_turns(at_least=INDEX_TURNS_MIN)
+            self._saved = True  # nothing can be undone any more
+            while self._index_turns() >= INDEX_TURNS_MIN:
+                pass
         if self._cursor != self._written_cursor:
             self._many("set_note", [("cursor", str(self._cursor))])
 
@@ -314,17 +333,17 @@ class SqliteWriter(SqliteReader):
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
         return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
 
-    def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
-        """Take turns that wait into the index, if there are enough to be worth a segment; returns how many.
+    def _index_turns(self) -> int:
+        """Take waiting turns into the index, if there are enough to be worth a segment; returns how many.
 
         The index grows in the ledger's order: turns beyond the cursor wait until those before them are projected.
         """
         beyond = (self._cursor + 1) * TURNS_PER_ENTRY_MAX
-        found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=limit)
-        if len(found) < at_least:
+        found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=INDEX_TURNS_MAX)
+        if len(found) < INDEX_TURNS_MIN:
             return 0
         self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
-        self.set_note("indexed", str(found[-1][0]))
+        self._set_note("indexed", str(found[-1][0]))
         return len(found)
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
@@ -352,8 +371,7 @@ class SqliteWriter(SqliteReader):
         for memory in memories:
             self._ready()
             ((n,),) = self._connection.execute(_SQL["add_memory"], rows.memory_row(memory)).fetchall()
-            words = rows.memory_words(memory.text, memory.key, memory.tags)
-            self._many("add_memory_words", [(n, index_text(words))])
+            self._many("add_memory_words", [(n, index_text(memory.searchable))])
             self._many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
@@ -371,7 +389,7 @@ class SqliteWriter(SqliteReader):
 
     def clear_projection(self) -> None:
         self._ready()
-        self.set_note("indexed", "0")
+        self._set_note("indexed", "0")
         for table in ("turn_index", "memory_index"):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
         for table in ("turn", "memory", "memory_tag"):
@@ -412,7 +430,7 @@ class SqliteWriter(SqliteReader):
         )
         self._many("add_audit", [row])
 
-    def set_note(self, name: str, value: str) -> None:
+    def _set_note(self, name: str, value: str) -> None:
         self._ready()
         self._many("set_note", [(name, value)])
 
@@ -446,7 +464,7 @@ class SqliteWriter(SqliteReader):
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
         for n, text, key, tags in found:
-            words = rows.memory_words(text, key, rows.tags_from(tags))
+            words = searchable(text, key, rows.tags_from(tags))
             self._many("drop_memory_words", [(n, index_text(words))])
             self._many("drop_tags", [(n,)])
             self._many("drop_memory", [(n,)])

@@ -13,6 +13,7 @@ CREATE TABLE ledger (
     digest         BLOB NOT NULL
 ) STRICT;
 CREATE INDEX ledger_by_session ON ledger (session, op) WHERE session <> '';
+CREATE INDEX ledger_by_op ON ledger (op) WHERE op = 'forget';
 CREATE INDEX ledger_by_ref ON ledger (ref) WHERE ref IS NOT NULL;
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
