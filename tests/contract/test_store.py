@@ -501,12 +501,6 @@ def test_scopes_name_the_entries_they_would_erase(scoped, clock):
     assert in_scope(store, expired_by=start + 4 * SECOND) == ["f"]
 
 
-def test_a_scope_may_be_limited(scoped):
-    """`limit` asks whether there is anything, cheaply."""
-    with scoped.store.read() as reader:
-        assert len(reader.in_scope(Scope(everything=True), limit=1)) == 1
-
-
 def test_erased_entries_leave_every_scope(scoped):
     """What is erased is not counted again."""
     with scoped.store.read() as reader:

@@ -111,6 +111,9 @@ class Reader(Protocol):
     def cursor(self) -> int:
         """The last seq the projection includes."""
 
+    def entry(self, entry_id: str) -> Entry | None:
+        """The entry with this id, erased or not; None if there never was one."""
+
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         """Entries in order, those with seq > after."""
 
@@ -198,6 +201,9 @@ class Reader(Protocol):
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
 
+    def note(self, name: str) -> str | None:
+        """A small named value kept beside the ledger, outside of any replay."""
+
 
 class Writer(Reader, Protocol):
     """The same view inside a write transaction."""
@@ -231,6 +237,9 @@ class Writer(Reader, Protocol):
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
     ) -> None:
         """Append to the audit chain."""
+
+    def set_note(self, name: str, value: str) -> None:
+        """Keep a small named value."""
 
 
 class Store(Protocol):

@@ -12,6 +12,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: add_payload
 INSERT INTO payload (seq, salt, body) VALUES (?, ?, ?)
 
+-- name: entry
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.id = :id
+
 -- name: entries
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit

@@ -68,6 +68,10 @@ class SqliteReader:
     def cursor(self) -> int:
         return int(self._note("cursor") or 0)
 
+    def entry(self, entry_id: str) -> Entry | None:
+        row = self._one("entry", id=entry_id)
+        return None if row is None else rows.entry_from(row)
+
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         return [rows.entry_from(row) for row in self._all("entries", after=after, limit=limit)]
 
@@ -234,6 +238,9 @@ class SqliteReader:
             limit=limit,
         )
         return [rows.entry_from(row) for row in found]
+
+    def note(self, name: str) -> str | None:
+        return self._note(f"note:{name}")
 
     def _note(self, name: str) -> str | None:
         row = self._one("note", name=name)
@@ -429,6 +436,9 @@ class SqliteWriter(SqliteReader):
             digest,
         )
         self._many("add_audit", [row])
+
+    def set_note(self, name: str, value: str) -> None:
+        self._set_note(f"note:{name}", value)
 
     def _set_note(self, name: str, value: str) -> None:
         self._ready()
