@@ -320,7 +320,7 @@ class SqliteWriter(SqliteReader):
             and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN
         ):
             self._saved = True  # nothing can be undone any more
-            while self._index_turns() >= INDEX_TURNS_MIN:
+            while self.index_turns(at_least=INDEX_TURNS_MIN):
                 pass
         if self._cursor != self._written_cursor:
             self._many("set_note", [("cursor", str(self._cursor))])
@@ -340,14 +340,14 @@ class SqliteWriter(SqliteReader):
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
         return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
 
-    def _index_turns(self) -> int:
+    def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
         """Take waiting turns into the index, if there are enough to be worth a segment; returns how many.
 
         The index grows in the ledger's order: turns beyond the cursor wait until those before them are projected.
         """
         beyond = (self._cursor + 1) * TURNS_PER_ENTRY_MAX
-        found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=INDEX_TURNS_MAX)
-        if len(found) < INDEX_TURNS_MIN:
+        found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=limit)
+        if len(found) < at_least:
             return 0
         self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
         self._set_note("indexed", str(found[-1][0]))
