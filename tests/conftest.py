@@ -128,6 +128,11 @@ class SqliteEngine:
         """Another one is another program on the same data."""
         return SqliteStores(self._folder)
 
+    def index(self, store: Store) -> None:
+        """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""
+        while store.write(lambda writer: writer.index_turns()):
+            pass
+
     def execute(self, owner: str, sql: str) -> list[Any]:
         """Past the engine, as someone with the database's own tools would."""
         connection = apsw.Connection(str(space_path(self._folder / "spaces" / TENANT, owner)))
@@ -176,6 +181,7 @@ class Scribe:
     def __init__(self, store: Store, clock: HandClock) -> None:
         self.store = store
         self.clock = clock
+        self.index: Callable[[], None] = lambda: None
         self._written = 0
 
     def entry(
@@ -230,12 +236,9 @@ class Scribe:
         writer.set_cursor(entries[-1].seq)
         return entries
 
-    def index(self) -> None:
-        """Take every turn that waits into the index."""
-        while self.store.write(lambda writer: writer.index_turns()):
-            pass
-
 
 @pytest.fixture
-def scribe(open_store: Callable[..., Store], clock: HandClock) -> Scribe:
-    return Scribe(open_store(), clock)
+def scribe(engine: SqliteEngine, open_store: Callable[..., Store], clock: HandClock) -> Scribe:
+    scribe = Scribe(open_store(), clock)
+    scribe.index = lambda: engine.index(scribe.store)
+    return scribe

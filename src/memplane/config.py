@@ -41,6 +41,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
 
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        if self.key is not None:
+            shown["key"] = "…"
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
 
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",

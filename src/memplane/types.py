@@ -199,6 +199,10 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     at: datetime
     reason: str
+    seq: int
+    """The place of the forget that set it."""
+    forget_id: str
+    """The id of that forget."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - letters of other scripts are what this is about
 """The search half of the contract: words are found in every script, before and after turns reach the index."""
 
 import unicodedata

@@ -253,7 +253,8 @@ def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
     told = Told()
     kills = 25 * THOROUGH
     for kill in range(kills):
-        told.hear(Victim(crash_writer.scribble, str(data), key, kill).kill(rng, lines_max=160))
+        victim = Victim(crash_writer.scribble, str(data), key, kill)
+        told.hear(victim.kill(rng, lines_max=120) if kill else victim.kill_after(200, 0))
         on_disk = bytes_below(data)
         assert [word for word in told.off_disk if word.encode() in on_disk] == []
         with Memplane.open(data, key=key) as plane:

@@ -4,6 +4,7 @@ it; the markdown is that of B4, letter by letter."""
 import pytest
 
 from memplane import Caller
+from memplane.errors import InvalidRequest
 from memplane.memory.runs import PackRun
 
 TITLE = "## Memory Context\n\nThe following memories were loaded from prior sessions.\n"
@@ -82,7 +83,20 @@ def test_excludes_forgotten_expired_and_engine_rows(space, clock):
 
 @pytest.mark.parametrize(
     "newline",
-    ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\n\n\n", "\r\n\u2028\n", "\x1c", "\x1e"],
+    [
+        "\n",
+        "\r\n",
+        "\r",
+        "\u2028",
+        "\u2029",
+        "\x0b",
+        "\x0c",
+        "\x85",
+        "\n\n\n",
+        "\r\n\u2028\n",
+        "\x1c",
+        "\x1e",
+    ],
 )
 def test_strips_all_newline_variants(space, newline):
     """A memory is one line: whatever ends a line becomes one space."""
@@ -174,13 +188,16 @@ def test_uses_the_provided_group(plane):
 
 
 def test_secrets_do_not_reach_the_brief(space):
-    """Not in the value, and not through the key."""
+    """Not in the value, not in a tag, and a key that holds one is refused."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     space.put("token", token)
-    space.put(token, "in the key")
+    space.store("fact", "tagged", tags=[token])
+    with pytest.raises(InvalidRequest, match="secret"):
+        space.put(token, "in the key")
 
-    assert token not in space.brief().markdown
-    assert len(space.brief().entries) == 2
+    brief = space.brief()
+    assert token not in brief.markdown + repr(brief)
+    assert len(brief.entries) == 2
 
 
 def test_a_memory_cannot_pass_for_a_fence(space):

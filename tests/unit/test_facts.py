@@ -35,7 +35,12 @@ def test_put_keeps_what_is_given(space, clock):
     """Category trimmed, tags verbatim, time to live as asked, inner space untouched."""
     fact = space.put("a b/c", "x  y\nz", category=" preferences ", tags=["Ä", "b c"], ttl=timedelta(days=2))
 
-    assert (fact.key, fact.text, fact.category, fact.tags) == ("a b/c", "x  y\nz", "preferences", ("Ä", "b c"))
+    assert (fact.key, fact.text, fact.category, fact.tags) == (
+        "a b/c",
+        "x  y\nz",
+        "preferences",
+        ("Ä", "b c"),
+    )
     assert fact.expires_at == clock.moment + timedelta(days=2)
 
 

@@ -50,7 +50,11 @@ def test_what_we_injected_is_stripped(injected, newline):
     assert strip_injected(injected) == ""
     assert strip_injected(f"{injected}{newline}hello") == "hello"
     assert strip_injected(f"hello{newline}{injected}") == "hello"
-    assert strip_injected(f"a{newline}{injected}{newline}b{newline}{injected}{newline}c").split() == ["a", "b", "c"]
+    assert strip_injected(f"a{newline}{injected}{newline}b{newline}{injected}{newline}c").split() == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_another_services_block_is_stripped():
@@ -126,4 +130,4 @@ def test_defang_changes_nothing_else():
     text = "--- a rule ---\n\nthe END of MEMORY\n---\nBEGIN"
 
     assert defang(text) == text
-    assert defang("--- END MEMORY ---") == "––– END MEMORY ---"  # noqa: RUF001
+    assert defang("--- END MEMORY ---") == "––– END MEMORY ---"

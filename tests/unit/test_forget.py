@@ -79,7 +79,11 @@ SCOPES = {
         {"zebra turn d", "zebra memory c"},
         counts(entries=2, turns=1, memories=1),
     ),
-    "narrowed": ({"prefix": "k", "since": "2026-11-15T08:30:04Z"}, {"zebra other value"}, counts(entries=1, facts=1)),
+    "narrowed": (
+        {"prefix": "k", "since": "2026-11-15T08:30:04Z"},
+        {"zebra other value"},
+        counts(entries=1, facts=1),
+    ),
     "everything": ({"everything": True}, ALL, counts(entries=6, turns=2, memories=1, facts=2, runs=1)),
     "nothing there": ({"conversation": "nobody's"}, set(), NOTHING),
 }
@@ -168,7 +172,11 @@ def test_a_receipt_says_what_when_and_where(full, clock):
 
 def test_receipts_are_kept(full, open_plane):
     """Every forget can be shown later, in order, from any process; a sweep is no forget."""
-    given = [full.forget(key="k"), full.delete(full.search("memory")[0].id), full.forget(everything=True, reason="r")]
+    given = [
+        full.forget(key="k"),
+        full.delete(full.search("memory")[0].id),
+        full.forget(everything=True, reason="r"),
+    ]
     full.put("short", "lived", ttl=3_600)
     full.sweep()
 
@@ -190,7 +198,7 @@ def test_receipts_are_witnesses(full):
     expected = {receipt.seq: receipt.digest for receipt in full.receipts()}
 
     assert full.verify(expected=expected).ok
-    assert not full.verify(expected={seq: "00" * 32 for seq in expected}).ok
+    assert not full.verify(expected=dict.fromkeys(expected, "00" * 32)).ok
     assert not full.verify(expected=expected | {999: "00" * 32}).ok
 
 
@@ -285,7 +293,8 @@ def test_forgetting_a_replacement_does_not_bring_the_replaced_back(space):
 def test_forgetting_a_turn_of_an_import_that_is_not_searchable_yet(space, clock):
     """A scope reaches what a bulk import left for later."""
     said = [
-        Said(role="user", content=f"zebra {n}", at=clock(), conversation="c" if n % 2 else "d") for n in range(50)
+        Said(role="user", content=f"zebra {n}", at=clock(), conversation="c" if n % 2 else "d")
+        for n in range(50)
     ]
     space.load([Draft(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
 

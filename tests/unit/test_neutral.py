@@ -51,7 +51,9 @@ def test_removes_what_steers(character):
     assert printable(f"a{character}b") == "ab"
 
 
-@pytest.mark.parametrize("text", ["👩\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "e\u0301", "❤\ufe0f", "שלום", "日本"])
+@pytest.mark.parametrize(
+    "text", ["👩\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "e\u0301", "❤\ufe0f", "שלום", "日本"]
+)
 def test_keeps_what_scripts_need(text):
     """Joiners, marks and right-to-left letters are not tricks."""
     assert one_line(text) == text

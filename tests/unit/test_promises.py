@@ -161,7 +161,9 @@ def test_promise_08_retain_is_one_append(space):
 
 def test_promise_08_retain_does_not_grow_with_history(space, clock):
     """The number of statements a retain takes is the same for the first turn and for the thousandth."""
-    said = [Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock()))) for n in range(2_000)]
+    said = [
+        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock()))) for n in range(2_000)
+    ]
 
     def statements() -> int:
         with space._store() as store:
@@ -255,7 +257,7 @@ def test_promise_16_writers_in_many_processes_lose_nothing(space, tmp_path):
     is one of theirs, and its trajectory has them all."""
     command = [sys.executable, "-c", WRITER, str(tmp_path / "data")]
     with ThreadPoolExecutor(3) as pool:
-        done = list(pool.map(lambda name: subprocess.run([*command, name], check=False), "abc"))  # noqa: S603
+        done = list(pool.map(lambda name: subprocess.run([*command, name], check=False), "abc"))
 
     assert [process.returncode for process in done] == [0, 0, 0]
     texts = {turn.text for turn in space.turns(limit=1_000)}
@@ -339,8 +341,10 @@ def test_promise_20_nothing_leaves_the_machine(space, monkeypatch):
 
 def test_promise_20_no_network_client_is_imported():
     """The engine does not so much as load one."""
-    script = "import memplane, sys; print(sorted(set(sys.modules) & {'requests', 'httpx', 'aiohttp', 'urllib3'}))"
-    out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)  # noqa: S603
+    script = (
+        "import memplane, sys; print(sorted(set(sys.modules) & {'requests', 'httpx', 'aiohttp', 'urllib3'}))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
 
     assert out.stdout.strip() == "[]"
 
@@ -350,10 +354,10 @@ def test_promise_21_secrets_are_redacted_on_the_way_in_and_out(space):
     space.retain(f"zebra token {TOKEN}")
     space.store("fact", f"zebra token {TOKEN}")
     space.put("zebra", TOKEN)
-    space.put(f"zebra/{TOKEN}", "in the key")
+    space.store("fact", "zebra", tags=[TOKEN])
 
     told = everything_told(space)
-    assert TOKEN not in told.replace(f"zebra/{TOKEN}: in the key", "")
+    assert TOKEN not in told
     assert "REDACTED" in told
     assert TOKEN not in space.recall("zebra").text
     assert TOKEN not in space.brief().markdown
@@ -418,7 +422,10 @@ def test_promise_25_an_incomplete_answer_says_so(space, clock):
     """Empty `degraded` means whole; while something cannot be searched yet, it says what."""
     assert space.recall("zebra").degraded == ()
     space.load(
-        [Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock()))) for n in range(4_000)]
+        [
+            Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock())))
+            for n in range(4_000)
+        ]
     )
 
     assert space.recall("zebra").degraded[0].startswith("indexing: ")

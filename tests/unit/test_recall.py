@@ -30,7 +30,12 @@ def test_recall_finds_memories_facts_and_turns(space):
 
     recalled = space.recall("Lisbon")
     by_text = {block.text: block for block in recalled.blocks}
-    assert set(by_text) == {"Prefers Lisbon to Porto", "city: Lisbon", "I moved to Lisbon", "Lisbon is lovely"}
+    assert set(by_text) == {
+        "Prefers Lisbon to Porto",
+        "city: Lisbon",
+        "I moved to Lisbon",
+        "Lisbon is lovely",
+    }
     assert (by_text["city: Lisbon"].kind, by_text["city: Lisbon"].source) == ("fact", "memory")
     assert by_text["Lisbon is lovely"].source == "assistant-turn"
     assert {block.ts for block in recalled.blocks} == {"2026-11-15T08:30:00Z"}
@@ -149,28 +154,30 @@ def test_a_memory_cannot_leave_its_fence(space):
 
 
 def test_what_steers_is_not_told(space):
-    """Escape sequences, overrides and invisible characters are left out; line breaks of a text stay."""
+    """Escape sequences, overrides and invisible characters are left out, and a text stays on its line."""
     space.retain("Lisbon\x1b[2J\u202e\u200b one\ntwo\ttabs")
 
-    assert blocks(space, "Lisbon") == ["Lisbon[2J one\ntwo tabs"]
+    assert blocks(space, "Lisbon") == ["Lisbon[2J one two tabs"]
 
 
 def test_secrets_are_not_told(space):
-    """Neither in the text nor in a key."""
+    """Neither in a text nor under the name of a key that calls for one."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     space.retain(f"the Lisbon token is {token}")
-    space.put(f"Lisbon/{token}", "x")
+    space.put("Lisbon/password", "hunter2Xk9Qz")
 
     recalled = space.recall("Lisbon")
     assert len(recalled.blocks) == 2
     assert token not in recalled.text
     assert all(token not in block.text for block in recalled.blocks)
+    assert "hunter2Xk9Qz" not in recalled.text
 
 
 def test_recall_says_when_it_is_incomplete(space, clock):
     """While a bulk import is not yet searchable, the answer says so; afterwards it is whole."""
     drafts = [
-        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"tea {n}", at=clock()))) for n in range(2_100)
+        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"tea {n}", at=clock())))
+        for n in range(2_100)
     ]
     space.load(drafts)
 
@@ -184,7 +191,10 @@ def test_recall_says_when_it_is_incomplete(space, clock):
 def test_a_turn_during_an_import_is_recalled_at_once(space, clock):
     """Retaining goes on while an import is under way, and nothing is lost or told twice."""
     space.load(
-        [Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"bulk{n}", at=clock()))) for n in range(100)]
+        [
+            Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"bulk{n}", at=clock())))
+            for n in range(100)
+        ]
     )
     for number in range(100):
         space.retain(f"live{number}")

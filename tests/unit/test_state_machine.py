@@ -10,6 +10,7 @@ import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.conftest import TENANT, HandClock, fresh_folder
 
 from memplane import Memplane
 from memplane.clock import DAY, to_datetime, to_instant
@@ -18,7 +19,6 @@ from memplane.ledger.payloads import Said, encode
 from memplane.memory.runs import PackRun
 from memplane.storage.sqlite.names import space_path
 from memplane.types import RESERVED_CATEGORIES, STORABLE_KINDS, Draft, Op
-from tests.conftest import TENANT, HandClock, fresh_folder
 
 KEYS = ["k", "k/1", "K", "k%", "other"]
 PREFIXES = ["", "k", "k/", "K", "k%", "o", "none", "pack_history/"]
@@ -28,12 +28,18 @@ TAGS = st.lists(st.sampled_from(["t", "u", "v"]), max_size=3)
 PICK = st.integers(0, 1_000)
 PLACE = st.sampled_from(PLACES)
 SPAN = st.sampled_from(
-    [timedelta(microseconds=1), timedelta(hours=1), timedelta(days=1), timedelta(days=89), timedelta(days=400)]
+    [
+        timedelta(microseconds=1),
+        timedelta(hours=1),
+        timedelta(days=1),
+        timedelta(days=89),
+        timedelta(days=400),
+    ]
 )
 
 DUMPS = {
     "turn": "SELECT * FROM turn ORDER BY n",
-    "memory": "SELECT id, kind, behavioral, text, seq, start, \"end\", state, tier, tags, key, category, created, updated, "
+    "memory": 'SELECT id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created, updated, '
     "expires, supersedes, superseded_by, superseded, conversation, project FROM memory ORDER BY n",
     "memory_tag": "SELECT tag, id FROM memory_tag JOIN memory USING (n) ORDER BY tag, n",
     "turn words": "SELECT * FROM turn_vocabulary ORDER BY term",
@@ -220,7 +226,9 @@ class EngineMachine(RuleBasedStateMachine):
             text = self.content()
             said = Said(role="user", content=text, at=self.now, conversation=conversation)
             drafts.append(Draft(f"load{self.words}", Op.TURN, encode(said)))
-            thing = Thing(drafts[-1].id, self.model.seq + 1, Op.TURN, text, self.now, conversation=conversation)
+            thing = Thing(
+                drafts[-1].id, self.model.seq + 1, Op.TURN, text, self.now, conversation=conversation
+            )
             self.model.add(thing)
         assert self.space.load(drafts).added == size
         assert self.space.load(drafts).known == size
@@ -249,10 +257,28 @@ class EngineMachine(RuleBasedStateMachine):
         tags = tuple(dict.fromkeys(tags))
         place = {"conversation": conversation, "project": project}
         self.model.add(
-            Thing(memory.id, memory.seq, Op.STORE, text, self.now, ref, kind, None, None, tags, created=self.now, **place)
+            Thing(
+                memory.id,
+                memory.seq,
+                Op.STORE,
+                text,
+                self.now,
+                ref,
+                kind,
+                None,
+                None,
+                tags,
+                created=self.now,
+                **place,
+            )
         )
 
-    @rule(key=st.sampled_from(KEYS), category=st.sampled_from([None, "c", "d"]), tags=TAGS, hours=st.integers(1, 8_760))
+    @rule(
+        key=st.sampled_from(KEYS),
+        category=st.sampled_from([None, "c", "d"]),
+        tags=TAGS,
+        hours=st.integers(1, 8_760),
+    )
     def put(self, key, category, tags, hours):
         text = self.content()
         fact = self.space.put(key, text, category=category, tags=tags, ttl=timedelta(hours=hours))
@@ -269,7 +295,9 @@ class EngineMachine(RuleBasedStateMachine):
         before = self.model.occupant(key)
         kept = before is not None and not before.expired(self.now)
         ref = None if before is None else before.id
-        thing = Thing(memory.id, memory.seq, op, text, self.now, ref, "fact", key, category, tuple(dict.fromkeys(tags)))
+        thing = Thing(
+            memory.id, memory.seq, op, text, self.now, ref, "fact", key, category, tuple(dict.fromkeys(tags))
+        )
         thing.created = before.created if kept else self.now
         thing.expires = to_instant(memory.expires_at)
         assert (memory.supersedes, to_instant(memory.created_at)) == (ref, thing.created)
@@ -362,7 +390,9 @@ class EngineMachine(RuleBasedStateMachine):
         self._forget({"everything": True})
 
     def _forget(self, scope: dict) -> None:
-        asked = {name: to_datetime(value) if name in ("since", "until") else value for name, value in scope.items()}
+        asked = {
+            name: to_datetime(value) if name in ("since", "until") else value for name, value in scope.items()
+        }
         dry = self.space.forget(**asked, dry_run=True)
         receipt = self.space.forget(**asked)
         counts = self.model.erase(self.model.in_scope(scope))
@@ -450,8 +480,14 @@ class EngineMachine(RuleBasedStateMachine):
                     self.space.memory(thing.id)
                 continue
             memory = self.space.memory(thing.id)
-            state = "superseded" if thing.superseded_by else "expired" if thing.expired(self.now) else "active"
-            assert (memory.text, memory.state, memory.superseded_by) == (thing.text, state, thing.superseded_by)
+            state = (
+                "superseded" if thing.superseded_by else "expired" if thing.expired(self.now) else "active"
+            )
+            assert (memory.text, memory.state, memory.superseded_by) == (
+                thing.text,
+                state,
+                thing.superseded_by,
+            )
             assert (memory.tags, memory.conversation) == (thing.tags, thing.conversation)
 
     @invariant()

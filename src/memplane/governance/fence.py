@@ -12,8 +12,10 @@ SERVICE = "memplane"
 BRIEF_TITLE = "## Memory Context"
 BRIEF_INTRODUCTION = "The following memories were loaded from prior sessions."
 
+# A block that is closed, wherever it stands and however it was quoted; one that is not, if it begins a line.
 _BLOCK = re.compile(
-    r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t\r]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t\r]*$|\Z)",
+    r"--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---.*?--- END MEMORY ---"
+    r"|^[^\w\n]{0,16}--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---[ \t\r]*$(?!.*--- END MEMORY ---).*\Z",
     re.MULTILINE | re.DOTALL,
 )
 _BRIEF = re.compile(
@@ -21,7 +23,10 @@ _BRIEF = re.compile(
     r"(?:\r?\n|### (?:Behavioral Preferences|Known Facts)\r?\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
-_MARKER = re.compile(r"-{3}(?=\s*(?:BEGIN|END)\s+MEMORY)", re.IGNORECASE)
+_JOINERS = "\u200c\u200d\ufe0f"  # the invisible characters that stay, because scripts and emoji need them
+_MARKER = re.compile(
+    rf"-(?:[{_JOINERS}]*-){{2}}(?=[\s{_JOINERS}]*(?:BEGIN|END)[\s{_JOINERS}]+MEMORY)", re.IGNORECASE
+)
 
 
 def strip_injected(text: str) -> str:

@@ -1,10 +1,13 @@
 """Bad input is normal input: one clear sentence each, before anything is written."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from memplane.config import Settings
 from memplane.errors import InvalidRequest
 from memplane.governance.fence import strip_injected
+from memplane.governance.neutral import visible
+from memplane.governance.redact import find_secrets
 from memplane.types import STORABLE_KINDS, Kind, Role
 
 
@@ -12,7 +15,7 @@ def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_ma
     """Real text: not empty, not half a character, no NUL, not too long."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
-    if not value or value.isspace():
+    if not visible(value).strip():
         raise InvalidRequest(f"{field} is empty; give some text", field=field)
     if chars_max is not None and len(value) > chars_max:
         raise InvalidRequest(
@@ -25,7 +28,9 @@ def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_ma
 
 def check_name(value: str | None, *, field: str, chars_max: int = 512) -> str | None:
     """The name of a conversation, project or session; None stays None."""
-    return None if value is None else check_text(value, field=field, chars_max=chars_max)
+    if value is None:
+        return None
+    return check_no_secret(check_text(value, field=field, chars_max=chars_max), field=field)
 
 
 def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> None:
@@ -52,6 +57,33 @@ def check_asked(**names: str | None) -> None:
             check_encodable(value, field=field)
 
 
+def check_caller(value: str, *, field: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
+    check_encodable(value, field=field, bytes_max=1_024)
+
+
+def check_no_secret(value: str, *, field: str) -> str:
+    """A name is shown everywhere; a secret in it could not be redacted without losing what it names."""
+    if find_secrets(value):
+        raise InvalidRequest(f"{field} holds what looks like a secret; choose a name without it", field=field)
+    return value
+
+
+def check_depth(value: Any, *, field: str, depth_max: int = 64) -> None:
+    """Deeper values could be written and never read again."""
+    level = [value]
+    for _ in range(depth_max):
+        level = [inner for item in level if isinstance(item, dict | list | tuple) for inner in _members(item)]
+        if not level:
+            return
+    raise InvalidRequest(f"{field} is nested over {depth_max} levels deep; make it flatter", field=field)
+
+
+def _members(item: Any) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
+
+
 def check_news(value: str, *, field: str) -> str:
     """More than what memory itself put into a prompt: keeping that again would breed."""
     if not strip_injected(value):
@@ -75,13 +107,16 @@ def check_storable_kind(value: str) -> Kind:
 def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
     if isinstance(values, str):
         raise InvalidRequest(f"{field}: give a list, not one text", field=field)
-    return tuple(values)
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, str):
+            raise InvalidRequest(f"{field}: give texts, not {type(value).__name__}", field=field)
+    return found
 
 
-def check_limit(limit: int, limit_max: int | None = None) -> None:
-    if limit < 1 or (limit_max is not None and limit > limit_max):
-        wanted = "1 or more" if limit_max is None else f"1 to {limit_max}"
-        raise InvalidRequest(f"limit: give {wanted}, not {limit}", field="limit")
+def check_limit(limit: int, limit_max: int = 1_000_000) -> None:
+    if not 1 <= limit <= limit_max:
+        raise InvalidRequest(f"limit: give 1 to {limit_max:,}, not {limit}", field="limit")
 
 
 def check_role(value: str) -> str:

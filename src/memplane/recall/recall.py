@@ -82,9 +82,9 @@ def _block(hit: Hit, now: Instant) -> Block:
     text = hit.text if memory is None else memory.line
     return Block(
         id=hit.id,
-        text=defang(one_line(redact(text).text)),
+        text=defang(redact(one_line(text)).text),
         kind=memory.kind.value if memory is not None else "turn",
-        source="memory" if memory is not None else f"{turn.role if turn else 'user'}-turn",
+        source="memory" if memory is not None else f"{one_line(turn.role) if turn else 'user'}-turn",
         ts=hit.at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         score=round(_worth(hit, now), 4),
     )

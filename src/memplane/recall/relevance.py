@@ -17,6 +17,7 @@ _SATURATION = 0.3
 _LENGTH_SHARE = 0.3
 _LENGTH_USUAL = 25
 _WORDS_MAX = 48
+_SCORED_CHARS_MAX = 100_000
 
 STOP_WORDS = frozenset(
     resources.files("memplane.recall").joinpath("stop_words.txt").read_text("utf-8").split()
@@ -48,7 +49,7 @@ class Relevance:
         self._whole = sum(self._weights.values()) or 1.0
 
     def score(self, text: str) -> float:
-        stems = Counter(stems_of(text))
+        stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)
         gained = 0.0

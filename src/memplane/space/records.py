@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 
 import msgspec
 
@@ -10,8 +9,9 @@ from memplane.clock import Instant, parse_instant, to_datetime
 from memplane.ledger.payloads import Forgotten, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
+from memplane.memory.forget import bury
 from memplane.space.access import Access, redacted
-from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.base import Reader, Scope, Sizes, Writer
 from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
 
 Moment = datetime | str | float
@@ -79,14 +79,19 @@ class Records(Access):
         with self._read() as reader:
             return waiting(reader)
 
+    def unreadable(self) -> int:
+        """How many entries no memory could be derived from."""
+        with self._read() as reader:
+            return int(reader.note(projection.UNREADABLE) or 0)
+
     def check(self) -> list[str]:
         """What is wrong with the space's files; empty when nothing is."""
         with self._store() as store:
             return store.check()
 
-    def load(self, drafts: Sequence[Draft], *, erased: Mapping[str, str] = MappingProxyType({})) -> Loaded:
+    def load(self, drafts: Sequence[Draft]) -> Loaded:
         """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
-        searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
+        searchable."""
         now = self._clock()
         if self._settings.redact_ledger:
             drafts = [_redacted_draft(draft) for draft in drafts]
@@ -100,18 +105,52 @@ class Records(Access):
                 if draft.id not in seen and draft.id not in forgotten:
                     fresh.setdefault(draft.id, draft)
             projection.load(writer, list(fresh.values()), now)
-            _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
             dropped = sum(draft.id in forgotten for draft in drafts)
             return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
 
         with self._store() as store:
             return store.write(work)
 
-    def bury(self, reasons: Mapping[str, str]) -> None:
-        """Tombstones (id to reason) for entries that may never have been here, as an import brings them."""
+    def standing(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Of these ids: (those in the ledger, those forgotten)."""
+        with self._read() as reader:
+            forgotten = reader.tombstoned(entry_ids)
+            return set(reader.known(entry_ids)) - forgotten, forgotten
+
+    def bury(self, forgets: Mapping[str, Mapping[str, str]]) -> None:
+        """Tombstones that an import brings: forget id to (entry id to reason). Where that forget was imported too, they
+        are its own; otherwise one is recorded here, with a receipt."""
         now = self._clock()
+
+        def work(writer: Writer) -> None:
+            for forget_id, reasons in forgets.items():
+                self._bury(writer, forget_id, reasons, now)
+
         with self._store() as store:
-            store.write(lambda writer: _bury(writer, reasons, now))
+            store.write(work)
+            store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+
+    def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
+        ids = list(reasons)
+        erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
+        known = writer.known(ids)
+        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ in erasable or id_ not in known]
+        before = writer.tombstoned(ids)
+        victims = [victim for victim in victims if victim[1] not in before]
+        if not victims:
+            return
+        imported = writer.entry(forget_id)
+        if imported is not None and imported.op in (Op.FORGET, Op.SWEEP):
+            there = decode(imported)
+            assert isinstance(there, Forgotten)
+            writer.erase(victims, seq=imported.seq, at=there.at, reason=there.reason)
+            return
+
+        def record(payload: Forgotten) -> Entry:
+            return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
+
+        reason = reasons[victims[0][1]]
+        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
 
 
 def _redacted_draft(draft: Draft) -> Draft:
@@ -119,13 +158,6 @@ def _redacted_draft(draft: Draft) -> Draft:
     if draft.op is Op.HISTORY or not draft.body:
         return draft
     return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
-
-
-def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
-    known = writer.known(list(reasons))
-    for reason in sorted(set(reasons.values())):
-        victims = [(known.get(id_, 0), id_) for id_, why in reasons.items() if why == reason]
-        writer.erase(victims, seq=writer.head().seq, at=now, reason=reason)
 
 
 def waiting(reader: Reader) -> int:

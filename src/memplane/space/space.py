@@ -14,6 +14,7 @@ from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
+    check_depth,
     check_kind,
     check_limit,
     check_list,
@@ -25,7 +26,7 @@ from memplane.memory.checks import (
     check_text,
 )
 from memplane.memory.facts import checked_fact
-from memplane.memory.forget import checked_scope, forget, scope_words
+from memplane.memory.forget import checked_scope, forget, scope_words, victims_of
 from memplane.memory.runs import (
     PACK_HISTORY,
     PIPELINE_HISTORY,
@@ -70,6 +71,7 @@ class Space(Records):
         two events. A forgotten id stays forgotten.
         """
         now = self._clock()
+        check_depth(metadata, field="metadata")
         said = Said(
             role=check_role(role),
             content=check_text(content, field="content", bytes_max=self._settings.entry_bytes_max),
@@ -192,8 +194,8 @@ class Space(Records):
                 everything=everything,
             )
         )
-        self._catch_up_fully()
         if dry_run:
+            self.catch_up()
             return self._dry_run(scope, reason)
         return self._finish_forget(
             self._write("forget", lambda writer: self._forget(writer, scope, reason=reason))
@@ -211,7 +213,9 @@ class Space(Records):
 
         def work(writer: Writer) -> Receipt | None:
             return (
-                self._forget(writer, scope, reason="expired", op=Op.SWEEP) if writer.in_scope(scope) else None
+                self._forget(writer, scope, reason="expired", op=Op.SWEEP)
+                if victims_of(writer, scope)
+                else None
             )
 
         receipt = self._write("sweep", work)
@@ -320,12 +324,16 @@ class Space(Records):
         limit: int = LIMIT_DEFAULT,
     ) -> list[Hit]:
         """Memories, facts and turns by free text. Without a query: the newest first."""
+        if not isinstance(query, str):
+            raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         if len(query) > self._settings.query_chars_max:
             raise InvalidRequest(
                 f"query: at most {self._settings.query_chars_max:,} characters", field="query"
             )
         check_limit(limit, LIMIT_MAX)
         tags = check_list(tags, field="tags")
+        if len(tags) > self._settings.tags_max:
+            raise InvalidRequest(f"tags: no memory has more than {self._settings.tags_max}", field="tags")
         check_asked(conversation=conversation, project=project, category=category)
         for tag in tags:
             check_asked(tag=tag)
@@ -402,6 +410,8 @@ class Space(Records):
         limited = self.caller.session and op is Op.FORGET
         if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
             raise LimitReached("delete", self._settings.session_deletes_max)
+        while projection.catch_up(writer):  # what a bulk import left behind is in scope too
+            pass
         now = self._clock()
 
         def record(payload: Forgotten) -> Entry:
@@ -411,7 +421,7 @@ class Space(Records):
 
     def _dry_run(self, scope: Scope, reason: str) -> Receipt:
         with self._read() as reader:
-            counts = reader.count_scope([seq for seq, _ in reader.in_scope(scope)])
+            counts = reader.count_scope([seq for seq, _ in victims_of(reader, scope)])
         return Receipt(
             id="",
             scope=scope_words(scope),
@@ -429,12 +439,6 @@ class Space(Records):
         except StorageFull:
             off_disk = False
         return msgspec.structs.replace(receipt, off_disk=off_disk)
-
-    def _catch_up_fully(self) -> None:
-        with self._read() as reader:
-            behind = reader.cursor() < reader.head().seq
-        if behind:
-            self.catch_up()
 
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:

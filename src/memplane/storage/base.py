@@ -126,6 +126,9 @@ class Reader(Protocol):
     def tombstones(self) -> list[Tombstone]:
         """Every tombstone, by id."""
 
+    def hidden(self) -> list[Entry]:
+        """Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged."""
+
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         """Rows as the chain sees them, for verification."""
 
@@ -195,6 +198,9 @@ class Reader(Protocol):
     def sizes(self, *, now: Instant) -> Sizes:
         """Exact counts; may take time on a large space."""
 
+    def audit_size(self) -> int:
+        """How many audit records were ever added; kept apart from them, so that a missing end is noticed."""
+
     def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
         """Audit records in order."""
 
@@ -222,6 +228,10 @@ class Writer(Reader, Protocol):
 
     def purge_superseded(self, *, before: Instant) -> int:
         """Remove memories superseded before then; returns how many, 0 when done again."""
+
+    def hide(self, seq: int) -> None:
+        """This entry shows nothing, so that no scope finds it; `hidden` does. Erasing it takes it off the list, and so
+        does `clear_projection`. `purge_superseded` hides what it drops."""
 
     def set_cursor(self, seq: int) -> None:
         """The projection now includes everything up to seq."""

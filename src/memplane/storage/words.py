@@ -37,6 +37,12 @@ _SYMBOL = re.compile(
 )
 _VARIATION = re.compile("[\ufe00-\ufe0f]")  # how a symbol is drawn, not which
 
+INDEXED_CHARS_MAX = 1_000_000
+"""What is said beyond in one text is kept and shown, but not found."""
+
+_LONG_WORD = re.compile(r"\S{257}")
+_PIECE = re.compile(r"\s+|\S{1,256}")
+
 # A pair is the shortest run that is looked up whole; one character alone is looked up as a prefix.
 _PAIR = 2
 
@@ -48,7 +54,7 @@ _local = threading.local()
 
 def index_text(text: str) -> str:
     """What is handed to the index; the same text always gives the same result, so it can be deleted again."""
-    return text if text.isascii() else _RUN.sub(_pairs, _normalized(text))
+    return text[:INDEXED_CHARS_MAX] if text.isascii() else _RUN.sub(_pairs, _normalized(text))
 
 
 def query_text(text: str) -> str:
@@ -85,7 +91,11 @@ def _holds(stems: frozenset[str], word: str) -> bool:
 
 
 def _normalized(text: str) -> str:
-    return unicodedata.normalize("NFKC", _SYMBOL.sub(r" \g<0> ", _VARIATION.sub("", text)))
+    text = _SYMBOL.sub(r" \g<0> ", _VARIATION.sub("", text[:INDEXED_CHARS_MAX]))
+    if _LONG_WORD.search(text) is None:
+        return unicodedata.normalize("NFKC", text)
+    # Normalising sorts a run of combining marks, which takes the square of its length: long words go in pieces.
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(text))
 
 
 def _tokens(text: str, *tokenizer: str) -> list[str]:

@@ -113,7 +113,7 @@ class translate_errors:  # noqa: N801 - used like the function it would be, were
                 raise translated from error
 
 
-def _translated(error: apsw.Error, path: Path) -> StorageError | None:
+def _translated(error: apsw.Error, path: Path) -> StorageError | None:  # noqa: PLR0911 - a table
     name = path.name
     match error:
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
@@ -130,6 +130,8 @@ def _translated(error: apsw.Error, path: Path) -> StorageError | None:
             return StorageUnavailable(
                 f"{path}: the disk reported an error ({error}); nothing was written, check the device"
             )
+        case apsw.ConnectionClosedError():
+            return StorageUnavailable(f"{name} was closed while it was in use; open it again")
         case apsw.CorruptError() | apsw.NotADBError():
             return StorageCorrupt(
                 f"{name} is damaged ({error}) and was left as it is; restore it from a backup, or move it away "

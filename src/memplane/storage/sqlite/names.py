@@ -65,7 +65,13 @@ def owners_below(folder: Path) -> Iterator[str]:
 
 
 def tenants_below(folder: Path) -> list[str]:
-    return sorted(decode_name(path.name) for path in folder.glob("[!.]*") if path.is_dir())
+    """Every tenant with a folder here; other folders are passed over."""
+    tenants = []
+    for path in folder.glob("[!.]*"):
+        with suppress(UnicodeError):
+            if path.is_dir() and encode_name(tenant := decode_name(path.name), field="tenant") == path.name:
+                tenants.append(tenant)
+    return sorted(tenants)
 
 
 def _utf8(name: str, field: str) -> bytes:

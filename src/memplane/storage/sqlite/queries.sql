@@ -31,7 +31,7 @@ SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: tombstones
-SELECT id, at, reason FROM tombstone ORDER BY id
+SELECT t.id, t.at, t.reason, t.seq, coalesce(l.id, '') FROM tombstone t LEFT JOIN ledger l ON l.seq = t.seq ORDER BY t.id
 
 -- name: ledger_rows
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
@@ -50,7 +50,7 @@ SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMI
 SELECT coalesce(sum(op = 'store'), 0),
        coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),
        coalesce(sum(op = 'forget'), 0)
-FROM ledger WHERE session = :session AND session <> ''
+FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%'
 
 -- name: note
 SELECT value FROM meta WHERE name = :name
@@ -154,10 +154,10 @@ ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 UPDATE memory SET state = 'superseded', tier = 'cold', superseded_by = ?, superseded = ? WHERE id = ?
 
 -- name: superseded_before
-SELECT n, text, key, tags FROM memory WHERE superseded IS NOT NULL AND superseded < :before
+SELECT n, text, key, tags, seq FROM memory WHERE superseded IS NOT NULL AND superseded < :before
 
 -- name: memory_texts
-SELECT n, text, key, tags FROM memory WHERE seq = :seq
+SELECT n, text, key, tags, seq FROM memory WHERE seq = :seq
 
 -- name: turn_frequency
 SELECT term, doc FROM turn_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
@@ -198,6 +198,16 @@ SELECT count(*) FROM json_each(:seqs) s JOIN turn t ON t.n >= s.value * {turns_p
 SELECT coalesce(sum(m.key IS NULL), 0), coalesce(sum(m.key IS NOT NULL AND NOT {reserved}), 0),
        coalesce(sum({reserved}), 0)
 FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
+
+-- name: hide
+INSERT INTO hidden (seq) VALUES (?) ON CONFLICT (seq) DO NOTHING
+
+-- name: unhide
+DELETE FROM hidden WHERE seq = ?
+
+-- name: hidden
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM hidden h JOIN ledger l USING (seq) JOIN payload p USING (seq) ORDER BY l.seq
 
 -- name: add_tombstone
 INSERT INTO tombstone (id, seq, at, reason) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING

@@ -130,6 +130,10 @@ class SqliteStores:
         with slot.opening:
             if slot.store is None:
                 path = self._path(name)
+                if path.is_symlink():
+                    raise StorageUnavailable(
+                        f"{path} is a link; a space is a file of its own, remove the link"
+                    )
                 if not path.exists():
                     if not create:
                         raise NotFound("space", name[1])

@@ -83,9 +83,12 @@ class SqliteReader:
 
     def tombstones(self) -> list[Tombstone]:
         return [
-            Tombstone(id=id_, at=to_datetime(at), reason=reason)
-            for id_, at, reason in self._all("tombstones")
+            Tombstone(id=id_, at=to_datetime(at), reason=reason, seq=seq, forget_id=forget_id)
+            for id_, at, reason, seq, forget_id in self._all("tombstones")
         ]
+
+    def hidden(self) -> list[Entry]:
+        return [rows.entry_from(row) for row in self._all("hidden")]
 
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         return [rows.chained_from(row) for row in self._all("ledger_rows", after=after, limit=limit)]
@@ -210,6 +213,9 @@ class SqliteReader:
 
     def sizes(self, *, now: Instant) -> Sizes:
         return Sizes(*(self._one("sizes", now=now) or ()))
+
+    def audit_size(self) -> int:
+        return int(self._note("audited") or 0)
 
     def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
         found = []
@@ -389,7 +395,12 @@ class SqliteWriter(SqliteReader):
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
         self._drop_memories(found)
+        self._many("hide", [(row[4],) for row in found])
         return len(found)
+
+    def hide(self, seq: int) -> None:
+        self._ready()
+        self._many("hide", [(seq,)])
 
     def set_cursor(self, seq: int) -> None:
         self._cursor = seq
@@ -399,7 +410,7 @@ class SqliteWriter(SqliteReader):
         self._set_note("indexed", "0")
         for table in ("turn_index", "memory_index"):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-        for table in ("turn", "memory", "memory_tag"):
+        for table in ("turn", "memory", "memory_tag", "hidden"):
             self._connection.execute(f"DELETE FROM {table}")
         self.set_cursor(0)
 
@@ -415,6 +426,7 @@ class SqliteWriter(SqliteReader):
             self._many("drop_turn_words", [(n, index_text(text)) for n, text in texts if n <= indexed])
             self._many("drop_turns", [span] if texts else [])
             self._drop_memories(self._all("memory_texts", seq=victim))
+        self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
 
     def add_audit(
@@ -436,6 +448,7 @@ class SqliteWriter(SqliteReader):
             digest,
         )
         self._many("add_audit", [row])
+        self._set_note("audited", str(seq + 1))
 
     def set_note(self, name: str, value: str) -> None:
         self._set_note(f"note:{name}", value)
@@ -473,7 +486,7 @@ class SqliteWriter(SqliteReader):
         return len(self._ledger), len(self._payloads), len(self._turns)
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
-        for n, text, key, tags in found:
+        for n, text, key, tags, _ in found:
             words = searchable(text, key, rows.tags_from(tags))
             self._many("drop_memory_words", [(n, index_text(words))])
             self._many("drop_tags", [(n,)])

@@ -124,6 +124,9 @@ CREATE INDEX memory_by_supersession ON memory (superseded) WHERE superseded IS N
 CREATE INDEX memory_by_conversation ON memory (conversation) WHERE conversation IS NOT NULL;
 CREATE INDEX memory_by_project ON memory (project) WHERE project IS NOT NULL;
 
+-- Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged. A forget finds them here.
+CREATE TABLE hidden (seq INTEGER PRIMARY KEY) STRICT;
+
 CREATE TABLE memory_tag (tag TEXT, n INTEGER, PRIMARY KEY (tag, n)) STRICT, WITHOUT ROWID;
 CREATE INDEX memory_tag_by_memory ON memory_tag (n);
 
