@@ -285,8 +285,8 @@ def test_a_dropped_end_is_found_by_what_was_written_down(ledger, tamper):
         f"UPDATE meta SET value = '{before.seq - 2}' WHERE name = 'cursor'",
     )
 
-    (problem,) = ledger.verify(expected={before.seq: before.digest}).problems
-    assert problem == f"entry {before.seq} is gone, and a digest of it is on record"
+    problems = ledger.verify(expected={before.seq: before.digest}).problems
+    assert f"entry {before.seq} is gone, and a digest of it is on record" in problems
 
 
 def test_an_emptied_ledger_is_found(ledger, tamper):
