@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "memplane"
 
 # From the bottom up. A module imports from its own layer or from those below it.
 LAYERS = (
-    ("errors",),
+    ("errors", "entropy"),
     ("clock",),
     ("types", "config"),
     ("storage",),

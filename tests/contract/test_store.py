@@ -310,6 +310,22 @@ def test_a_key_has_one_live_value(scribe):
     assert texts(scribe.store) == ["one"]
 
 
+def test_an_expired_value_still_holds_its_key(scribe, clock):
+    """`keyed` says what lives, `holder` what is in the way of a new value."""
+    scribe.memory("old", id="old", key="k", category="c", expires_at=clock.moment)
+    with scribe.store.read() as reader:
+        assert reader.keyed("k", now=clock()) is None
+        assert reader.holder("k").id == "old"
+        assert reader.holder("other") is None
+    scribe.store.write(lambda writer: writer.supersede("old", by="new", at=clock()))
+
+    with scribe.store.read() as reader:
+        assert reader.holder("k") is None
+    scribe.memory("new", id="new", key="k", category="c")
+    with scribe.store.read() as reader:
+        assert reader.holder("k").id == reader.keyed("k", now=clock()).id == "new"
+
+
 def test_key_history_is_oldest_first(scribe, clock):
     """Every kept value of a key, in the order it was given, of this key alone."""
     for number in range(3):
@@ -422,6 +438,28 @@ def test_erase_and_supersede_and_project_share_a_work(scribe):
         ]
 
     assert scribe.store.write(work) == ["new", "new"]
+
+
+def test_hidden_entries_are_kept_in_mind(scribe):
+    """An entry that shows nothing is on a list until it is erased or the projection is dropped; purging puts what it
+    drops there."""
+    for name in ("a", "b"):
+        entry = scribe.entry(name)
+        for _ in range(2):
+            scribe.store.write(lambda writer, seq=entry.seq: writer.hide(seq))
+    old = scribe.memory("old", id="old")
+    scribe.store.write(lambda writer: writer.supersede("old", by="x", at=1))
+    scribe.store.write(lambda writer: writer.purge_superseded(before=2))
+
+    def hidden() -> list[str]:
+        with scribe.store.read() as reader:
+            return [entry.id for entry in reader.hidden()]
+
+    assert hidden() == ["a", "b", "old"]
+    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], seq=1, at=1, reason=""))
+    assert hidden() == ["b"]
+    scribe.store.write(lambda writer: writer.clear_projection())
+    assert hidden() == []
 
 
 def test_clearing_the_projection_keeps_the_ledger(scribe):
@@ -547,6 +585,15 @@ def test_wipe_and_check_are_quiet_when_all_is_well(scribe):
 
     assert scribe.store.wipe() is True
     assert scribe.store.check() == []
+
+
+def test_a_large_space_is_not_wiped_in_passing(scribe):
+    """Beyond the size given, a wipe says that it was not done; without one it is."""
+    erase(scribe.store, scribe.memory("gone"))
+
+    assert scribe.store.wipe(bytes_max=1) is False
+    assert scribe.store.wipe(bytes_max=1 << 40) is True
+    assert scribe.store.wipe() is True
 
 
 @pytest.mark.timeout(20)

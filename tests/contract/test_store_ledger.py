@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from tests.conftest import MORNING, Scribe, a_memory
 
+from memplane.clock import to_instant
 from memplane.errors import InvalidRequest
 from memplane.storage.base import Filter, Scope, Usage, Writer
 from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
@@ -213,6 +214,52 @@ def test_the_first_tombstone_stays(scribe):
     with scribe.store.read() as reader:
         (tombstone,) = reader.tombstones()
     assert tombstone.reason == "first"
+
+
+def test_erasing_again_changes_nothing(scribe):
+    """Neither rows nor tombstones nor the chain."""
+    gone = scribe.memory("zebra", id="m")
+    seen = []
+    for _ in range(2):
+        scribe.store.write(lambda writer: writer.erase([(gone.seq, "m")], seq=1, at=7, reason="first"))
+        with scribe.store.read() as reader:
+            seen.append((reader.ledger_rows(), reader.tombstones(), reader.sizes(now=0)))
+
+    assert seen[0] == seen[1]
+    assert scribe.store.check() == []
+
+
+def test_a_tombstone_names_its_forget(scribe):
+    """Id, time, reason, and the place of the forget it belongs to."""
+    scribe.store.write(lambda writer: writer.erase([(0, "b"), (0, "a")], seq=3, at=7, reason="asked"))
+
+    with scribe.store.read() as reader:
+        stones = reader.tombstones()
+    assert [(stone.id, stone.seq, stone.reason) for stone in stones] == [("a", 3, "asked"), ("b", 3, "asked")]
+    assert {to_instant(stone.at) for stone in stones} == {7}
+
+
+def test_forgets_are_the_receipts(scribe):
+    """Every forget in order, with its digest; a sweep is not among them."""
+    for op in (Op.FORGET, Op.TURN, Op.SWEEP, Op.PURGE, Op.FORGET):
+        scribe.entry(op=op)
+
+    with scribe.store.read() as reader:
+        assert [row.entry.seq for row in reader.forgets()] == [1, 5]
+        assert [row.digest for row in reader.forgets()] == [reader.ledger_rows()[n].digest for n in (0, 4)]
+
+
+def test_replacement_is_the_last_that_refers(scribe):
+    """Through the ledger, so a forgotten replacement is still one."""
+    scribe.entry("a")
+    scribe.entry("b", ref="a")
+    last = scribe.entry("c", ref="a")
+    scribe.store.write(lambda writer: writer.erase([(last.seq, "c")], seq=3, at=1, reason=""))
+
+    with scribe.store.read() as reader:
+        assert reader.replacement("a") == "c"
+        assert reader.replacement("c") is None
+        assert reader.replacement("never") is None
 
 
 # ── works ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -567,6 +614,25 @@ def test_audit_records_are_a_chain_of_their_own(scribe):
         ("ann", "cli", "s")
     ] * 3
     assert {row.record.space for row in rows} == {"alice"}
+
+
+def test_the_audit_log_is_counted_apart(scribe, open_store):
+    """How many records were ever added is known without them, and a failed work adds none."""
+
+    def add(writer: Writer) -> None:
+        writer.add_audit(at=1, caller=Caller(), action="a", target=None, outcome="ok", detail="")
+
+    def add_and_fail(writer: Writer) -> None:
+        add(writer)
+        raise Unwell
+
+    for _ in range(3):
+        scribe.store.write(add)
+        with pytest.raises(Unwell):
+            scribe.store.write(add_and_fail)
+
+    with open_store(elsewhere=True).read() as reader:
+        assert reader.audit_size() == len(reader.audit()) == reader.sizes(now=0).audit == 3
 
 
 def test_notes_are_kept_and_replaced(scribe, open_store):

@@ -21,6 +21,10 @@ HARMFUL = [
     "\U000e0041",
     "\U000e007f",
 ]
+# Letters, marks and signs that draw nothing: a message can hide in them.
+INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0" + "".join(
+    map(chr, (*range(0xFE00, 0xFE0F), *range(0xE0100, 0xE01F0)))
+)
 ANY = st.lists(
     st.characters() | st.sampled_from([*NEWLINES, *HARMFUL, "\t", "\u200d", "\u200c"]), max_size=60
 ).map("".join)
@@ -51,6 +55,12 @@ def test_removes_what_steers(character):
     assert printable(f"a{character}b") == "ab"
 
 
+def test_removes_what_nobody_sees():
+    """Fillers and variation selectors can carry a message past a reader."""
+    for character in INVISIBLE:
+        assert one_line(f"a{character}b") == "ab", ascii(character)
+
+
 @pytest.mark.parametrize(
     "text", ["👩\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "e\u0301", "❤\ufe0f", "שלום", "日本"]
 )
@@ -79,7 +89,12 @@ def test_printable_keeps_only_plain_line_breaks(text):
     assert all(one_line(line) == line for line in lines)
 
 
-@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs", "Mn", "Mc"]), max_size=60))
+@given(
+    st.text(
+        st.characters(categories=["L", "N", "P", "S", "Zs", "Mn", "Mc"], exclude_characters=INVISIBLE),
+        max_size=60,
+    )
+)
 def test_ordinary_text_is_untouched(text):
-    """Letters, digits, marks and signs of every script pass as they are."""
+    """Letters, digits, marks and signs of every script pass as they are, if they can be seen."""
     assert one_line(text) == text

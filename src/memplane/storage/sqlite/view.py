@@ -1,7 +1,6 @@
 """`Reader` and `Writer` over a SQLite connection."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -10,6 +9,7 @@ from typing import Any
 import apsw
 
 from memplane.clock import Instant, to_datetime
+from memplane.entropy import random_bytes
 from memplane.storage import queries
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
@@ -362,7 +362,7 @@ class SqliteWriter(SqliteReader):
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
         seq, digest = self._head.seq, self._head.digest
         entries = []
-        salts = os.urandom(SALT_BYTES * len(drafts))
+        salts = random_bytes(SALT_BYTES * len(drafts))
         for number, draft in enumerate(drafts):
             seq += 1
             salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
