@@ -29,7 +29,6 @@ class MemoryOp(msgspec.Struct, kw_only=True, omit_defaults=True):
     memory_status: str
     memory_blocks: int | None = None
     memory_bytes: int | None = None
-    memory_removed: int = 0
 
 
 Listener = Callable[[MemoryOp], None]

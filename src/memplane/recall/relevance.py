@@ -1,9 +1,8 @@
 """How well a text answers a question, between 0 and 1, on a corpus of three or of a million.
 
 Every word of the question that means something counts by its rarity; a text gets the share it holds of that
-weight, a little less where it is long and a little more where a word comes back. So 0 is nothing, about a half is
-half of what was asked, and above 0.75 is all of it. FTS5's own rank cannot say this: on a small corpus it is
-almost zero for everything.
+weight, a little less where it is long and a little more where a word comes back. FTS5's own rank cannot say this: on
+a small corpus it is almost zero for everything.
 """
 
 import math

@@ -75,8 +75,13 @@ class Access:
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[Reader]:
+        with self._events.operation(self.owner, name), self._reading() as reader:
+            yield reader
+
+    @contextmanager
+    def _reading(self) -> Iterator[Reader]:
         """A read that first goes on with a bulk import that was cut off, a bounded step at a time."""
-        with self._events.operation(self.owner, name), self._store() as store:
+        with self._store() as store:
             with store.read() as reader:
                 if reader.cursor() == reader.head().seq:
                     yield reader

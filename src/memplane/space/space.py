@@ -357,15 +357,20 @@ class Space(Records):
     def recall(self, query: str, *, conversation: str | None = None) -> Recall:
         """What to tell the agent before its next turn."""
         check_asked(conversation=conversation)
-        with self._operation("recall") as reader:
-            return recall(
-                reader,
-                query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-                conversation=conversation,
-                settings=self._settings,
-                now=self._clock(),
-                degraded=_lags(reader),
-            )
+        with self._events.operation(self.owner, "recall") as event:
+            with self._reading() as reader:
+                told = recall(
+                    reader,
+                    query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
+                    conversation=conversation,
+                    settings=self._settings,
+                    now=self._clock(),
+                    degraded=_lags(reader),
+                )
+            if event is not None:
+                event.memory_blocks = len(told.blocks)
+                event.memory_bytes = len(told.text.encode("utf-8"))
+            return told
 
     def brief(self) -> Brief:
         """What to tell the agent at session start."""

@@ -149,9 +149,7 @@ def _receipt(receipt: Receipt) -> Table:
             ("digest", receipt.digest),
             (
                 "off disk",
-                "yes"
-                if receipt.off_disk
-                else "not yet: a reader holds old pages; the next write removes them",
+                "yes" if receipt.off_disk else "not yet: run `memplane wipe` at a quiet time",
             ),
         ]
     return pairs(rows)

@@ -46,7 +46,7 @@ def _assembled(sql: str) -> str:
 _SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
 _FOREVER = 1 << 62
 
-INDEX_TURNS_MIN = 64
+INDEX_TURNS_MIN = 128
 """So many new turns make an index segment worth writing."""
 INDEX_TURNS_MAX = 4_096
 TAIL_TURNS_MAX = 1_024
