@@ -77,9 +77,9 @@ def stems_of(text: str) -> list[str]:
     return _tokens(index_text(text), "porter", "unicode61")
 
 
-def holds_any(stems: frozenset[str], words: Sequence[str]) -> bool:
-    """Whether the index would find a text of these stems by any of the words."""
-    return any(_holds(stems, word) for word in words)
+def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
+    """Those of the words by which the index would find a text of these stems."""
+    return [word for word in words if _holds(stems, word)]
 
 
 def _holds(stems: frozenset[str], word: str) -> bool:

@@ -1,6 +1,7 @@
 """`Reader` and `Writer` over a SQLite connection."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -23,7 +24,7 @@ from memplane.storage.base import (
 )
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.sqlite import conditions, rows
-from memplane.storage.words import holds_any, index_text, is_prefix, stems_of
+from memplane.storage.words import held_words, index_text, is_prefix, stems_of
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn, searchable
 
 _PARTS = {
@@ -169,9 +170,13 @@ class SqliteReader:
         return max(0, int(waiting) - TAIL_TURNS_MAX)
 
     def _match_tail(self, words: Sequence[str], wanted: conditions.Where) -> list[Turn]:
-        """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes."""
+        """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes; those with the
+        rarest of the words first, then the newest."""
         tail = self._filtered("tail", wanted, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
-        return [rows.turn_from(row) for row in tail if holds_any(self._stems(row[0], row[3]), words)]
+        held = [(row, held_words(self._stems(row[0], row[3]), words)) for row in tail]
+        counts = Counter(word for _, found in held for word in found)
+        hits = [(sum(1 / counts[word] for word in found), row[0], row) for row, found in held if found]
+        return [rows.turn_from(row) for _, _, row in sorted(hits, key=itemgetter(0, 1), reverse=True)]
 
     def _stems(self, n: int, text: str) -> frozenset[str]:
         """What the index would hold for a turn that waits for it; a search asks twice."""
