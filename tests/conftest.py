@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -20,7 +21,7 @@ from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
-from memplane.types import Caller, Draft, Entry, Kind, Memory, Op, Turn
+from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 
 TENANT = "default"
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
@@ -101,13 +102,24 @@ class SqliteEngine:
 
     refusal = apsw.ConstraintError
     """What the database itself raises when a row that must stay is touched."""
-    append_only = {
-        "ledger": "seq id op recorded actor door session ref payload_digest digest".split(),
-        "payload": "seq salt body".split(),
-        "tombstone": "id seq at reason".split(),
-        "audit": "seq at actor door session action target outcome detail digest".split(),
-    }
+    append_only = MappingProxyType(
+        {
+            "ledger": "seq, id, op, recorded, actor, door, session, ref, payload_digest, digest",
+            "payload": "seq, salt, body",
+            "tombstone": "id, seq, at, reason",
+            "audit": "seq, at, actor, door, session, action, target, outcome, detail, digest",
+        }
+    )
     """The tables nobody may alter, with every column."""
+    overwrites = (
+        "INSERT OR REPLACE INTO payload SELECT seq, salt, x'00' FROM payload",
+        "INSERT OR REPLACE INTO ledger SELECT seq, id, 'put', 0, '', '', '', NULL, x'00', x'00' FROM ledger",
+        "INSERT OR REPLACE INTO ledger SELECT seq + 9, id, op, 0, '', '', '', NULL, x'00', x'00' FROM ledger",
+        "INSERT OR REPLACE INTO tombstone SELECT id, 0, 0, 'other' FROM tombstone",
+        "INSERT OR REPLACE INTO audit SELECT seq, 0, '', '', '', '', '', '', '', x'00' FROM audit",
+        "UPDATE OR REPLACE payload SET seq = seq + 1",
+    )
+    """Ways to write over a row that are no plain UPDATE or DELETE."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -115,6 +127,11 @@ class SqliteEngine:
     def stores(self) -> Stores:
         """Another one is another program on the same data."""
         return SqliteStores(self._folder)
+
+    def index(self, store: Store) -> None:
+        """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""
+        while store.write(lambda writer: writer.index_turns()):
+            pass
 
     def execute(self, owner: str, sql: str) -> list[Any]:
         """Past the engine, as someone with the database's own tools would."""
@@ -152,12 +169,19 @@ def open_store(engine: SqliteEngine) -> Iterator[Callable[..., Store]]:
         yield open_
 
 
+def a_memory(text: str, *, id: str, seq: int, kind: Kind = Kind.FACT, **fields: Any) -> Memory:
+    """A memory of the entry with the same id."""
+    fields = {"created_at": MORNING, "updated_at": MORNING, "start": 0, "end": len(text)} | fields
+    return Memory(id=id, kind=kind, text=text, entry_id=id, seq=seq, **fields)
+
+
 class Scribe:
     """Fills a store through its protocol alone: an entry and what is derived from it, in one work."""
 
     def __init__(self, store: Store, clock: HandClock) -> None:
         self.store = store
         self.clock = clock
+        self.index: Callable[[], None] = lambda: None
         self._written = 0
 
     def entry(
@@ -166,11 +190,10 @@ class Scribe:
         *,
         op: Op = Op.TURN,
         body: bytes = b"{}",
-        caller: Caller = Caller(),
-        ref: str | None = None,
+        **rest: Any,
     ) -> Entry:
-        draft = self.draft(id, op=op, body=body, caller=caller, ref=ref)
-        return self.store.write(lambda writer: writer.append([draft], recorded=self.clock()))[0]
+        draft = self.draft(id, op=op, body=body, **rest)
+        return self.store.write(lambda writer: self._append(writer, [draft]))[0]
 
     def draft(self, id: str | None = None, *, op: Op = Op.TURN, body: bytes = b"{}", **rest: Any) -> Draft:
         self._written += 1
@@ -185,7 +208,7 @@ class Scribe:
         fields = {"role": "user", "at": self.clock.moment} | fields
 
         def work(writer: Writer) -> list[Turn]:
-            entries = writer.append(drafts, recorded=self.clock())
+            entries = self._append(writer, drafts)
             places = [(entries[0], n) for n in range(len(texts))] if id else [(entry, 0) for entry in entries]
             made = [
                 Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, text=text, **fields)
@@ -201,21 +224,21 @@ class Scribe:
         fields = {"created_at": self.clock.moment, "updated_at": self.clock.moment} | fields
 
         def work(writer: Writer) -> Memory:
-            (entry,) = writer.append([draft], recorded=self.clock())
-            made = Memory(
-                id=entry.id, kind=kind, text=text, entry_id=entry.id, seq=entry.seq, start=0, end=len(text), **fields
-            )
+            (entry,) = self._append(writer, [draft])
+            made = a_memory(text, id=entry.id, seq=entry.seq, kind=kind, **fields)
             writer.project(memories=[made])
             return made
 
         return self.store.write(work)
 
-    def index(self) -> None:
-        """Take every turn that waits into the index."""
-        while self.store.write(lambda writer: writer.index_turns()):
-            pass
+    def _append(self, writer: Writer, drafts: Sequence[Draft]) -> list[Entry]:
+        entries = writer.append(drafts, recorded=self.clock())
+        writer.set_cursor(entries[-1].seq)
+        return entries
 
 
 @pytest.fixture
-def scribe(open_store: Callable[..., Store], clock: HandClock) -> Scribe:
-    return Scribe(open_store(), clock)
+def scribe(engine: SqliteEngine, open_store: Callable[..., Store], clock: HandClock) -> Scribe:
+    scribe = Scribe(open_store(), clock)
+    scribe.index = lambda: engine.index(scribe.store)
+    return scribe

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import memplane
 from memplane import errors
 from memplane.config import Settings
 from memplane.types import Op
@@ -18,7 +19,7 @@ SOURCE = ROOT / "src" / "memplane"
 
 # From the bottom up. A module imports from its own layer or from those below it.
 LAYERS = (
-    ("errors",),
+    ("errors", "entropy"),
     ("clock",),
     ("types", "config"),
     ("storage",),
@@ -165,7 +166,9 @@ def test_files_and_functions_fit_a_reader():
     """
     No file is longer than a sitting, no function longer than a screen.
     """
-    long_files = [module_name(path) for path in modules() if len(path.read_text("utf-8").splitlines()) > FILE_LINES_MAX]
+    long_files = [
+        module_name(path) for path in modules() if len(path.read_text("utf-8").splitlines()) > FILE_LINES_MAX
+    ]
     long_functions = [
         f"{module_name(path)}.{node.name}"
         for path in modules()
@@ -181,8 +184,6 @@ def test_all_lists_what_is_there():
     """
     `memplane.__all__` is sorted and names only what exists.
     """
-    import memplane
-
     assert sorted(memplane.__all__) == memplane.__all__
     assert [name for name in memplane.__all__ if not hasattr(memplane, name)] == []
 
@@ -192,7 +193,9 @@ def test_every_setting_is_documented():
     Each setting and each environment variable has its line in docs/reference/settings.md.
     """
     page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
-    variables = set(re.findall(r"MEMPLANE_[A-Z_]+", (SOURCE / "config.py").read_text("utf-8"))) - {"MEMPLANE_"}
+    variables = set(re.findall(r"MEMPLANE_[A-Z_]+", (SOURCE / "config.py").read_text("utf-8"))) - {
+        "MEMPLANE_"
+    }
 
     assert [name for name in Settings.__struct_fields__ if f"`{name}`" not in page] == []
     assert [name for name in variables if name not in page] == []
@@ -204,7 +207,9 @@ def test_every_error_is_documented_and_drawn():
     """
     page = (ROOT / "docs/reference/errors.md").read_text("utf-8")
     classes = [
-        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.MemplaneError)
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.MemplaneError)
     ]
 
     assert [cls for cls in classes if f"| `{cls.__name__}` | `{cls.code}` |" not in page] == []
@@ -240,7 +245,8 @@ def test_changelog_files_say_what_kind_of_change_they_are():
     Each file in changelog/unreleased begins with a kind, a colon and a sentence.
     """
     first_lines = {
-        path.name: path.read_text("utf-8").splitlines()[0] for path in (ROOT / "changelog/unreleased").glob("*.md")
+        path.name: path.read_text("utf-8").splitlines()[0]
+        for path in (ROOT / "changelog/unreleased").glob("*.md")
     }
 
     assert first_lines
@@ -276,7 +282,9 @@ def test_the_lock_pins_every_package_with_hashes():
     requirements.lock holds exact versions with hashes and nothing else.
     """
     text = (ROOT / "requirements.lock").read_text("utf-8").replace("\\\n", " ")
-    loose = [line for line in text.splitlines() if line.strip() and not re.match(r"\S+==\S+.*--hash=sha256:", line)]
+    loose = [
+        line for line in text.splitlines() if line.strip() and not re.match(r"\S+==\S+.*--hash=sha256:", line)
+    ]
 
     assert loose == []
 

@@ -35,9 +35,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_turns_max: int = 6
 
     purge_superseded_days: int = 90
+    wipe_now_bytes_max: int = 256 * 1024 * 1024
+    """A larger space is not written anew at every forget; its receipts say `off_disk: false` until `wipe`."""
     redact_ledger: bool = False
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        if self.key is not None:
+            shown["key"] = "…"
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 _ENVIRONMENT = {

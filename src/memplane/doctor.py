@@ -60,13 +60,16 @@ def _ledger(space: Space) -> Check:
 
 
 def _projection(space: Space) -> Check:
-    lag = space.lag()
-    detail = (
-        f"{lag} entries are not searchable yet; `memplane replay` derives them"
-        if lag
-        else "memory is up to date"
+    lag, unreadable = space.lag(), space.unreadable()
+    parts = [f"{lag} entries wait to be derived; reading goes on with them"] if lag else []
+    parts += [f"{unreadable} entries cannot be understood; they are in the ledger only"] if unreadable else []
+    figures: dict[str, float] = {"lag": lag, "unreadable": unreadable}
+    return Check(
+        name="projection",
+        ok=not (lag or unreadable),
+        detail="; ".join(parts) or "memory is up to date",
+        figures=figures,
     )
-    return Check(name="projection", ok=not lag, detail=detail, figures={"lag": lag})
 
 
 def _duplicates(space: Space) -> Check:

@@ -7,6 +7,7 @@ from typing import Self
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.governance.events import Events, Listener
+from memplane.memory.checks import check_caller
 from memplane.space import Space
 from memplane.storage.base import Stores
 from memplane.types import Caller
@@ -32,6 +33,8 @@ class Engine:
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
+        for field in ("actor", "door", "session") if caller is not None else ():
+            check_caller(getattr(caller, field), field=field)
         return Space(
             self._stores, tenant, owner, caller or Caller(), self.settings, self._clock, self._events
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
-from memplane.engine import TENANT_DEFAULT, Engine
+from memplane.engine import Engine
 from memplane.governance.events import Listener
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
@@ -48,9 +48,10 @@ class Memplane(Engine):
         what is done stays done. Nobody else may use the data directory meanwhile."""
         key = None if new_key is None else parse_key(new_key)
         changed = 0
-        for owner in list(self.spaces()):
-            done = self._sqlite.rekey(TENANT_DEFAULT, owner, key)
-            changed += done
-            progress(owner, done)
+        for tenant in self._sqlite.tenants():
+            for owner in list(self.spaces(tenant)):
+                done = self._sqlite.rekey(tenant, owner, key)
+                changed += done
+                progress(owner, done)
         self._sqlite.use_key(key)
         return changed

@@ -1,5 +1,6 @@
 """The nouns. One word per concept, the same in code, SQL, HTTP and docs (see docs/glossary.md)."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -159,9 +160,18 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.kind.behavioral
 
     @property
+    def searchable(self) -> str:
+        """What it is found by: its key, what it says, its tags."""
+        return searchable(self.text, self.key, self.tags)
+
+    @property
     def line(self) -> str:
         """The memory as one can read it alone: a keyed fact says its key."""
         return self.text if self.key is None else f"{self.key}: {self.text}"
+
+
+def searchable(text: str, key: str | None, tags: Iterable[str]) -> str:
+    return " ".join((*((key,) if key else ()), text, *tags))
 
 
 class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -189,6 +199,10 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     at: datetime
     reason: str
+    seq: int
+    """The place of the forget that set it."""
+    forget_id: str
+    """The id of that forget."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -204,8 +218,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where in the ledger the forget stands."""
     digest: str = ""
     """The chain's digest at that place: a verified ledger must still pass through it."""
-    off_disk: bool = True
-    """False when a reader held old pages open; the next checkpoint removes them."""
+    off_disk: bool | None = True
+    """None where it was not asked: for a receipt out of the ledger. False when a reader held old pages open, or the space is too large to be written anew at every forget: `wipe`
+    does it."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,7 @@ class Inside:
         )
 
     def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Done:
-        result = CliRunner().invoke(
+        result = CliRunner(env={"COLUMNS": "200"}).invoke(
             app, list(arguments), input=stdin, obj=self.wiring, prog_name="memplane", catch_exceptions=False
         )
         return Done(result.exit_code, result.stdout, result.stderr)
@@ -82,13 +83,20 @@ def cli(tmp_path: Path) -> Inside:
     return Inside(tmp_path)
 
 
-@pytest.fixture
-def filled(cli: Inside) -> Inside:
-    """A space with something of everything in it."""
+@pytest.fixture(scope="session")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cli = Inside(tmp_path_factory.mktemp("filled"))
     cli("retain", "I moved to Lisbon last week", "--conversation", "c1")
     cli("store", "preference", "Prefers tea", "--tag", "drinks")
     cli("put", "preferences/theme", "dark")
     cli("put", "preferences/theme", "light")
     cli("retain", "A slip of the tongue", "--conversation", "c2")
     cli("forget", "--conversation", "c2", "--reason", "asked")
+    return cli.data
+
+
+@pytest.fixture
+def filled(cli: Inside, filled_once: Path) -> Inside:
+    """A space with something of everything in it."""
+    shutil.copytree(filled_once, cli.data)
     return cli

@@ -12,6 +12,7 @@ from subprocess import PIPE
 
 import pytest
 
+SCRIPT = Path(sys.executable).with_name("memplane")
 ADDRESS = "Rua das Flores 12"
 
 
@@ -134,11 +135,11 @@ def test_the_tour_is_one_document_with_json(shell):
     assert {step.get("exit_code", 0) for step in steps} == {0, 3}
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(shell):
+def test_a_reader_that_goes_away_ends_it_quietly(shell, cli):
     """
     A closed pipe is exit code 141 and no word on stderr.
     """
-    shell("retain", "-", stdin=b"long " * 100_000)
+    cli("retain", "-", stdin=b"long " * 100_000)
 
     with shell.start("ledger", "export", stdout=PIPE, stderr=PIPE) as process:
         process.stdout.read(10)
@@ -160,6 +161,18 @@ def test_an_answer_that_cannot_be_written_is_no_success(shell):
 
     assert process.returncode == 1
     assert lines(said)[0].startswith("memplane: the answer cannot be written")
+
+
+def test_closed_streams_are_no_crash(shell):
+    """
+    A caller that closed stdin, stdout or stderr gets the work done or one sentence.
+    """
+    script = '"$0" retain hello >&- && "$0" retain hello 2>&- && "$0" retain - <&-'
+    done = subprocess.run(
+        ["sh", "-c", script, SCRIPT], env=shell.environment, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (1, "memplane: content is empty; say something to keep\n")
 
 
 class Terminal:
@@ -188,11 +201,11 @@ class Terminal:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("\n", 1, 1)])
-def test_on_a_terminal_forget_shows_and_asks(shell, answer, code, left):
+def test_on_a_terminal_forget_shows_and_asks(shell, cli, answer, code, left):
     """
     The counts come first; only a clear yes forgets.
     """
-    shell("put", "address", ADDRESS)
+    cli("put", "address", ADDRESS)
     terminal = Terminal(shell, "forget", "--key", "address", "--json")
 
     shown = terminal.wait_for("[y/N]")
@@ -201,21 +214,21 @@ def test_on_a_terminal_forget_shows_and_asks(shell, answer, code, left):
 
     assert "facts 1" in shown
     assert (ended, bool(out)) == (code, code == 0)
-    assert len(shell("facts", "--json").json["facts"]) == left
+    assert len(cli("facts", "--json").json["facts"]) == left
 
 
-def test_an_interrupt_is_130_and_changes_nothing(shell):
+def test_an_interrupt_is_130_and_changes_nothing(shell, cli):
     """
     Ctrl-C at the question ends the command with 130 and without a traceback.
     """
-    shell("put", "address", ADDRESS)
+    cli("put", "address", ADDRESS)
     terminal = Terminal(shell, "forget", "--everything")
 
     terminal.wait_for("[y/N]")
     terminal.process.send_signal(signal.SIGINT)
 
     assert terminal.end() == (130, "")
-    assert shell("get", "address").code == 0
+    assert cli("get", "address").code == 0
 
 
 def test_a_directory_that_cannot_be_written_is_storage_trouble(shell, tmp_path):
@@ -240,11 +253,11 @@ def test_a_setting_that_cannot_be_used_does_not_stop_the_help(shell):
     assert shell("spaces", MEMPLANE_KEY="short").code == 1
 
 
-def test_arguments_that_are_not_utf8_are_refused(shell):
+def test_arguments_that_are_not_utf8_are_refused(shell, cli):
     """
     Bytes that are no text reach neither the store nor a traceback.
     """
-    shell("put", "a", "b")
+    cli("put", "a", "b")
 
     done = shell("get", os.fsdecode(b"a\xff"))
 
@@ -265,11 +278,11 @@ def test_any_encoding_of_the_terminal_will_do(shell):
     assert shell("get", "cat", "--json", PYTHONIOENCODING="ascii").json["text"] == "小米"
 
 
-def test_content_never_steers_a_coloured_terminal(shell):
+def test_content_never_steers_a_coloured_terminal(shell, cli):
     """
     Even where we write colours ourselves, content brings neither markup nor escape sequences.
     """
-    shell("store", "fact", "[bold red]boo[/] \x1b]0;title\x07 \x9b31m :smile:", "--tag", "[blink]t[/]")
+    cli("store", "fact", "[bold red]boo[/] \x1b]0;title\x07 \x9b31m :smile:", "--tag", "[blink]t[/]")
 
     out = shell("search", "boo", FORCE_COLOR="1").out
 
@@ -278,11 +291,11 @@ def test_content_never_steers_a_coloured_terminal(shell):
     assert {"\x1b]", "\x07", "\x9b"} & {out[i : i + n] for n in (1, 2) for i in range(len(out))} == set()
 
 
-def test_the_shell_completes_spaces(shell):
+def test_the_shell_completes_spaces(shell, cli):
     """
     Completion offers the names of the spaces that are there.
     """
-    shell("put", "a", "b", "--space", "alice")
+    cli("put", "a", "b", "--space", "alice")
 
     done = shell(_MEMPLANE_COMPLETE="complete_bash", COMP_WORDS="memplane stats --space al", COMP_CWORD="3")
 

@@ -18,14 +18,18 @@ def page_id(page):
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if PYTHON.search(page.read_text("utf-8"))], ids=page_id)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if PYTHON.search(page.read_text("utf-8"))], ids=page_id
+)
 def test_python_examples_run(page, tmp_path):
     """
     The Python blocks of a page, one after another, run as they stand.
     """
     program = "\n".join(PYTHON.findall(page.read_text("utf-8")))
 
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 0, done.stderr
 
@@ -36,7 +40,9 @@ def test_shell_examples_run(page, tmp_path):
     The shell blocks of a page run from top to bottom in a shell that stops at the first failure.
     """
     commands = "\n".join(SHELL.findall(page.read_text("utf-8")))
-    script = "\n".join(line for line in commands.splitlines() if not line.startswith(("make ", "export PATH")))
+    script = "\n".join(
+        line for line in commands.splitlines() if not line.startswith(("make ", "export PATH"))
+    )
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
@@ -45,7 +51,12 @@ def test_shell_examples_run(page, tmp_path):
     }
 
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -240,31 +240,46 @@ def test_memories_are_found_by_key_and_tags(scribe):
 
 
 def test_turns_reach_the_index_by_themselves(scribe):
-    """Whoever only writes never has to call for it: after some hundred turns most are in the index, and whether a
-    turn waits or not makes no difference to who searches."""
+    """Whoever only writes never has to call for it, and whether a turn waits or not makes no difference to who
+    searches."""
     for number in range(300):
         scribe.turn(f"common word{number}")
 
     with scribe.store.read() as reader:
         for number in (0, 1, 63, 64, 65, 150, 298, 299):
             assert len(reader.match_turns([f"word{number}"], NOW, limit=9)) == 1
+        assert len(reader.match_turns(["common"], NOW, limit=1_000)) == 300
         assert reader.index_lag() == 0
-    waiting = scribe.store.write(lambda writer: writer.index_turns())
-    assert waiting < 300
 
 
-def test_index_turns_takes_as_many_as_it_is_told(scribe):
-    """Nothing below `at_least`, no more than `limit`, in order, until it answers 0."""
-    scribe.turns([f"word{n}" for n in range(5)])
-    write = scribe.store.write
+def test_a_limit_holds_for_what_waits_too(scribe):
+    """Turns that wait for the index and turns in it share the limit, and neither crowds out the other."""
+    scribe.turns(["apple"] * 30, conversation="indexed")
+    scribe.index()
+    scribe.turns(["apple"] * 30, conversation="waiting")
 
-    assert write(lambda writer: writer.index_turns(at_least=6)) == 0
-    assert write(lambda writer: writer.index_turns(limit=2)) == 2
-    assert write(lambda writer: writer.index_turns(limit=2)) == 2
-    assert write(lambda writer: writer.index_turns(limit=2)) == 1
-    assert write(lambda writer: writer.index_turns()) == 0
     with scribe.store.read() as reader:
-        assert [len(reader.match_turns([f"word{n}"], NOW, limit=9)) for n in range(5)] == [1] * 5
+        found = reader.match_turns(["apple"], NOW, limit=10)
+        assert len(reader.match_turns(["apple"], NOW, limit=100)) == 60
+    assert len(found) == 10
+    assert {turn.conversation for turn in found} == {"indexed", "waiting"}
+
+
+def test_newest_finds_the_latest_that_match(scribe, clock):
+    """Where ranking would take too long, the last written that match are enough."""
+    for number in range(6):
+        scribe.memory("apple", id=f"m{number}")
+        scribe.turn("apple", id=f"t{number}")
+        clock.advance(seconds=1)
+    scribe.memory("pear")
+    scribe.turn("pear")
+    for _ in range(2):
+        with scribe.store.read() as reader:
+            memories = reader.match_memories(["apple"], NOW, limit=2, newest=True)
+            turns = reader.match_turns(["apple"], NOW, limit=2, newest=True)
+        assert [memory.id for memory in memories] == ["m5", "m4"]
+        assert [turn.entry_id for turn in turns] == ["t5", "t4"]
+        scribe.index()
 
 
 def test_erasing_reaches_turns_on_both_sides_of_the_index(scribe):

@@ -99,7 +99,7 @@ def test_memory_inside_speech_is_cut_out_of_it():
     """
     (turn,) = turns_of(chat(("user", f"My own words\n{MEMORY}\nand more")))
 
-    assert turn[1].split() == "My own words and more".split()
+    assert turn[1].split() == ["My", "own", "words", "and", "more"]
 
 
 def test_a_quoted_marker_alone_is_speech():

@@ -29,7 +29,6 @@ class MemoryOp(msgspec.Struct, kw_only=True, omit_defaults=True):
     memory_status: str
     memory_blocks: int | None = None
     memory_bytes: int | None = None
-    memory_removed: int = 0
 
 
 Listener = Callable[[MemoryOp], None]
@@ -57,7 +56,11 @@ class Events:
     @contextmanager
     def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
-            ts=iso(self._clock()), claw_id=space, memory_service="memplane", memory_op=op, memory_status="succeeded"
+            ts=iso(self._clock()),
+            claw_id=space,
+            memory_service="memplane",
+            memory_op=op,
+            memory_status="succeeded",
         )
         started = time.perf_counter()
         try:

@@ -12,16 +12,21 @@ SERVICE = "memplane"
 BRIEF_TITLE = "## Memory Context"
 BRIEF_INTRODUCTION = "The following memories were loaded from prior sessions."
 
+# A block that is closed, wherever it stands and however it was quoted; one that is not, if it begins a line.
 _BLOCK = re.compile(
-    r"^[ \t]*--- BEGIN MEMORY \(from [^\n]*\) ---[ \t]*$.*?(?:^[ \t]*--- END MEMORY ---[ \t]*$|\Z)",
+    r"--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---.*?--- END MEMORY ---"
+    r"|^[^\w\n]{0,16}--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---[ \t\r]*$(?!.*--- END MEMORY ---).*\Z",
     re.MULTILINE | re.DOTALL,
 )
 _BRIEF = re.compile(
-    rf"^{re.escape(BRIEF_TITLE)}\n\n{re.escape(BRIEF_INTRODUCTION)}\n"
-    r"(?:\n|### (?:Behavioral Preferences|Known Facts)\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
+    rf"^{re.escape(BRIEF_TITLE)}\r?\n\r?\n{re.escape(BRIEF_INTRODUCTION)}\r?\n"
+    r"(?:\r?\n|### (?:Behavioral Preferences|Known Facts)\r?\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
-_MARKER = re.compile(r"-{3}(?=\s*(?:BEGIN|END)\s+MEMORY)", re.IGNORECASE)
+_JOINERS = "\u200c\u200d\ufe0f"  # the invisible characters that stay, because scripts and emoji need them
+_MARKER = re.compile(
+    rf"-(?:[{_JOINERS}]*-){{2}}(?=[\s{_JOINERS}]*(?:BEGIN|END)[\s{_JOINERS}]+MEMORY)", re.IGNORECASE
+)
 
 
 def strip_injected(text: str) -> str:

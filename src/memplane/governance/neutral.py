@@ -7,9 +7,15 @@ _NEWLINES = re.compile("[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029]+")
 # Control characters, direction overrides and isolates, invisible tags, interlinear marks, the byte-order mark.
 # Joiners stay: Indic scripts, Persian and emoji need them.
 _HARMFUL = re.compile(
-    "[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u2064"
-    "\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e007f]+"
+    "[\\x00-\\x08\\x0e-\\x1b\\x1f\\x7f-\\x84\\x86-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e"
+    "\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff9-\\ufffb"
+    "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff]+"
 )
+
+
+def visible(text: str) -> str:
+    """The text without what no reader sees; lines stay lines."""
+    return text if text.isprintable() else _HARMFUL.sub("", text)
 
 
 def one_line(text: str) -> str:

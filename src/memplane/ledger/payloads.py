@@ -1,5 +1,7 @@
 """What a ledger entry carries, by op. Written as JSON so that a person can read an export."""
 
+from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -39,6 +41,8 @@ class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
     expires: Instant
     tags: tuple[str, ...] = ()
+    created: Instant | None = None
+    """When the key began, if not now. Written here, so that it outlives the values before this one."""
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -49,6 +53,8 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scope: dict[str, Any]
     counts: dict[str, int]
     reason: str = ""
+    victims: str = ""
+    """A digest over the ids it buried, so that no tombstone can be added or taken away later."""
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +76,10 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     Op.SWEEP: msgspec.json.Decoder(Forgotten),
     Op.PURGE: msgspec.json.Decoder(Purged),
 }
+
+
+def victims_digest(ids: Iterable[str]) -> str:
+    return sha256("\n".join(sorted(ids)).encode("utf-8")).hexdigest()
 
 
 def encode(payload: Payload) -> bytes:

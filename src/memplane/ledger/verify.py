@@ -1,12 +1,15 @@
 """Proof that nothing in a ledger was changed, reordered or dropped."""
 
+from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
 
+from memplane.clock import to_instant
+from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.storage.base import LedgerRow, Reader
-from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
-from memplane.types import Caller, Draft, Op
+from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
+from memplane.types import Caller, Draft, Entry, Op, Tombstone
 
 _CHUNK = 2_000
 _PROBLEMS_MAX = 20
@@ -43,6 +46,7 @@ def verify(
         )
     for seq in sorted(walk.expected):
         walk.blame(f"entry {seq} is gone, and a digest of it is on record")
+    _verify_tombstones(reader, walk)
     audited = _verify_audit(reader, walk)
     return Verification(
         ok=not walk.problems,
@@ -65,6 +69,7 @@ class _Walk:
         self.erased = 0
         self.digest = GENESIS
         self.problems: list[str] = []
+        self.forgets: dict[int, Forgotten] = {}
 
     def blame(self, problem: str) -> None:
         if len(self.problems) < _PROBLEMS_MAX:
@@ -75,7 +80,8 @@ class _Walk:
         if entry.seq != self.seq + 1:
             self.blame(f"entries {self.seq + 1} to {entry.seq - 1} are missing")
         self._check_payload(row)
-        draft = Draft(entry.id, Op(entry.op), b"", entry.caller, entry.ref)
+        self._note_forget(entry)
+        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
         if entry_digest(self.digest, row.payload_digest, entry.seq, draft, entry.recorded) != row.digest:
             self.blame(f"entry {entry.seq} ({entry.id}) does not follow from the one before it")
         wanted = self.expected.pop(entry.seq, None)
@@ -83,14 +89,39 @@ class _Walk:
             self.blame(f"entry {entry.seq} ({entry.id}) has another digest than the one on record")
         self.seq, self.digest, self.count = entry.seq, row.digest, self.count + 1
 
+    def _note_forget(self, entry: Entry) -> None:
+        if entry.op in (Op.FORGET, Op.SWEEP) and entry.body:
+            try:
+                payload = decode(entry)
+            except ValueError:
+                self.blame(f"the record of the forget at {entry.seq} ({entry.id}) cannot be read")
+                return
+            assert isinstance(payload, Forgotten)
+            self.forgets[entry.seq] = payload
+
     def _check_payload(self, row: LedgerRow) -> None:
         entry = row.entry
         if entry.body is None or row.salt is None:
             self.erased += 1
             if not row.tombstoned:
                 self.blame(f"the payload of entry {entry.seq} ({entry.id}) is gone, and nobody forgot it")
-        elif payload_digest(row.salt, entry.body) != row.payload_digest:
+        elif len(row.salt) != SALT_BYTES or payload_digest(row.salt, entry.body) != row.payload_digest:
             self.blame(f"the payload of entry {entry.seq} ({entry.id}) was changed")
+
+
+def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
+    """Every tombstone belongs to a forget on record, and every forget has all of its tombstones."""
+    stones: defaultdict[int, list[Tombstone]] = defaultdict(list)
+    for tombstone in reader.tombstones():
+        stones[tombstone.seq].append(tombstone)
+    for seq in sorted(stones.keys() | walk.forgets.keys()):
+        forget = walk.forgets.get(seq)
+        if forget is None:
+            walk.blame(f"{len(stones[seq])} tombstones name entry {seq}, which is no forget")
+        elif victims_digest(stone.id for stone in stones[seq]) != forget.victims or any(
+            (to_instant(stone.at), stone.reason) != (forget.at, forget.reason) for stone in stones[seq]
+        ):
+            walk.blame(f"the tombstones of the forget at {seq} are not the ones it set")
 
 
 def _verify_audit(reader: Reader, walk: _Walk) -> int:
@@ -107,4 +138,8 @@ def _verify_audit(reader: Reader, walk: _Walk) -> int:
             if wanted != row.digest:
                 walk.blame(f"audit record {row.seq} was changed")
             seq, digest = row.seq, row.digest
+    if reader.audit_size() > seq:
+        walk.blame(
+            f"the audit log ends at {seq} but {reader.audit_size()} records were there: the end is missing"
+        )
     return seq

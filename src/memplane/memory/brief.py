@@ -18,6 +18,9 @@ _WARNING = (
 )
 
 
+_CONTENT_CHARS_MAX = 2_000
+
+
 class BriefEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One memory on one line."""
 
@@ -75,13 +78,19 @@ def _entry(memory: Memory, now: Instant) -> BriefEntry:
     return BriefEntry(
         id=memory.id,
         kind=memory.kind,
-        content=defang(one_line(redact(memory.line).text)),
+        content=_content(memory),
         behavioral=memory.behavioral,
         tags=memory.tags,
         age_days=max(0, now - to_instant(memory.updated_at)) // DAY,
         created_at=memory.created_at,
         caller=memory.caller,
     )
+
+
+def _content(memory: Memory) -> str:
+    """One line, and no longer than a stored memory may be: a long value under a key must not crowd out the rest."""
+    text = defang(redact(one_line(memory.line)).text)
+    return text if len(text) <= _CONTENT_CHARS_MAX else text[: _CONTENT_CHARS_MAX - 1] + "…"
 
 
 def _line(entry: BriefEntry) -> str:

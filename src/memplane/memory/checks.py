@@ -1,9 +1,13 @@
 """Bad input is normal input: one clear sentence each, before anything is written."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from memplane.config import Settings
 from memplane.errors import InvalidRequest
+from memplane.governance.fence import strip_injected
+from memplane.governance.neutral import visible
+from memplane.governance.redact import find_secrets
 from memplane.types import STORABLE_KINDS, Kind, Role
 
 
@@ -11,12 +15,11 @@ def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_ma
     """Real text: not empty, not half a character, no NUL, not too long."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
-    if not value or value.isspace():
-        raise InvalidRequest(f"{field} is empty; say something to keep", field=field)
+    if not visible(value).strip():
+        raise InvalidRequest(f"{field} is empty; give some text", field=field)
     if chars_max is not None and len(value) > chars_max:
         raise InvalidRequest(
-            f"{field} has {len(value):,} characters and at most {chars_max:,} are kept; "
-            "store the insight, not the conversation",
+            f"{field} has {len(value):,} characters and at most {chars_max:,} are kept; shorten it",
             field=field,
         )
     check_encodable(value, field=field, bytes_max=bytes_max)
@@ -25,7 +28,9 @@ def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_ma
 
 def check_name(value: str | None, *, field: str, chars_max: int = 512) -> str | None:
     """The name of a conversation, project or session; None stays None."""
-    return None if value is None else check_text(value, field=field, chars_max=chars_max)
+    if value is None:
+        return None
+    return check_no_secret(check_text(value, field=field, chars_max=chars_max), field=field)
 
 
 def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> None:
@@ -45,14 +50,73 @@ def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> 
         )
 
 
+def check_asked(**names: str | None) -> None:
+    """What a read asks by: text that could be there."""
+    for field, value in names.items():
+        if value is not None:
+            check_encodable(value, field=field)
+
+
+def check_caller(value: str, *, field: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
+    check_encodable(value, field=field, bytes_max=1_024)
+
+
+def check_no_secret(value: str, *, field: str) -> str:
+    """A name is shown everywhere; a secret in it could not be redacted without losing what it names."""
+    if find_secrets(value):
+        raise InvalidRequest(f"{field} holds what looks like a secret; choose a name without it", field=field)
+    return value
+
+
+def check_depth(value: Any, *, field: str, depth_max: int = 64) -> None:
+    """Deeper values could be written and never read again."""
+    level = [value]
+    for _ in range(depth_max):
+        level = [inner for item in level if isinstance(item, dict | list | tuple) for inner in _members(item)]
+        if not level:
+            return
+    raise InvalidRequest(f"{field} is nested over {depth_max} levels deep; make it flatter", field=field)
+
+
+def _members(item: Any) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
+
+
+def check_news(value: str, *, field: str) -> str:
+    """More than what memory itself put into a prompt: keeping that again would breed."""
+    if not strip_injected(value):
+        raise InvalidRequest(f"{field} holds only recalled memory; say what is new", field=field)
+    return value
+
+
 def check_kind(value: str) -> Kind:
     try:
-        kind = Kind(value)
-    except ValueError:
-        kind = Kind.EPISODE
-    if kind not in STORABLE_KINDS:
+        return Kind(value)
+    except ValueError as exc:
+        raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(Kind)}", field="kind") from exc
+
+
+def check_storable_kind(value: str) -> Kind:
+    if value not in STORABLE_KINDS:
         raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(STORABLE_KINDS)}", field="kind")
-    return kind
+    return Kind(value)
+
+
+def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidRequest(f"{field}: give a list, not one text", field=field)
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, str):
+            raise InvalidRequest(f"{field}: give texts, not {type(value).__name__}", field=field)
+    return found
+
+
+def check_limit(limit: int, limit_max: int = 1_000_000) -> None:
+    if not 1 <= limit <= limit_max:
+        raise InvalidRequest(f"limit: give 1 to {limit_max:,}, not {limit}", field="limit")
 
 
 def check_role(value: str) -> str:
@@ -63,9 +127,7 @@ def check_role(value: str) -> str:
 
 
 def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:
-    if isinstance(values, str):
-        raise InvalidRequest("tags: give a list of words, not one text", field="tags")
-    tags = tuple(dict.fromkeys(values))
+    tags = tuple(dict.fromkeys(check_list(values, field="tags")))
     if len(tags) > settings.tags_max:
         raise InvalidRequest(f"{len(tags)} tags; at most {settings.tags_max} are kept", field="tags")
     for tag in tags:

@@ -5,10 +5,11 @@ from datetime import timedelta
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import Put
-from memplane.memory.checks import check_encodable
+from memplane.memory.checks import check_encodable, check_news, check_no_secret, check_text
 from memplane.types import RESERVED_CATEGORIES
 
 CATEGORY_DEFAULT = "user_facts"
+KEY_CHARS_MAX = 512
 TTL_DEFAULT = timedelta(days=90)
 TTL_MIN = timedelta(hours=1)
 TTL_MAX = timedelta(days=365)
@@ -30,10 +31,13 @@ def checked_fact(
         raise InvalidRequest('key is required (e.g. "preferences/frontend-framework")', field="key")
     if not value:
         raise InvalidRequest("value is required (the fact text)", field="value")
-    check_encodable(key, field="key", bytes_max=bytes_max)
+    check_no_secret(
+        check_news(check_text(key, field="key", chars_max=KEY_CHARS_MAX), field="key"), field="key"
+    )
     check_encodable(value, field="value", bytes_max=bytes_max)
+    check_news(value, field="value")
     category = _text(category or "", "category") or CATEGORY_DEFAULT
-    check_encodable(category, field="category")
+    check_no_secret(check_text(category, field="category", chars_max=KEY_CHARS_MAX), field="category")
     _check_not_reserved(key, category)
     life = checked_ttl(ttl)
     return Put(key=key, value=value, category=category, tags=tags, at=at, expires=at + life)

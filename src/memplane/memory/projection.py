@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from memplane.clock import Instant, to_datetime
+from memplane.errors import MemplaneError
 from memplane.governance.fence import strip_injected
+from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns
@@ -16,6 +18,9 @@ from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _CHUNK = 2_000
+
+UNREADABLE = "unreadable"
+"""The note that counts entries no memory could be derived from."""
 
 
 def record(writer: Writer, draft: Draft, now: Instant) -> Entry:
@@ -37,10 +42,7 @@ def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
             continue
         writer.append(turns, recorded=now)
         turns = []
-        (entry,) = writer.append([_onto_live_key(writer, draft)], recorded=now)
-        apply(writer, entry)
-        if writer.cursor() == entry.seq - 1:
-            writer.set_cursor(entry.seq)
+        record(writer, _onto_live_key(writer, draft), now)
     writer.append(turns, recorded=now)
 
 
@@ -50,7 +52,7 @@ def _onto_live_key(writer: Writer, draft: Draft) -> Draft:
         return draft
     put = decode_body(draft.op, draft.body)
     assert isinstance(put, Put)
-    live = writer.keyed(put.key, now=-(1 << 62))
+    live = writer.holder(put.key)
     return draft if live is None or live.id == draft.ref else msgspec.structs.replace(draft, ref=live.id)
 
 
@@ -62,7 +64,7 @@ def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
     entries = writer.entries(after=writer.cursor(), limit=limit)
     for entry in entries:
         if entry.op in _TURN_OPS:
-            apply(writer, entry)
+            _apply_if_readable(writer, entry)
     if entries:
         writer.set_cursor(entries[-1].seq)
     return writer.head().seq - writer.cursor()
@@ -71,49 +73,75 @@ def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
 def replay(writer: Writer, progress: Callable[[int], None]) -> int:
     """Drop everything derived and derive it again; returns how many entries were read."""
     writer.clear_projection()
+    writer.set_note(UNREADABLE, "0")
     seq = 0
     while entries := writer.entries(after=seq, limit=_CHUNK):
         for entry in entries:
-            apply(writer, entry)
+            _apply_if_readable(writer, entry)
         seq = entries[-1].seq
         writer.set_cursor(seq)
         progress(seq)
-    while writer.index_turns():
-        pass
     return seq
+
+
+def _apply_if_readable(writer: Writer, entry: Entry) -> None:
+    """One entry that cannot be understood never keeps the next from being understood. It stays in the ledger, can be
+    forgotten, and the doctor counts it."""
+    try:
+        apply(writer, entry)
+    except (MemplaneError, ValueError, TypeError, OverflowError, RecursionError):
+        writer.hide(entry.seq)
+        writer.set_note(UNREADABLE, str(int(writer.note(UNREADABLE) or 0) + 1))
 
 
 def apply(writer: Writer, entry: Entry) -> None:
     """What one entry means for memory."""
-    replaced = None
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
-        replaced = writer.memory(entry.ref)
         writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
-        _apply_body(writer, entry, replaced)
+        _apply_body(writer, entry)
 
 
 def clean(text: str) -> str:
-    """What may reach derived memory: nothing we injected ourselves, no secrets, no NUL."""
-    return redact(strip_injected(text)).text.replace("\x00", "\ufffd")
+    """What may reach derived memory: nothing we injected ourselves, nothing invisible, no secrets. What is invisible
+    goes first, because it could hide a secret from the eye of the redactor and not from the reader's."""
+    return redact(visible(strip_injected(text))).text
 
 
-def _apply_body(writer: Writer, entry: Entry, replaced: Memory | None) -> None:
+def _clean_value(put: Put) -> str:
+    """A value under a name such as `db/password` is judged by that name too."""
+    named = f"{put.key}: "
+    whole = clean(named + put.value)
+    return whole.removeprefix(named) if whole.startswith(named) else clean(put.value)
+
+
+def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean(tag) for tag in tags))
+
+
+def _apply_body(writer: Writer, entry: Entry) -> None:
     if entry.op is Op.HISTORY:
-        writer.project(turns=_history_turns(entry))
+        _project_turns(writer, entry, _history_turns(entry))
         return
     match decode(entry):
         case Said() as said:
-            writer.project(turns=_turns(entry, said))
+            _project_turns(writer, entry, _turns(entry, said))
         case Stored() as stored:
             writer.project(memories=[_stored(entry, stored)])
         case Put() as put:
-            writer.project(memories=[_put(entry, put, replaced)])
+            writer.project(memories=[_put(entry, put)])
         case Purged(before=before):
             writer.purge_superseded(before=before)
         case Forgotten():
             pass  # its work is done by the tombstones, which no replay undoes
+
+
+def _project_turns(writer: Writer, entry: Entry, turns: list[Turn]) -> None:
+    if turns:
+        writer.project(turns=turns)
+    else:
+        writer.hide(entry.seq)
 
 
 def _turns(entry: Entry, said: Said) -> list[Turn]:
@@ -156,7 +184,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         seq=entry.seq,
         start=0,
         end=len(stored.content),
-        tags=stored.tags,
+        tags=_clean_tags(stored.tags),
         created_at=at,
         updated_at=at,
         supersedes=entry.ref,
@@ -165,21 +193,20 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
     )
 
 
-def _put(entry: Entry, put: Put, replaced: Memory | None) -> Memory:
+def _put(entry: Entry, put: Put) -> Memory:
     at = to_datetime(put.at)
-    same_key = replaced is not None and replaced.key == put.key
     return Memory(
         id=entry.id,
         kind=Kind.FACT,
-        text=clean(put.value),
+        text=_clean_value(put),
         entry_id=entry.id,
         seq=entry.seq,
         start=0,
         end=len(put.value),
-        tags=put.tags,
+        tags=_clean_tags(put.tags),
         key=put.key,
         category=put.category,
-        created_at=replaced.created_at if replaced is not None and same_key else at,
+        created_at=at if put.created is None else to_datetime(put.created),
         updated_at=at,
         expires_at=to_datetime(put.expires),
         supersedes=entry.ref,

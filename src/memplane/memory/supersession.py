@@ -18,11 +18,14 @@ def head_of(reader: Reader, memory_id: str) -> str:
         if following is None:
             return memory.id
         memory = following
-    raise InvalidRequest(f"the chain of {memory_id!r} is too long to follow", field="supersedes")
+    raise InvalidRequest(
+        f"over {_CHAIN_MAX:,} memories replaced {memory_id!r} one after the other; name the newest instead",
+        field="supersedes",
+    )
 
 
 def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
-    """The memory and everything that replaced it, oldest first."""
+    """The memory and everything that replaced it, oldest first; empty if there is none."""
     memory = reader.memory(memory_id)
     chain: list[Memory] = []
     while memory is not None and len(chain) < _CHAIN_MAX:
@@ -32,4 +35,13 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 
 def _successor(reader: Reader, memory: Memory) -> Memory | None:
-    return None if memory.superseded_by is None else reader.memory(memory.superseded_by)
+    """The next of the chain that is still there; the ledger leads over a link that is forgotten."""
+    id_ = memory.superseded_by
+    for _ in range(_CHAIN_MAX):
+        if id_ is None:
+            break
+        following = reader.memory(id_)
+        if following is not None:
+            return following
+        id_ = reader.replacement(id_)
+    return None

@@ -7,8 +7,9 @@ import msgspec
 from memplane.clock import DAY, Instant, to_instant
 from memplane.config import Settings
 from memplane.governance.fence import defang, fence
-from memplane.governance.neutral import printable
+from memplane.governance.neutral import one_line
 from memplane.governance.redact import redact
+from memplane.memory.shown import shown_turn
 from memplane.recall.search import Hit, SearchRequest, search
 from memplane.storage.base import Filter, Reader
 from memplane.types import Role, Turn
@@ -67,7 +68,8 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
     if conversation is None:
         return []
     where = Filter(now=now, conversation=conversation)
-    return list(reversed(reader.turns(where, limit=settings.recall_turns_max)))
+    newest = reader.turns(where, limit=settings.recall_turns_max)
+    return [shown_turn(turn) for turn in reversed(newest)]
 
 
 def _worth(hit: Hit, now: Instant) -> float:
@@ -80,9 +82,9 @@ def _block(hit: Hit, now: Instant) -> Block:
     text = hit.text if memory is None else memory.line
     return Block(
         id=hit.id,
-        text=defang(printable(redact(text).text)),
+        text=defang(redact(one_line(text)).text),
         kind=memory.kind.value if memory is not None else "turn",
-        source="memory" if memory is not None else f"{turn.role if turn else 'user'}-turn",
+        source="memory" if memory is not None else f"{one_line(turn.role) if turn else 'user'}-turn",
         ts=hit.at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         score=round(_worth(hit, now), 4),
     )

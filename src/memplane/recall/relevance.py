@@ -1,9 +1,8 @@
 """How well a text answers a question, between 0 and 1, on a corpus of three or of a million.
 
 Every word of the question that means something counts by its rarity; a text gets the share it holds of that
-weight, a little less where it is long and a little more where a word comes back. So 0 is nothing, about a half is
-half of what was asked, and above 0.75 is all of it. FTS5's own rank cannot say this: on a small corpus it is
-almost zero for everything.
+weight, a little less where it is long and a little more where a word comes back. FTS5's own rank cannot say this: on
+a small corpus it is almost zero for everything.
 """
 
 import math
@@ -17,6 +16,7 @@ _SATURATION = 0.3
 _LENGTH_SHARE = 0.3
 _LENGTH_USUAL = 25
 _WORDS_MAX = 48
+_SCORED_CHARS_MAX = 100_000
 
 STOP_WORDS = frozenset(
     resources.files("memplane.recall").joinpath("stop_words.txt").read_text("utf-8").split()
@@ -48,7 +48,7 @@ class Relevance:
         self._whole = sum(self._weights.values()) or 1.0
 
     def score(self, text: str) -> float:
-        stems = Counter(stems_of(text))
+        stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)
         gained = 0.0

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant
-from memplane.governance.redact import redact
+from memplane.memory.shown import shown, shown_turn
 from memplane.recall.relevance import Question, Relevance
 from memplane.storage.base import Filter, Reader
 from memplane.types import Kind, Memory, Turn
@@ -33,9 +33,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str | None = None
     project: str | None = None
     category: str | None = None
-    key_prefix: str | None = None
     include_superseded: bool = False
-    include_reserved: bool = False
     memories: bool = True
     turns: bool = True
     limit: int = LIMIT_DEFAULT
@@ -66,12 +64,7 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
         found = _matching(reader, request, where, rare or question.words, newest=not rare)
         hits = _hits(found, relevance)
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
-    return hits[: request.limit]
-
-
-def searchable(memory: Memory) -> str:
-    """What a memory is found by."""
-    return " ".join((memory.line, *memory.tags))
+    return [_shown(hit, now) for hit in hits[: request.limit]]
 
 
 def _filter(request: SearchRequest, now: Instant) -> Filter:
@@ -84,17 +77,13 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
         conversation=request.conversation,
         project=request.project,
         category=request.category,
-        key_prefix=request.key_prefix,
         include_superseded=request.include_superseded,
-        include_reserved=request.include_reserved,
     )
 
 
 def _wants_turns(request: SearchRequest) -> bool:
-    """Kinds, tags, categories and keys are things a turn does not have."""
-    of_memories = (
-        request.kinds or request.tags or request.category is not None or request.key_prefix is not None
-    )
+    """Kinds, tags and categories are things a turn does not have."""
+    of_memories = request.kinds or request.tags or request.category is not None
     return request.turns and not of_memories
 
 
@@ -118,8 +107,8 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
     hits = [
         Hit(
             id=memory.id,
-            text=redact(memory.text).text,
-            score=_score(relevance, searchable(memory)),
+            text=memory.text,
+            score=_score(relevance, memory.searchable),
             at=memory.updated_at,
             memory=memory,
         )
@@ -128,7 +117,7 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
     hits += [
         Hit(
             id=turn.entry_id,
-            text=redact(turn.text).text,
+            text=turn.text,
             score=_score(relevance, turn.text),
             at=turn.at,
             turn=turn,
@@ -136,6 +125,13 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
         for turn in turns
     ]
     return hits
+
+
+def _shown(hit: Hit, now: Instant) -> Hit:
+    memory = None if hit.memory is None else shown(hit.memory, now)
+    turn = None if hit.turn is None else shown_turn(hit.turn)
+    text = memory.text if memory is not None else turn.text if turn is not None else ""
+    return msgspec.structs.replace(hit, text=text, memory=memory, turn=turn)
 
 
 def _score(relevance: Relevance | None, text: str) -> float:

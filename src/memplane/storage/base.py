@@ -126,8 +126,17 @@ class Reader(Protocol):
     def tombstones(self) -> list[Tombstone]:
         """Every tombstone, by id."""
 
+    def hidden(self) -> list[Entry]:
+        """Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged."""
+
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
         """Rows as the chain sees them, for verification."""
+
+    def forgets(self) -> list[LedgerRow]:
+        """The rows of every forget, in order; sweeps are not among them."""
+
+    def replacement(self, entry_id: str) -> str | None:
+        """The id of the last entry whose `ref` this is, forgotten or not."""
 
     def usage(self, session: str) -> Usage:
         """Counted from the ledger, so it survives a restart, a replay and a forget."""
@@ -137,6 +146,9 @@ class Reader(Protocol):
 
     def keyed(self, key: str, *, now: Instant) -> Memory | None:
         """The live value of a key."""
+
+    def holder(self, key: str) -> Memory | None:
+        """The memory that occupies a key: its live value, or an expired one that was not swept yet."""
 
     def key_history(self, key: str) -> list[Memory]:
         """Every kept value of a key, oldest first."""
@@ -153,8 +165,9 @@ class Reader(Protocol):
     def match_memories(
         self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
     ) -> list[Memory]:
-        """Those holding any of the words, most relevant first; never a syntax error. With `newest`, the latest
-        that match are enough: ranking everything that holds a very common word would take too long."""
+        """Those holding any of the words (as `words.words_of` gives them), at most `limit`, most relevant first; never a
+        syntax error. With `newest`, the latest that match are enough: ranking everything that holds a very common
+        word would take too long."""
 
     def match_turns(
         self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
@@ -162,7 +175,7 @@ class Reader(Protocol):
         """As `match_memories`, over turns."""
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
-        """In how many memories and turns each stem occurs."""
+        """In how many memories and turns each stem occurs. Stems are ours (`words.stems_of`), not the database's."""
 
     def corpus_size(self) -> int:
         """About how many memories and turns there are; cheap at any size."""
@@ -170,7 +183,7 @@ class Reader(Protocol):
     def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
         """Categories of live keyed facts by name, reserved ones left out."""
 
-    def in_scope(self, scope: Scope, *, limit: int | None = None) -> list[tuple[int, str]]:
+    def in_scope(self, scope: Scope) -> list[tuple[int, str]]:
         """(seq, id) of the entries a forget of this scope would erase."""
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
@@ -180,40 +193,45 @@ class Reader(Protocol):
         """Every memory, whatever its state."""
 
     def index_lag(self) -> int:
-        """How many turns a search cannot reach yet; 0 unless a bulk import is under way."""
+        """How many projected turns a search cannot reach; 0 for an engine that indexes within the commit."""
 
     def sizes(self, *, now: Instant) -> Sizes:
         """Exact counts; may take time on a large space."""
+
+    def audit_size(self) -> int:
+        """How many audit records were ever added; kept apart from them, so that a missing end is noticed."""
 
     def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
         """Audit records in order."""
 
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
-        """Ledger entries without bodies, newest first: the audit trail of what succeeded."""
+        """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
 
     def note(self, name: str) -> str | None:
-        """A small named value kept beside the ledger."""
+        """A small named value kept beside the ledger, outside of any replay."""
 
 
 class Writer(Reader, Protocol):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        """Give each the next place in the chain. Ids must be new: `known` tells. `recorded` is the time of those
+        """Give each the next place in the chain. Ids must be new, `known` tells; a repeated one is a bug, and the whole
+        commit fails. `recorded` is the time of those
         that do not bring one from another ledger."""
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
-        """Add derived rows and their index entries. A turn that is there already stays as it is."""
+        """Add derived rows and their index entries. A turn that is there already stays as it is; a memory's id must be
+        new. Searchable within the commit, or by whatever `index_lag` counts."""
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
         """Mark it superseded, tier cold; False if it is not there."""
 
     def purge_superseded(self, *, before: Instant) -> int:
-        """Remove memories superseded before then; returns how many."""
+        """Remove memories superseded before then; returns how many, 0 when done again."""
 
-    def index_turns(self, *, at_least: int = 1, limit: int = 4_096) -> int:
-        """Take up to `limit` waiting turns into the index if `at_least` so many wait; returns how many.
-        Bulk work calls it until it answers 0; otherwise the store sees to it itself."""
+    def hide(self, seq: int) -> None:
+        """This entry shows nothing, so that no scope finds it; `hidden` does. Erasing it takes it off the list, and so
+        does `clear_projection`. `purge_superseded` hides what it drops."""
 
     def set_cursor(self, seq: int) -> None:
         """The projection now includes everything up to seq."""
@@ -223,7 +241,7 @@ class Writer(Reader, Protocol):
 
     def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
         """Tombstone these (seq, id) pairs and remove payload, rows and index entries in one go.
-        A pair with seq 0 is an id not seen yet: it gets its tombstone all the same."""
+        A pair with seq 0 is an id not seen yet: it gets its tombstone all the same. Erasing again changes nothing."""
 
     def add_audit(
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
@@ -248,8 +266,9 @@ class Store(Protocol):
         thread and must not call `write` itself.
         """
 
-    def wipe(self) -> bool:
-        """Leave no erased byte in any file of the space; False if a reader prevents it for now."""
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
+        """Leave no erased byte in any file of the space. False if a reader prevents it for now, or if the space has
+        more than `bytes_max`: writing it anew keeps writers waiting, and that is better done at a quiet time."""
 
     def check(self) -> list[str]:
         """What is wrong with the files, in words; an empty list is good."""

@@ -2,7 +2,8 @@
 
 Full-text engines split on spaces, so scripts that do not write them would be one long word. Runs of
 such a script become overlapping pairs of characters, plus the last one alone, so that every character
-begins a token and a single one can be looked up as a prefix.
+begins a token and a single one can be looked up as a prefix. A symbol is a word of its own, whatever it touches:
+`party🎉` holds two.
 """
 
 import re
@@ -25,6 +26,22 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"  # CJK extensions
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
+# Written out rather than asked of `unicodedata`, whose answers change with Python: what was indexed under one version
+# must come out the same under the next, or it cannot be deleted again.
+_SYMBOL = re.compile(
+    "[\U0001f1e6-\U0001f1ff]{2}"  # a flag is two letters
+    "|[\u00a6\u00a9\u00ae\u00b0\u2103\u2109\u2116\u2117\u2120-\u2122"  # © ® ° ℃ № ™ and the like
+    "\u2190-\u2bff"  # arrows, technical, enclosed letters, shapes, dingbats
+    "\u3200-\u33ff"  # enclosed CJK, units
+    "\U0001f000-\U0001faff]"  # emoji
+)
+_VARIATION = re.compile("[\ufe00-\ufe0f]")  # how a symbol is drawn, not which
+
+INDEXED_CHARS_MAX = 1_000_000
+"""What is said beyond in one text is kept and shown, but not found."""
+
+_LONG_WORD = re.compile(r"\S{257}")
+_PIECE = re.compile(r"\s+|\S{1,256}")
 
 # A pair is the shortest run that is looked up whole; one character alone is looked up as a prefix.
 _PAIR = 2
@@ -37,16 +54,12 @@ _local = threading.local()
 
 def index_text(text: str) -> str:
     """What is handed to the index; the same text always gives the same result, so it can be deleted again."""
-    if text.isascii():
-        return text
-    return _RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
+    return text[:INDEXED_CHARS_MAX] if text.isascii() else _RUN.sub(_pairs, _normalized(text))
 
 
 def query_text(text: str) -> str:
     """A question, prepared the same way."""
-    if text.isascii():
-        return text
-    return _RUN.sub(_query_pairs, unicodedata.normalize("NFKC", text))
+    return text if text.isascii() else _RUN.sub(_query_pairs, _normalized(text))
 
 
 def is_prefix(word: str) -> bool:
@@ -64,13 +77,25 @@ def stems_of(text: str) -> list[str]:
     return _tokens(index_text(text), "porter", "unicode61")
 
 
-def holds_any(text: str, words: Sequence[str]) -> bool:
-    """Whether the index would find the text by any of these words."""
-    stems = frozenset(stems_of(text))
-    return any(
-        any(stem.startswith(word) for stem in stems) if is_prefix(word) else stems.issuperset(stems_of(word))
-        for word in words
-    )
+def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
+    """Those of the words by which the index would find a text of these stems."""
+    return [word for word in words if _holds(stems, word)]
+
+
+def _holds(stems: frozenset[str], word: str) -> bool:
+    """As the index does it: the word is split and stemmed, but not into pairs again, and nothing is never held."""
+    if is_prefix(word):
+        return any(stem.startswith(word) for stem in stems)
+    wanted = _tokens(word, "porter", "unicode61")
+    return bool(wanted) and stems.issuperset(wanted)
+
+
+def _normalized(text: str) -> str:
+    text = _SYMBOL.sub(r" \g<0> ", _VARIATION.sub("", text[:INDEXED_CHARS_MAX]))
+    if _LONG_WORD.search(text) is None:
+        return unicodedata.normalize("NFKC", text)
+    # Normalising sorts a run of combining marks, which takes the square of its length: long words go in pieces.
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(text))
 
 
 def _tokens(text: str, *tokenizer: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Memory in and out of other forms: session histories, whole spaces, Carapace files."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ __all__ = ["FORMATS", "ImportReport", "export_lines", "import_file", "left_out"]
 
 FORMATS: dict[str, Callable[[Space], Iterator[bytes]]] = {"history": history_lines, "full": full_lines}
 
-_TURNS = (Op.TURN, Op.HISTORY)
+_NO_TURNS = (Op.STORE, Op.PUT, Op.RUN)
 
 
 def import_file(
@@ -28,7 +29,8 @@ def import_file(
     """Take a file for what it is: a session history (file or folder), a full export, or a Carapace memory file."""
     report = _import(space, path, trust_ids=trust_ids, progress=progress)
     detail = f"{report.format}: {report.added} added, {report.rejected_count} rejected"
-    space.note_audit("import", target=path.name, outcome="ok", detail=detail)
+    name = os.fsencode(path.name).decode("utf-8", "replace")
+    space.note_audit("import", target=name, outcome="ok", detail=detail)
     return report
 
 
@@ -41,8 +43,8 @@ def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # n
 
 
 def left_out(space: Space) -> int:
-    """How many entries a history export leaves out because they are not turns."""
-    return sum(entry.op not in _TURNS and entry.body is not None for entry in entries_of(space))
+    """How many memories and facts a history export leaves out because they are not turns."""
+    return sum(entry.op in _NO_TURNS and entry.body is not None for entry in entries_of(space))
 
 
 def _import(

@@ -14,6 +14,7 @@ from memplane.ledger.history import Rejected
 from memplane.ledger.payloads import Stored, encode
 from memplane.memory.checks import check_encodable, check_kind
 from memplane.space import Space
+from memplane.transfer.full import IMPORTED
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op
 
@@ -58,7 +59,7 @@ def import_carapace(space: Space, path: Path) -> ImportReport:
 
 def _read(path: Path) -> Iterator[tuple[Any, ...]]:
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=0", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {
                 name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             }
@@ -94,25 +95,33 @@ def _links(rows: dict[str, _Row], tally: Tally, source: str) -> dict[str, str]:
         pairs = [(row.id, row.supersedes)] if row.supersedes else []
         pairs += [(row.superseded_by, row.id)] if row.superseded_by else []
         for newer, older in pairs:
-            reason = _refusal(rows, replaced, newer, older)
-            if reason:
-                tally.reject(Rejected(source, row.number, reason, row.id.encode()))
+            if newer not in rows or older not in rows:
+                reason = f"the link between {older} and {newer} leads out of the file and is left out"
+            elif replaced.setdefault(newer, older) != older:
+                reason = f"{newer} replaces {replaced[newer]} already; its link to {older} is left out"
             else:
-                replaced[newer] = older
+                continue
+            tally.reject(Rejected(source, row.number, reason, row.id.encode()))
+    for newer in _circles(replaced):
+        reason = f"the link between {replaced.pop(newer)} and {newer} closes a circle and is left out"
+        tally.reject(Rejected(source, rows[newer].number, reason, newer.encode()))
     return replaced
 
 
-def _refusal(rows: dict[str, _Row], replaced: dict[str, str], newer: str, older: str) -> str:
-    if newer not in rows or older not in rows:
-        return f"the link between {older} and {newer} leads out of the file and is left out"
-    if replaced.get(newer, older) != older:
-        return f"{newer} replaces {replaced[newer]} already; its link to {older} is left out"
-    at: str | None = older
-    while at is not None:
-        if at == newer:
-            return f"the link between {older} and {newer} closes a circle and is left out"
-        at = replaced.get(at)
-    return ""
+def _circles(replaced: dict[str, str]) -> list[str]:
+    """For each circle, the entry whose link closes it."""
+    closing = []
+    finished: set[str] = set()
+    for start in replaced:
+        walked: dict[str, None] = {}
+        at: str | None = start
+        while at is not None and at not in finished and at not in walked:
+            walked[at] = None
+            at = replaced.get(at)
+        if at in walked:
+            closing.append(list(walked)[-1])
+        finished.update(walked)
+    return closing
 
 
 def _in_order(rows: dict[str, _Row], replaced: dict[str, str]) -> list[_Row]:
@@ -130,5 +139,5 @@ def _in_order(rows: dict[str, _Row], replaced: dict[str, str]) -> list[_Row]:
 
 
 def _draft(row: _Row, replaced: str | None) -> Draft:
-    caller = Caller("", "carapace", row.session)
+    caller = Caller("", f"{IMPORTED}carapace", row.session)
     return Draft(row.id, Op.STORE, encode(row.stored), caller, replaced, row.stored.at)

@@ -1,33 +1,39 @@
 """A whole space as lines of JSON: every entry with its id, and every tombstone. What one Memplane writes, another
 reads back into the same memories with the same ids."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from memplane.clock import Instant
+from memplane.clock import Instant, to_datetime
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.payloads import decode_body
+from memplane.ledger.payloads import Put, Said, Stored, decode_body
+from memplane.memory.checks import check_encodable, check_role
 from memplane.space import Space
-from memplane.transfer.history import entries_of
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op
 
 MARK = b'{"memplane":1,'
+IMPORTED = "import:"
+"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
 _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
-
-
 _NONE = msgspec.Raw()
+_TOMBSTONE = "tombstone"
+_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE)
+_TURNS = (Op.TURN, Op.HISTORY)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One ledger entry, or one tombstone. `body` is missing where it was erased."""
+    """One ledger entry, or one tombstone. `body` is missing where it was erased; `forget` is the id of the forget that
+    set a tombstone."""
 
-    memplane: int = msgspec.field(default=1)
+    memplane: Literal[1] = 1
     id: str
     op: str
     recorded: Instant = 0
@@ -37,29 +43,36 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ref: str | None = None
     body: msgspec.Raw = _NONE
     reason: str = ""
+    forget: str = ""
 
 
-_TOMBSTONE = "tombstone"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
 
 def full_lines(space: Space) -> Iterator[bytes]:
-    for entry in entries_of(space):
-        caller = entry.caller
-        line = Line(
-            id=entry.id,
-            op=entry.op,
-            recorded=entry.recorded,
-            actor=caller.actor,
-            door=caller.door,
-            session=caller.session,
-            ref=entry.ref,
-            body=_NONE if entry.body is None else msgspec.Raw(_as_json(entry.op, entry.body)),
-        )
-        yield MARK + _encode(line)[1:]
+    """Tombstones are read first and last: what is forgotten while this goes on is not in it."""
+    buried = {tombstone.id for tombstone in space.tombstones()}
+    seq = 0
+    while entries := space.entries(after=seq):
+        for entry in entries:
+            caller = entry.caller
+            body = None if entry.id in buried else entry.body
+            line = Line(
+                id=entry.id,
+                op=entry.op,
+                recorded=entry.recorded,
+                actor=caller.actor,
+                door=caller.door.removeprefix(IMPORTED),
+                session=caller.session,
+                ref=entry.ref,
+                body=_NONE if body is None else msgspec.Raw(_as_json(entry.op, body)),
+            )
+            yield MARK + _encode(line)[1:]
+        seq = entries[-1].seq
     for tombstone in space.tombstones():
-        yield MARK + _encode(Line(id=tombstone.id, op=_TOMBSTONE, reason=tombstone.reason))[1:]
+        line = Line(id=tombstone.id, op=_TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
+        yield MARK + _encode(line)[1:]
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
@@ -67,36 +80,31 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
     moment; then the entries in their order."""
     tally = Tally("full")
     total = path.stat().st_size
-    buried = {line.id: line.reason for _, _, line in _lines(path, None) if line.op == _TOMBSTONE}
-    placed: set[str] = set()
+    forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for _, line in _lines(path, None):
+        if line.op == _TOMBSTONE:
+            forgets[line.forget][line.id] = line.reason
+    buried = {id_ for reasons in forgets.values() for id_ in reasons}
     drafts: list[Draft] = []
-    erased: dict[str, str] = {}
-
-    def flush() -> None:
-        if drafts:
-            tally.load(space.load(drafts, erased=erased))
-            drafts.clear()
-            erased.clear()
-
-    for _, done, line in _lines(path, tally):
+    for done, line in _lines(path, tally):
         if line.op == _TOMBSTONE:
             continue
-        placed.add(line.id)
-        drafts.append(_draft(line))
-        if not bytes(line.body):
-            erased[line.id] = buried.get(line.id, "")
+        drafts.append(_draft(line, erased=line.id in buried))
         if len(drafts) == _CHUNK:
-            flush()
+            tally.load(space.load(drafts))
+            drafts.clear()
             progress(done, total)
-    flush()
-    space.bury({id_: reason for id_, reason in buried.items() if id_ not in placed})
+    if drafts:
+        tally.load(space.load(drafts))
+    if forgets:
+        space.bury(forgets)
     space.catch_up()
     progress(total, total)
     return tally.report()
 
 
-def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, int, Line]]:
-    """(number, bytes read, line); what is no line of this format is told to the tally."""
+def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
+    """(bytes read, line); what is no line of this format is told to the tally."""
     done = 0
     with path.open("rb") as file:
         number = 0
@@ -110,31 +118,57 @@ def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, int, Line]]:
             try:
                 line = _decode(raw)
                 _check(line)
-            except (msgspec.MsgspecError, ValueError, InvalidRequest, KeyError) as exc:
+            except (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError) as exc:
                 if tally is not None:
                     tally.reject(Rejected(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
                 continue
-            yield number, done, line
+            yield done, line
 
 
 def _check(line: Line) -> None:
-    """An entry that could not be replayed later is refused now."""
+    """An entry that the engine itself would not have written is refused now, not at some later read."""
+    for text in (line.id, line.actor, line.door, line.session, line.ref or "", line.forget):
+        check_encodable(text, field="line")
     if line.op == _TOMBSTONE:
         return
     op = Op(line.op)
+    _check_time(line.recorded)
+    if line.ref is not None and op in _TURNS:
+        raise InvalidRequest("a turn supersedes nothing; its ref is not ours")
     if not bytes(line.body):
+        if op in _RECORDS:
+            raise InvalidRequest(f"a {op} is never erased; its body is missing")
         return
-    body = _from_json(op, bytes(line.body))
+    _check_body(line.id, op, _from_json(op, bytes(line.body)))
+
+
+def _check_body(id_: str, op: Op, body: bytes) -> None:
     if op is Op.HISTORY:
-        parse_line(body, trust_ids=True)
-    else:
-        decode_body(op, body)
+        if parse_line(body, trust_ids=True).id != id_:
+            raise InvalidRequest("the id of the line is not the id of the history entry in it")
+        return
+    match decode_body(op, body):
+        case Said() as said:
+            check_role(said.role)
+            _check_time(said.at)
+        case Stored() as stored:
+            _check_time(stored.at)
+        case Put() as put:
+            for instant in (put.at, put.expires, put.created or 0):
+                _check_time(instant)
+        case other:
+            _check_time(getattr(other, "at", 0))
 
 
-def _draft(line: Line) -> Draft:
+def _check_time(instant: Instant) -> None:
+    to_datetime(instant)  # raises OverflowError outside of the years 1 to 9999
+
+
+def _draft(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
-    body = b"" if not bytes(line.body) else _from_json(op, bytes(line.body))
-    return Draft(line.id, op, body, Caller(line.actor, line.door, line.session), line.ref, line.recorded)
+    body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
+    door = IMPORTED + line.door.removeprefix(IMPORTED)
+    return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 
 
 def _as_json(op: Op, body: bytes) -> bytes:
@@ -143,6 +177,6 @@ def _as_json(op: Op, body: bytes) -> bytes:
 
 
 def _from_json(op: Op, body: bytes) -> bytes:
-    return (
-        msgspec.json.decode(body, type=str).encode("utf-8", "surrogateescape") if op is Op.HISTORY else body
-    )
+    if op is not Op.HISTORY or not body:
+        return body
+    return msgspec.json.decode(body, type=str).encode("utf-8", "surrogateescape")

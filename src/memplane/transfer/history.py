@@ -3,15 +3,40 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from memplane.ledger.gojson import Json
 from memplane.ledger.history import HistoryLine, Rejected, read_history
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.payloads import Said, decode
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
-from memplane.types import Draft, Entry, Op, Role
+from memplane.types import Draft, Entry, Loaded, Op, Role
 
 _CHUNK = 5_000
+_OWN_ID = "memplane_id"
+_OWN_ID_KEY = b'"memplane_id"'
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    """What a line of ours says about the turn it was made from."""
+
+    memplane_id: str | None = None
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """The request of such a line."""
+
+    metadata: _Metadata = _Metadata()
+
+
+class _Own(msgspec.Struct, frozen=True):
+    """Such a line."""
+
+    request_original: _Request = _Request()
+
+
+_own = msgspec.json.Decoder(_Own)
 
 
 def import_history(
@@ -43,13 +68,38 @@ def append_history(
         tally.legacy += item.legacy
         drafts.append(Draft(item.id, Op.HISTORY, item.line, caller))
         if len(drafts) == _CHUNK:
-            tally.load(space.load(drafts))
+            _load(space, drafts, tally)
             drafts.clear()
             progress(reader.bytes_read, reader.bytes_total)
-    if drafts:
-        tally.load(space.load(drafts))
+    _load(space, drafts, tally)
     progress(reader.bytes_total, reader.bytes_total)
     return tally.report()
+
+
+def _load(space: Space, drafts: list[Draft], tally: Tally) -> None:
+    """A line that was exported from here is the turn it was made from: known if it is still here, forgotten if not."""
+    ours = {draft.id: id_ for draft in drafts if (id_ := _own_id(draft.body))}
+    if ours:
+        known, forgotten = space.standing(list(ours.values()))
+        tally.load(
+            Loaded(
+                added=0,
+                known=sum(id_ in known for id_ in ours.values()),
+                forgotten=sum(id_ in forgotten for id_ in ours.values()),
+            )
+        )
+        drafts = [draft for draft in drafts if ours.get(draft.id) not in known | forgotten]
+    if drafts:
+        tally.load(space.load(drafts))
+
+
+def _own_id(line: bytes) -> str | None:
+    if _OWN_ID_KEY not in line:
+        return None
+    try:
+        return _own.decode(line).request_original.metadata.memplane_id
+    except msgspec.MsgspecError:
+        return None
 
 
 def history_lines(space: Space) -> Iterator[bytes]:
@@ -74,7 +124,7 @@ def _composed(space: Space, entry: Entry) -> HistoryLine:
     said = decode(entry)
     assert isinstance(said, Said)
     # The id of an entry is a hash of it: our own id inside keeps two equal turns of one second apart.
-    metadata: dict[str, Json] = {"memplane_id": entry.id}
+    metadata: dict[str, Json] = {_OWN_ID: entry.id}
     if said.conversation is not None:
         metadata["conversation_id"] = said.conversation
     message: dict[str, Json] = {"role": said.role, "content": said.content}

@@ -1,9 +1,11 @@
 """The `memplane` command as a whole."""
 
 import io
+import os
 import sys
 import traceback
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,8 +67,7 @@ _add(keys.app, "Look after")
 
 def main(wiring: Wiring, arguments: list[str] | None = None) -> int:
     """Run a command line and return how it ended. The process edge: a bug shows its traceback here."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         get_command(app).main(arguments, prog_name=PROGRAM, obj=wiring)
     except SystemExit as exc:
@@ -75,6 +76,16 @@ def main(wiring: Wiring, arguments: list[str] | None = None) -> int:
         traceback.print_exc()
         return _flushed(BUG)
     return _flushed(0)
+
+
+def _prepare_streams() -> None:
+    """A stream the caller closed leads nowhere instead of to a crash, and a character that a terminal cannot show is
+    shown as its escape."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _flushed(code: int) -> int:

@@ -102,6 +102,14 @@ def sweep(call: Call) -> None:
     call.out.answer({"swept": count}, line(f"{count} expired facts erased"))
 
 
+@command(app, examples=["memplane wipe"])
+def wipe(call: Call) -> None:
+    """Write the files anew, for receipts that say `off_disk: false`: nothing of what was forgotten is left in them."""
+    done = call.existing_space().wipe()
+    words = "The files were written anew" if done else "Someone is reading; try again at a quiet time"
+    call.out.answer({"wiped": done}, line(words))
+
+
 @command(app, examples=["memplane purge", "memplane purge --days 30"])
 def purge(
     call: Call,
@@ -141,9 +149,7 @@ def _receipt(receipt: Receipt) -> Table:
             ("digest", receipt.digest),
             (
                 "off disk",
-                "yes"
-                if receipt.off_disk
-                else "not yet: a reader holds old pages; the next write removes them",
+                "yes" if receipt.off_disk else "not yet: run `memplane wipe` at a quiet time",
             ),
         ]
     return pairs(rows)

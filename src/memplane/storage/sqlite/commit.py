@@ -8,6 +8,7 @@ that the callers it just woke can join it.
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,19 +91,24 @@ class GroupCommit:
                     self._pass_lead()
 
     def _lead(self) -> None:
-        self._linger()
-        with self._queue_lock:
-            batch, self._queue = self._queue, []
+        batch: list[_Ticket] = []
+        error: BaseException | None = StorageBusy("the write was interrupted; nothing was written, try again")
         try:
+            self._linger()
+            with self._queue_lock:
+                batch, self._queue = self._queue, []
             with self.lock, translate_errors(self._path):
                 self._transact(batch)
+            error = None
         except Exception as exc:  # noqa: BLE001 - it belongs to every caller of the batch, who each raise it
-            self._settle(batch, exc)
-        except BaseException:
-            self._settle(batch, StorageBusy("the write was interrupted; nothing was written, try again"))
-            raise
-        else:
-            self._settle(batch, None)
+            error = exc
+        finally:
+            # An interrupt may strike anywhere, here too; settling again does what is left of it.
+            try:
+                self._settle(batch, error)
+            except BaseException:
+                self._settle(batch, error)
+                raise
 
     def _linger(self) -> None:
         with self._queue_lock:
@@ -119,8 +125,10 @@ class GroupCommit:
 
     def _transact(self, batch: list[_Ticket]) -> None:
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
         try:
+            if self._connection.in_transaction:  # an interrupt came before it could be undone
+                execute("ROLLBACK")
+            execute("BEGIN IMMEDIATE")
             writer = SqliteWriter(self._connection, self._owner)
             for ticket in batch:
                 _attempt(ticket, writer)
@@ -132,23 +140,29 @@ class GroupCommit:
             raise
 
     def _settle(self, batch: list[_Ticket], error: BaseException | None) -> None:
-        """Tell everyone how it went, and wake the next leader if there is one."""
+        """Tell everyone how it went, and wake the next leader if there is one. Doing it twice does no harm."""
         for ticket in batch:
-            ticket.error = error or ticket.error
-            ticket.done = True
+            if not ticket.done:
+                ticket.error = error or ticket.error
+                ticket.done = True
         with self._queue_lock:
+            self._queue = [ticket for ticket in self._queue if not ticket.done]
             self._expected = max(len(batch), self._expected - 1)
             self._pass_lead()
         for ticket in batch:
-            if ticket.wake is not None:
-                ticket.wake.release()
+            _wake(ticket)
 
     def _pass_lead(self) -> None:
         """To whoever waits longest. Called with the queue's lock, so that it is never passed to someone who left."""
         self._leading = bool(self._queue)
         for ticket in self._queue[:1]:
             ticket.leads = True
-            assert ticket.wake is not None  # it joined while someone led
+            _wake(ticket)
+
+
+def _wake(ticket: _Ticket) -> None:
+    if ticket.wake is not None:
+        with suppress(RuntimeError):  # it was woken before
             ticket.wake.release()
 
 

@@ -17,6 +17,7 @@ from memplane.errors import (
 
 BUSY_MS = 60_000
 CIPHER = "aegis"  # AEGIS-256: authenticated, 256-bit key
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 PLAIN_HEADER = b"SQLite format 3\0"
 
 _KEY_HEX_CHARS = 64
@@ -112,23 +113,25 @@ class translate_errors:  # noqa: N801 - used like the function it would be, were
                 raise translated from error
 
 
-def _translated(error: apsw.Error, path: Path) -> StorageError | None:
+def _translated(error: apsw.Error, path: Path) -> StorageError | None:  # noqa: PLR0911 - a table
     name = path.name
     match error:
-        case apsw.BusyError() | apsw.LockedError():
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
             return StorageBusy(
                 f"{name}: another process held it for over {BUSY_MS // 1000} s; nothing was written, try again"
             )
-        case apsw.FullError():
+        case apsw.Error() if isinstance(error, apsw.FullError) or _no_room(error):
             return StorageFull(f"{name}: no room left on the device; nothing was written, free some space")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
             return StorageUnavailable(
                 f"{path}: cannot be opened for writing ({error}); check that it is yours"
             )
         case apsw.IOError():
-            if _no_room(error):
-                return StorageFull(f"{name}: no room left on the device; nothing was written")
-            return StorageUnavailable(f"{path}: the disk reported an error ({error}); nothing was written")
+            return StorageUnavailable(
+                f"{path}: the disk reported an error ({error}); nothing was written, check the device"
+            )
+        case apsw.ConnectionClosedError():
+            return StorageUnavailable(f"{name} was closed while it was in use; open it again")
         case apsw.CorruptError() | apsw.NotADBError():
             return StorageCorrupt(
                 f"{name} is damaged ({error}) and was left as it is; restore it from a backup, or move it away "
@@ -139,4 +142,4 @@ def _translated(error: apsw.Error, path: Path) -> StorageError | None:
 
 
 def _no_room(exc: apsw.Error) -> bool:
-    return getattr(exc, "system_errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    return getattr(exc, "system_errno", None) in NO_ROOM

@@ -1,20 +1,24 @@
 """Owner ids become file names: reversible, traversal-proof, collision-free on any file system.
 
 Lower-case letters, digits and `-` stand for themselves; every other byte of the UTF-8 form is `_` and two hex
-digits, so that `Bob` and `bob` differ where the file system ignores case. A long name continues in
-sub-folders. Every file ends in `.db`, and `.` is never in a name, so a folder cannot meet a file.
+digits, so that `Bob` and `bob` differ where the file system ignores case. What would be too long (SQLite opens no path
+over 512 bytes) is `+` and the SHA-256 of the name, and a file beside it that ends in `.name` holds the name itself.
 """
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from memplane.errors import InvalidRequest
 
 OWNER_BYTES_MAX = 1_024
 SUFFIX = ".db"
+LABEL_SUFFIX = ".name"
+DIGEST_MARK = "+"
 
-_PART_CHARS_MAX = 200
+_NAME_CHARS_MAX = 200
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
 
@@ -29,19 +33,45 @@ def decode_name(encoded: str) -> str:
     return raw.decode("utf-8")
 
 
+def folder_name(tenant: str) -> str:
+    encoded = encode_name(tenant, field="tenant")
+    if len(encoded) > _NAME_CHARS_MAX:
+        raise InvalidRequest(
+            f"tenant: the name is too long for a folder; choose a shorter one than {tenant!r}", field="tenant"
+        )
+    return encoded
+
+
 def space_path(folder: Path, owner: str) -> Path:
     encoded = encode_name(owner, field="space")
-    parts = [encoded[i : i + _PART_CHARS_MAX] for i in range(0, len(encoded), _PART_CHARS_MAX)]
-    return folder.joinpath(*(part + "+" for part in parts[:-1]), parts[-1] + SUFFIX)
+    if len(encoded) > _NAME_CHARS_MAX:
+        encoded = DIGEST_MARK + sha256(owner.encode("utf-8")).hexdigest()
+    return folder / f"{encoded}{SUFFIX}"
+
+
+def label_path(path: Path) -> Path | None:
+    """The file that holds the owner's name, for a path that cannot."""
+    return path.with_suffix(LABEL_SUFFIX) if path.name.startswith(DIGEST_MARK) else None
 
 
 def owners_below(folder: Path) -> Iterator[str]:
     """Every owner with a file here, sorted by file name; other files are passed over."""
-    for path in sorted(folder.rglob(f"*{SUFFIX}")):
-        parts = path.relative_to(folder).with_suffix("").parts
-        if any(part.startswith(".") for part in parts):
-            continue
-        yield decode_name("".join(part.removesuffix("+") for part in parts))
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(UnicodeError, FileNotFoundError, InvalidRequest):
+            label = label_path(path)
+            owner = decode_name(path.stem) if label is None else label.read_text(encoding="utf-8")
+            if space_path(folder, owner) == path:
+                yield owner
+
+
+def tenants_below(folder: Path) -> list[str]:
+    """Every tenant with a folder here; other folders are passed over."""
+    tenants = []
+    for path in folder.glob("[!.]*"):
+        with suppress(UnicodeError):
+            if path.is_dir() and encode_name(tenant := decode_name(path.name), field="tenant") == path.name:
+                tenants.append(tenant)
+    return sorted(tenants)
 
 
 def _utf8(name: str, field: str) -> bytes:

@@ -22,7 +22,7 @@ FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.se
 
 -- name: ops
 SELECT seq, id, op, recorded, actor, door, session, ref, NULL
-FROM ledger WHERE recorded >= :since AND recorded < :until ORDER BY seq DESC LIMIT :limit
+FROM ledger WHERE recorded >= :since AND recorded < :until ORDER BY recorded DESC, seq DESC LIMIT :limit
 
 -- name: known
 SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
@@ -31,18 +31,26 @@ SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: tombstones
-SELECT id, at, reason FROM tombstone ORDER BY id
+SELECT t.id, t.at, t.reason, t.seq, coalesce(l.id, '') FROM tombstone t LEFT JOIN ledger l ON l.seq = t.seq ORDER BY t.id
 
 -- name: ledger_rows
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
        p.salt, l.payload_digest, l.digest, EXISTS (SELECT 1 FROM tombstone t WHERE t.id = l.id)
 FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
 
+-- name: forgets
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
+       p.salt, l.payload_digest, l.digest, 0
+FROM ledger l JOIN payload p USING (seq) WHERE l.op = 'forget' ORDER BY l.seq
+
+-- name: replacement
+SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMIT 1
+
 -- name: usage
 SELECT coalesce(sum(op = 'store'), 0),
        coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),
        coalesce(sum(op = 'forget'), 0)
-FROM ledger WHERE session = :session AND session <> ''
+FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%'
 
 -- name: note
 SELECT value FROM meta WHERE name = :name
@@ -66,23 +74,23 @@ SELECT n, text FROM turn WHERE n >= :first AND n < :beyond
 DELETE FROM turn WHERE n >= ? AND n < ?
 
 -- name: turns
-SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
-FROM turn t JOIN ledger l ON l.seq = t.n / 256 WHERE {where}
+SELECT {turn_columns}
+FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
 ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 
 -- name: match_turns
-SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / 256
+SELECT {turn_columns}
+FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
 
 -- name: match_newest_turns
-SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / 256
+SELECT {turn_columns}
+FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: tail
-SELECT t.n, l.id, t.role, t.text, t.at, t.conversation, t.project
-FROM turn t JOIN ledger l ON l.seq = t.n / 256 WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
+SELECT {turn_columns}
+FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
 
 -- name: tail_texts
 SELECT n, text FROM turn WHERE n > :indexed AND n < :beyond ORDER BY n LIMIT :limit
@@ -115,8 +123,11 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.id = :id
 
 -- name: keyed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.key = :key AND m.key IS NOT NULL AND {live}
+
+-- name: holder
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.key = :key AND m.key IS NOT NULL AND m.state IN ('active', 'contested')
-  AND (m.expires IS NULL OR m.expires > :now)
 
 -- name: key_history
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
@@ -136,17 +147,17 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now) AND {not_reserved}
+WHERE {live} AND {not_reserved}
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: supersede
 UPDATE memory SET state = 'superseded', tier = 'cold', superseded_by = ?, superseded = ? WHERE id = ?
 
 -- name: superseded_before
-SELECT n, text, key, tags FROM memory WHERE superseded IS NOT NULL AND superseded < :before
+SELECT n, text, key, tags, seq FROM memory WHERE superseded IS NOT NULL AND superseded < :before
 
 -- name: memory_texts
-SELECT n, text, key, tags FROM memory WHERE seq = :seq
+SELECT n, text, key, tags, seq FROM memory WHERE seq = :seq
 
 -- name: turn_frequency
 SELECT term, doc FROM turn_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
@@ -155,23 +166,22 @@ SELECT term, doc FROM turn_vocabulary WHERE term IN (SELECT value FROM json_each
 SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
 
 -- name: corpus_size
-SELECT coalesce((SELECT max(n) / 256 FROM turn), 0) + coalesce((SELECT max(n) FROM memory), 0)
+SELECT coalesce((SELECT max(n) / {turns_per_entry} FROM turn), 0) + coalesce((SELECT max(n) FROM memory), 0)
 
 -- name: category_keys
 SELECT category, key FROM memory m
-WHERE m.category IS NOT NULL AND m.key IS NOT NULL AND m.state IN ('active', 'contested')
-  AND (m.expires IS NULL OR m.expires > :now) AND {not_reserved}
+WHERE m.category IS NOT NULL AND m.key IS NOT NULL AND {live} AND {not_reserved}
 ORDER BY m.category, m.updated DESC, m.n DESC
 
 -- name: scope_turns
-SELECT DISTINCT t.n / 256 FROM turn t WHERE {where}
+SELECT DISTINCT t.n / {turns_per_entry} FROM turn t WHERE {where}
 
 -- name: scope_memories
 SELECT DISTINCT m.seq FROM memory m WHERE {where}
 
 -- name: scope_everything
 SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
-WHERE l.op NOT IN ('forget', 'sweep', 'purge') ORDER BY l.seq
+WHERE l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: seq_ids
 SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
@@ -179,15 +189,25 @@ WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
 
 -- name: erasable
 SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
-WHERE l.id IN (SELECT value FROM json_each(:ids)) AND l.op NOT IN ('forget', 'sweep', 'purge') ORDER BY l.seq
+WHERE l.id IN (SELECT value FROM json_each(:ids)) AND l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: count_turns
-SELECT count(*) FROM json_each(:seqs) s JOIN turn t ON t.n >= s.value * 256 AND t.n < s.value * 256 + 256
+SELECT count(*) FROM json_each(:seqs) s JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
 
 -- name: count_memories
 SELECT coalesce(sum(m.key IS NULL), 0), coalesce(sum(m.key IS NOT NULL AND NOT {reserved}), 0),
        coalesce(sum({reserved}), 0)
 FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
+
+-- name: hide
+INSERT INTO hidden (seq) VALUES (?) ON CONFLICT (seq) DO NOTHING
+
+-- name: unhide
+DELETE FROM hidden WHERE seq = ?
+
+-- name: hidden
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM hidden h JOIN ledger l USING (seq) JOIN payload p USING (seq) ORDER BY l.seq
 
 -- name: add_tombstone
 INSERT INTO tombstone (id, seq, at, reason) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING

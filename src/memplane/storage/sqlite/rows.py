@@ -1,22 +1,24 @@
 """Rows to nouns and back."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from memplane.clock import Instant, to_datetime, to_instant
-from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.clock import to_datetime, to_instant
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow
 from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, Turn
 
 Row = Sequence[Any]
 
+TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project"
 MEMORY_COLUMNS = (
     'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session"
 )
 
+_OPS = frozenset(Op)
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _encode_tags = msgspec.json.Encoder().encode
 
@@ -24,6 +26,14 @@ _encode_tags = msgspec.json.Encoder().encode
 def entry_from(row: Row) -> Entry:
     seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
     return Entry(seq, id_, Op(op), recorded, Caller(actor, door, session), ref, body)
+
+
+def chained_from(row: Row) -> LedgerRow:
+    """A row as verification sees it: an op that nobody knows stays, so that it can be named rather than fail."""
+    seq, id_, op, recorded, actor, door, session, ref, body, salt, payload_digest, digest, tombstoned = row
+    known = Op(op) if op in _OPS else cast("Op", op)
+    entry = Entry(seq, id_, known, recorded, Caller(actor, door, session), ref, body)
+    return LedgerRow(entry, salt, payload_digest, digest, bool(tombstoned))
 
 
 def turn_from(row: Row) -> Turn:
@@ -46,10 +56,7 @@ def turn_row(turn: Turn) -> Row:
     return (n, turn.role, turn.text, to_instant(turn.at), turn.conversation, turn.project)
 
 
-def memory_from(row: Row, *, now: Instant | None = None) -> Memory:
-    state = State(row[7])
-    if now is not None and row[14] is not None and row[14] <= now and state is not State.SUPERSEDED:
-        state = State.EXPIRED
+def memory_from(row: Row) -> Memory:
     return Memory(
         id=row[0],
         kind=Kind(row[1]),
@@ -58,7 +65,7 @@ def memory_from(row: Row, *, now: Instant | None = None) -> Memory:
         seq=row[4],
         start=row[5],
         end=row[6],
-        state=state,
+        state=State(row[7]),
         tier=Tier(row[8]),
         tags=tags_from(row[9]),
         key=row[10],
@@ -102,8 +109,3 @@ def memory_row(memory: Memory) -> Row:
 
 def tags_from(text: str) -> tuple[str, ...]:
     return () if text == "[]" else _decode_tags(text)
-
-
-def memory_words(text: str, key: str | None, tags: Sequence[str]) -> str:
-    """What a memory is found by: what it says, its key and its tags."""
-    return " ".join((text, *((key,) if key else ()), *tags))

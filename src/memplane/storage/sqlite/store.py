@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import apsw
 
-from memplane.errors import StorageBusy, StorageFull
+from memplane.errors import StorageBusy
 from memplane.storage.base import Reader, Writer
 from memplane.storage.sqlite.commit import GroupCommit
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
@@ -53,26 +53,26 @@ class SqliteStore:
     def write(self, work: Callable[[Writer], T]) -> T:
         return self._commits.run(work)
 
-    def wipe(self) -> bool:
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
         try:
             with self._commits.lock, translate_errors(self.path):
                 # Whoever waits for this also keeps other writers waiting: a reader that takes longer is not worth it.
                 self._writer.set_busy_timeout(_WIPE_WAIT_MS)
                 try:
-                    leave_nothing(self._writer)
+                    return leave_nothing(self._writer, bytes_max)
                 finally:
                     self._writer.set_busy_timeout(BUSY_MS)
-        except (StorageBusy, StorageFull):
+        except StorageBusy:
             return False
-        return True
 
     def check(self) -> list[str]:
-        connection = self._borrow()
+        # Not a reader that was used before: FTS5 would hold what that one remembers of the index against the file.
+        connection = connect(self.path, self._key)
         try:
             with translate_errors(self.path):
                 found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
         finally:
-            self._give_back(connection)
+            connection.close()
         return [] if found == ["ok"] else found
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """`Reader` and `Writer` over a SQLite connection."""
 
 import json
-import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from memplane.clock import Instant, to_datetime
+from memplane.entropy import random_bytes
 from memplane.storage import queries
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
@@ -22,19 +23,31 @@ from memplane.storage.base import (
     Usage,
 )
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
-from memplane.storage.sqlite import rows, where
-from memplane.storage.words import holds_any, index_text, is_prefix
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn
+from memplane.storage.sqlite import conditions, rows
+from memplane.storage.words import held_words, index_text, is_prefix, stems_of
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn, searchable
 
-_SQL = {
-    name: sql.replace("{columns}", rows.MEMORY_COLUMNS)
-    .replace("{not_reserved}", where.NOT_RESERVED)
-    .replace("{reserved}", where.RESERVED)
-    for name, sql in queries.load("memplane.storage.sqlite").items()
+_PARTS = {
+    "{columns}": rows.MEMORY_COLUMNS,
+    "{turn_columns}": rows.TURN_COLUMNS,
+    "{turns_per_entry}": str(TURNS_PER_ENTRY_MAX),
+    "{live}": conditions.LIVE,
+    "{not_reserved}": conditions.NOT_RESERVED,
+    "{reserved}": conditions.RESERVED,
+    "{erasable}": conditions.ERASABLE,
 }
+
+
+def _assembled(sql: str) -> str:
+    for name, part in _PARTS.items():
+        sql = sql.replace(name, part)
+    return sql
+
+
+_SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
 _FOREVER = 1 << 62
 
-INDEX_TURNS_MIN = 64
+INDEX_TURNS_MIN = 128
 """So many new turns make an index segment worth writing."""
 INDEX_TURNS_MAX = 4_096
 TAIL_TURNS_MAX = 1_024
@@ -47,13 +60,14 @@ class SqliteReader:
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         self._connection = connection
         self._owner = owner
+        self._tail_stems: dict[int, frozenset[str]] = {}
 
     def head(self) -> Head:
         row = self._one("head")
         return Head(0, GENESIS) if row is None else Head(*row)
 
     def cursor(self) -> int:
-        return int(self.note("cursor") or 0)
+        return int(self._note("cursor") or 0)
 
     def entry(self, entry_id: str) -> Entry | None:
         row = self._one("entry", id=entry_id)
@@ -70,15 +84,22 @@ class SqliteReader:
 
     def tombstones(self) -> list[Tombstone]:
         return [
-            Tombstone(id=id_, at=to_datetime(at), reason=reason)
-            for id_, at, reason in self._all("tombstones")
+            Tombstone(id=id_, at=to_datetime(at), reason=reason, seq=seq, forget_id=forget_id)
+            for id_, at, reason, seq, forget_id in self._all("tombstones")
         ]
 
+    def hidden(self) -> list[Entry]:
+        return [rows.entry_from(row) for row in self._all("hidden")]
+
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
-        return [
-            LedgerRow(rows.entry_from(row), row[9], row[10], row[11], bool(row[12]))
-            for row in self._all("ledger_rows", after=after, limit=limit)
-        ]
+        return [rows.chained_from(row) for row in self._all("ledger_rows", after=after, limit=limit)]
+
+    def forgets(self) -> list[LedgerRow]:
+        return [rows.chained_from(row) for row in self._all("forgets")]
+
+    def replacement(self, entry_id: str) -> str | None:
+        row = self._one("replacement", id=entry_id)
+        return None if row is None else str(row[0])
 
     def usage(self, session: str) -> Usage:
         return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
@@ -91,44 +112,56 @@ class SqliteReader:
         row = self._one("keyed", key=key, now=now)
         return None if row is None else rows.memory_from(row)
 
+    def holder(self, key: str) -> Memory | None:
+        row = self._one("holder", key=key)
+        return None if row is None else rows.memory_from(row)
+
     def key_history(self, key: str) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("key_history", key=key)]
 
-    def memories(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
-        found = self._filtered("memories", where.memories_where(where_), limit=limit, offset=offset)
-        return [rows.memory_from(row, now=where_.now) for row in found]
+    def memories(self, where: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
+        found = self._filtered("memories", conditions.of_memories(where), limit=limit, offset=offset)
+        return [rows.memory_from(row) for row in found]
 
     def brief(self, *, now: Instant, limit: int) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("brief", now=now, limit=limit)]
 
-    def turns(self, where_: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
-        found = self._filtered("turns", where.turns_where(where_), limit=limit, offset=offset)
+    def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
+        found = self._filtered("turns", conditions.of_turns(where), limit=limit, offset=offset)
         return [rows.turn_from(row) for row in found]
 
     def match_memories(
-        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
     ) -> list[Memory]:
         if not words:
             return []
         query = "match_newest_memories" if newest else "match_memories"
-        found = self._filtered(query, where.memories_where(where_), limit=limit, match=_match(words))
-        return [rows.memory_from(row, now=where_.now) for row in found]
+        found = self._filtered(query, conditions.of_memories(where), limit=limit, match=_match(words))
+        return [rows.memory_from(row) for row in found]
 
     def match_turns(
-        self, words: Sequence[str], where_: Filter, *, limit: int, newest: bool = False
+        self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
     ) -> list[Turn]:
         if not words:
             return []
-        conditions = where.turns_where(where_)
+        wanted = conditions.of_turns(where)
         query = "match_newest_turns" if newest else "match_turns"
-        found = self._filtered(query, conditions, limit=limit, match=_match(words))
-        return [*self._match_tail(words, conditions), *(rows.turn_from(row) for row in found)]
+        found = [
+            rows.turn_from(row) for row in self._filtered(query, wanted, limit=limit, match=_match(words))
+        ]
+        waiting = self._match_tail(words, wanted)
+        # What waits for the index is the newest; it may take half of the places, and more where there is room.
+        waiting = waiting[: max(limit - len(found), limit // 2)]
+        return [*waiting, *found[: limit - len(waiting)]]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         counts = dict.fromkeys(stems, 0)
         for query in ("turn_frequency", "memory_frequency"):
             for term, count in self._all(query, stems=json.dumps(stems)):
                 counts[term] += count
+        for row in self._filtered("tail", conditions.Where(), indexed=self._indexed(), limit=TAIL_TURNS_MAX):
+            for stem in counts.keys() & self._stems(row[0], row[3]):
+                counts[stem] += 1
         return counts
 
     def index_lag(self) -> int:
@@ -136,13 +169,24 @@ class SqliteReader:
         (waiting,) = self._one("tail_size", indexed=self._indexed())
         return max(0, int(waiting) - TAIL_TURNS_MAX)
 
-    def _match_tail(self, words: Sequence[str], conditions: where.Where) -> list[Turn]:
-        """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes."""
-        tail = self._filtered("tail", conditions, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
-        return [rows.turn_from(row) for row in tail if holds_any(row[3], words)]
+    def _match_tail(self, words: Sequence[str], wanted: conditions.Where) -> list[Turn]:
+        """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes; those with the
+        rarest of the words first, then the newest."""
+        tail = self._filtered("tail", wanted, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
+        held = [(row, held_words(self._stems(row[0], row[3]), words)) for row in tail]
+        counts = Counter(word for _, found in held for word in found)
+        hits = [(sum(1 / counts[word] for word in found), row[0], row) for row, found in held if found]
+        return [rows.turn_from(row) for _, _, row in sorted(hits, key=itemgetter(0, 1), reverse=True)]
+
+    def _stems(self, n: int, text: str) -> frozenset[str]:
+        """What the index would hold for a turn that waits for it; a search asks twice."""
+        found = self._tail_stems.get(n)
+        if found is None:
+            found = self._tail_stems[n] = frozenset(stems_of(text))
+        return found
 
     def _indexed(self) -> int:
-        return int(self.note("indexed") or 0)
+        return int(self._note("indexed") or 0)
 
     def corpus_size(self) -> int:
         return int((self._one("corpus_size") or (0,))[0])
@@ -154,14 +198,14 @@ class SqliteReader:
             found.append(Category(name, len(keys), tuple(keys[:keys_max])))
         return found
 
-    def in_scope(self, scope: Scope, *, limit: int | None = None) -> list[tuple[int, str]]:
+    def in_scope(self, scope: Scope) -> list[tuple[int, str]]:
         if scope.everything:
             found = self._all("scope_everything")
         elif scope.entries:
             found = self._all("erasable", ids=json.dumps(scope.entries))
         else:
             found = self._all("seq_ids", seqs=json.dumps(self._scope_seqs(scope)))
-        return [(seq, id_) for seq, id_ in found[:limit]]
+        return [(seq, id_) for seq, id_ in found]
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
         packed = json.dumps(seqs)
@@ -174,6 +218,9 @@ class SqliteReader:
 
     def sizes(self, *, now: Instant) -> Sizes:
         return Sizes(*(self._one("sizes", now=now) or ()))
+
+    def audit_size(self) -> int:
+        return int(self._note("audited") or 0)
 
     def audit(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
         found = []
@@ -204,24 +251,26 @@ class SqliteReader:
         return [rows.entry_from(row) for row in found]
 
     def note(self, name: str) -> str | None:
+        return self._note(f"note:{name}")
+
+    def _note(self, name: str) -> str | None:
         row = self._one("note", name=name)
         return None if row is None else str(row[0])
 
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
-        of_memories = where.scope_memories(scope)
-        seqs.update(seq for (seq,) in self._filtered("scope_memories", of_memories))
+        seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
         if scope.key is None and scope.prefix is None and scope.expired_by is None:
-            seqs.update(seq for (seq,) in self._filtered("scope_turns", where.scope_turns(scope)))
+            seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         return sorted(seqs)
 
     def _ready(self) -> None:
         """A hook for the writer, which may have to write before it reads."""
 
-    def _filtered(self, query: str, conditions: where.Where, /, **parameters: Any) -> list[Any]:
+    def _filtered(self, query: str, where: conditions.Where, /, **parameters: Any) -> list[Any]:
         self._ready()
-        sql = _SQL[query].replace("{where}", str(conditions))
-        return self._connection.execute(sql, {**conditions.parameters, **parameters}).fetchall()
+        sql = _SQL[query].replace("{where}", str(where))
+        return self._connection.execute(sql, {**where.parameters, **parameters}).fetchall()
 
     def _all(self, query: str, /, **parameters: Any) -> list[Any]:
         self._ready()
@@ -281,8 +330,9 @@ class SqliteWriter(SqliteReader):
             self._turns_added
             and self._head.seq - self._indexed_before // TURNS_PER_ENTRY_MAX >= INDEX_TURNS_MIN
         ):
-            self._saved = True
-            self.index_turns(at_least=INDEX_TURNS_MIN)
+            self._saved = True  # nothing can be undone any more
+            while self.index_turns(at_least=INDEX_TURNS_MIN):
+                pass
         if self._cursor != self._written_cursor:
             self._many("set_note", [("cursor", str(self._cursor))])
 
@@ -302,7 +352,7 @@ class SqliteWriter(SqliteReader):
         return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
 
     def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
-        """Take turns that wait into the index, if there are enough to be worth a segment; returns how many.
+        """Take waiting turns into the index, if there are enough to be worth a segment; returns how many.
 
         The index grows in the ledger's order: turns beyond the cursor wait until those before them are projected.
         """
@@ -311,13 +361,13 @@ class SqliteWriter(SqliteReader):
         if len(found) < at_least:
             return 0
         self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
-        self.set_note("indexed", str(found[-1][0]))
+        self._set_note("indexed", str(found[-1][0]))
         return len(found)
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
         seq, digest = self._head.seq, self._head.digest
         entries = []
-        salts = os.urandom(SALT_BYTES * len(drafts))
+        salts = random_bytes(SALT_BYTES * len(drafts))
         for number, draft in enumerate(drafts):
             seq += 1
             salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
@@ -339,8 +389,7 @@ class SqliteWriter(SqliteReader):
         for memory in memories:
             self._ready()
             ((n,),) = self._connection.execute(_SQL["add_memory"], rows.memory_row(memory)).fetchall()
-            words = rows.memory_words(memory.text, memory.key, memory.tags)
-            self._many("add_memory_words", [(n, index_text(words))])
+            self._many("add_memory_words", [(n, index_text(memory.searchable))])
             self._many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
@@ -351,17 +400,22 @@ class SqliteWriter(SqliteReader):
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
         self._drop_memories(found)
+        self._many("hide", [(row[4],) for row in found])
         return len(found)
+
+    def hide(self, seq: int) -> None:
+        self._ready()
+        self._many("hide", [(seq,)])
 
     def set_cursor(self, seq: int) -> None:
         self._cursor = seq
 
     def clear_projection(self) -> None:
         self._ready()
-        self.set_note("indexed", "0")
+        self._set_note("indexed", "0")
         for table in ("turn_index", "memory_index"):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-        for table in ("turn", "memory", "memory_tag"):
+        for table in ("turn", "memory", "memory_tag", "hidden"):
             self._connection.execute(f"DELETE FROM {table}")
         self.set_cursor(0)
 
@@ -377,6 +431,7 @@ class SqliteWriter(SqliteReader):
             self._many("drop_turn_words", [(n, index_text(text)) for n, text in texts if n <= indexed])
             self._many("drop_turns", [span] if texts else [])
             self._drop_memories(self._all("memory_texts", seq=victim))
+        self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
 
     def add_audit(
@@ -398,8 +453,12 @@ class SqliteWriter(SqliteReader):
             digest,
         )
         self._many("add_audit", [row])
+        self._set_note("audited", str(seq + 1))
 
     def set_note(self, name: str, value: str) -> None:
+        self._set_note(f"note:{name}", value)
+
+    def _set_note(self, name: str, value: str) -> None:
         self._ready()
         self._many("set_note", [(name, value)])
 
@@ -432,8 +491,8 @@ class SqliteWriter(SqliteReader):
         return len(self._ledger), len(self._payloads), len(self._turns)
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
-        for n, text, key, tags in found:
-            words = rows.memory_words(text, key, rows.tags_from(tags))
+        for n, text, key, tags, _ in found:
+            words = searchable(text, key, rows.tags_from(tags))
             self._many("drop_memory_words", [(n, index_text(words))])
             self._many("drop_tags", [(n,)])
             self._many("drop_memory", [(n,)])
@@ -445,4 +504,5 @@ class SqliteWriter(SqliteReader):
 
 def _match(words: Sequence[str]) -> str:
     """Any of the words, each quoted: nothing a user types is ever an operator."""
-    return " OR ".join(f'"{word}" *' if is_prefix(word) else f'"{word}"' for word in words)
+    quoted = ((word, word.replace("\x00", " ").replace('"', '""')) for word in words)
+    return " OR ".join(f'"{text}" *' if is_prefix(word) else f'"{text}"' for word, text in quoted)

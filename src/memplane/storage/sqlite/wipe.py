@@ -12,12 +12,16 @@ import apsw
 _INDEXES = ("turn_index", "memory_index")
 
 
-def leave_nothing(connection: apsw.Connection) -> None:
-    """Raises `apsw.BusyError` where a reader holds old pages; at once, before anything is done for nothing."""
+def leave_nothing(connection: apsw.Connection, bytes_max: int | None) -> bool:
+    """Raises `apsw.BusyError` where a reader holds old pages; at once, before anything is done for nothing. A file over
+    `bytes_max` is not written anew: False."""
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     _merge_stale_separators(connection)
-    connection.execute("VACUUM")
+    small = bytes_max is None or connection.pragma("page_count") * connection.pragma("page_size") <= bytes_max
+    if small:
+        connection.execute("VACUUM")
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    return small
 
 
 def _merge_stale_separators(connection: apsw.Connection) -> None:

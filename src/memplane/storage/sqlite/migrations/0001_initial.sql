@@ -1,4 +1,5 @@
--- The ledger: what came in, in order. Rows never change; the triggers see to it.
+-- The ledger: what came in, in order. Rows never change; the triggers see to it. REPLACE deletes without asking a
+-- delete trigger, so inserts are watched too.
 CREATE TABLE ledger (
     seq            INTEGER PRIMARY KEY,
     id             TEXT NOT NULL UNIQUE,
@@ -12,10 +13,15 @@ CREATE TABLE ledger (
     digest         BLOB NOT NULL
 ) STRICT;
 CREATE INDEX ledger_by_session ON ledger (session, op) WHERE session <> '';
+CREATE INDEX ledger_by_op ON ledger (op) WHERE op = 'forget';
+CREATE INDEX ledger_by_ref ON ledger (ref) WHERE ref IS NOT NULL;
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger
+WHEN EXISTS (SELECT 1 FROM ledger WHERE seq = NEW.seq) OR EXISTS (SELECT 1 FROM ledger WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only: this entry is there already'); END;
 
 -- What an entry carries. It can be erased, but only for an id that has a tombstone, and never altered.
 CREATE TABLE payload (
@@ -31,6 +37,9 @@ CREATE TABLE tombstone (
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER payload_no_update BEFORE UPDATE ON payload
 BEGIN SELECT RAISE(ABORT, 'a payload is never altered'); END;
+CREATE TRIGGER payload_no_replace BEFORE INSERT ON payload
+WHEN EXISTS (SELECT 1 FROM payload WHERE seq = NEW.seq)
+BEGIN SELECT RAISE(ABORT, 'a payload is never altered'); END;
 CREATE TRIGGER payload_delete_needs_tombstone BEFORE DELETE ON payload
 WHEN NOT EXISTS (SELECT 1 FROM tombstone t JOIN ledger l ON l.id = t.id WHERE l.seq = OLD.seq)
 BEGIN SELECT RAISE(ABORT, 'only what is forgotten is erased'); END;
@@ -38,6 +47,9 @@ CREATE TRIGGER tombstone_no_update BEFORE UPDATE ON tombstone
 BEGIN SELECT RAISE(ABORT, 'a tombstone stays'); END;
 CREATE TRIGGER tombstone_no_delete BEFORE DELETE ON tombstone
 BEGIN SELECT RAISE(ABORT, 'a tombstone stays'); END;
+CREATE TRIGGER tombstone_no_replace BEFORE INSERT ON tombstone
+WHEN EXISTS (SELECT 1 FROM tombstone WHERE id = NEW.id)
+BEGIN SELECT RAISE(IGNORE); END;
 
 -- What happened that is not in the ledger: refusals, exports, replays.
 CREATE TABLE audit (
@@ -55,6 +67,9 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit
+WHEN EXISTS (SELECT 1 FROM audit WHERE seq = NEW.seq)
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -108,6 +123,9 @@ CREATE INDEX memory_by_expiry ON memory (expires) WHERE expires IS NOT NULL;
 CREATE INDEX memory_by_supersession ON memory (superseded) WHERE superseded IS NOT NULL;
 CREATE INDEX memory_by_conversation ON memory (conversation) WHERE conversation IS NOT NULL;
 CREATE INDEX memory_by_project ON memory (project) WHERE project IS NOT NULL;
+
+-- Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged. A forget finds them here.
+CREATE TABLE hidden (seq INTEGER PRIMARY KEY) STRICT;
 
 CREATE TABLE memory_tag (tag TEXT, n INTEGER, PRIMARY KEY (tag, n)) STRICT, WITHOUT ROWID;
 CREATE INDEX memory_tag_by_memory ON memory_tag (n);

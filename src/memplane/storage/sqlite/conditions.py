@@ -4,7 +4,11 @@ import json
 from typing import Any
 
 from memplane.storage.base import Filter, Scope
-from memplane.types import RESERVED_CATEGORIES
+from memplane.types import RESERVED_CATEGORIES, Op
+
+LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
+# What can be forgotten; records of forgetting and purging stay.
+ERASABLE = ", ".join(f"'{op}'" for op in (Op.TURN, Op.HISTORY, Op.STORE, Op.PUT, Op.RUN))
 
 _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
@@ -26,7 +30,7 @@ class Where:
         return " AND ".join(self._clauses) or "1"
 
 
-def memories_where(where: Filter) -> Where:
+def of_memories(where: Filter) -> Where:
     out = Where()
     if not where.include_superseded:
         out.add("m.state IN ('active', 'contested')")
@@ -49,21 +53,21 @@ def memories_where(where: Filter) -> Where:
     return out
 
 
-def turns_where(where: Filter) -> Where:
+def of_turns(where: Filter) -> Where:
     out = Where()
     _add_place(out, "t", where.conversation, where.project)
     _add_range(out, "t.at", where.since, where.until)
     return out
 
 
-def scope_turns(scope: Scope) -> Where:
+def turns_in(scope: Scope) -> Where:
     out = Where()
     _add_place(out, "t", scope.conversation, scope.project)
     _add_range(out, "t.at", scope.since, scope.until)
     return out
 
 
-def scope_memories(scope: Scope) -> Where:
+def memories_in(scope: Scope) -> Where:
     out = Where()
     if scope.key is not None:
         out.add("m.key = :key AND m.key IS NOT NULL", key=scope.key)

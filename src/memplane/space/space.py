@@ -1,73 +1,55 @@
 """One space and everything one can do with it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 
-from memplane.clock import DAY, Clock, Instant, parse_instant, to_datetime
-from memplane.config import Settings
-from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
-from memplane.governance.events import Events
-from memplane.governance.redact import redact
+from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
+from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
 from memplane.ledger.ids import keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Forgotten, Payload, Purged, Put, Said, Stored, decode, encode
-from memplane.ledger.verify import Verification, verify
+from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
-from memplane.memory.checks import check_kind, check_name, check_role, check_tags, check_text
+from memplane.memory.checks import (
+    check_asked,
+    check_depth,
+    check_kind,
+    check_limit,
+    check_list,
+    check_name,
+    check_news,
+    check_role,
+    check_storable_kind,
+    check_tags,
+    check_text,
+)
 from memplane.memory.facts import checked_fact
-from memplane.memory.forget import checked_scope, forget, scope_words
-from memplane.memory.runs import Defaults, PackRun, PipelineRun, learn, run_row
-from memplane.memory.supersession import head_of
+from memplane.memory.forget import checked_scope, forget, scope_words, victims_of
+from memplane.memory.runs import (
+    PACK_HISTORY,
+    PIPELINE_HISTORY,
+    Defaults,
+    PackRun,
+    PipelineRun,
+    learn,
+    run_row,
+)
+from memplane.memory.shown import has_expired, shown, shown_turn
+from memplane.memory.supersession import chain_of, head_of
 from memplane.recall.recall import Recall, recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
-from memplane.storage.base import Category, Filter, Reader, Scope, Sizes, Store, Stores, Writer
-from memplane.types import (
-    AuditRecord,
-    Caller,
-    Draft,
-    Entry,
-    Loaded,
-    Memory,
-    Op,
-    Receipt,
-    Retained,
-    Tombstone,
-    Turn,
-)
-
-T = TypeVar("T")
-Moment = datetime | str | float
+from memplane.space.records import Moment, Records, waiting
+from memplane.storage.base import Category, Filter, Reader, Scope, Writer
+from memplane.types import Entry, Memory, Op, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
-_CATCH_UP_PER_READ = 2_000
 
 
-class Space:
+class Space(Records):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
-
-    def __init__(
-        self,
-        stores: Stores,
-        tenant: str,
-        owner: str,
-        caller: Caller,
-        settings: Settings,
-        clock: Clock,
-        events: Events,
-    ) -> None:
-        self.tenant = tenant
-        self.owner = owner
-        self.caller = caller
-        self._stores = stores
-        self._settings = settings
-        self._clock = clock
-        self._events = events
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,6 +71,7 @@ class Space:
         two events. A forgotten id stays forgotten.
         """
         now = self._clock()
+        check_depth(metadata, field="metadata")
         said = Said(
             role=check_role(role),
             content=check_text(content, field="content", bytes_max=self._settings.entry_bytes_max),
@@ -124,8 +107,11 @@ class Space:
         """
         now = self._clock()
         stored = Stored(
-            kind=check_kind(kind),
-            content=check_text(content, field="content", chars_max=self._settings.content_chars_max),
+            kind=check_storable_kind(kind),
+            content=check_news(
+                check_text(content, field="content", chars_max=self._settings.content_chars_max),
+                field="content",
+            ),
             at=now,
             tags=check_tags(tags, self._settings),
             conversation=check_name(conversation, field="conversation"),
@@ -139,7 +125,7 @@ class Space:
             entry = projection.record(writer, self._draft(new_memory_id(), Op.STORE, stored, ref), now)
             return _present(writer.memory(entry.id))
 
-        return self._write("store", work, refused=True)
+        return self._write("store", work)
 
     def put(
         self,
@@ -175,7 +161,7 @@ class Space:
                 raise NotFound("memory", memory_id)
             return self._forget(writer, Scope(entries=(memory.entry_id,)), reason="deleted")
 
-        return self._finish_forget(self._write("delete", work, refused=True))
+        return self._finish_forget(self._write("delete", work))
 
     def forget(
         self,
@@ -195,10 +181,11 @@ class Space:
 
         Conditions narrow each other. At least one is needed; `everything=True` empties the space.
         """
+        check_asked(reason=reason)
         scope = checked_scope(
             Scope(
-                entries=tuple(entries),
-                key=key,
+                entries=check_list(entries, field="entries"),
+                key=None if key is None else key.strip(),
                 prefix=prefix,
                 conversation=conversation,
                 project=project,
@@ -207,22 +194,33 @@ class Space:
                 everything=everything,
             )
         )
-        self._catch_up_fully()
         if dry_run:
+            self.catch_up()
             return self._dry_run(scope, reason)
         return self._finish_forget(
-            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason), refused=True)
+            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason))
         )
+
+    def wipe(self) -> bool:
+        """Write the files anew, so that nothing of what was forgotten is left in any of them: for a receipt that says
+        `off_disk: false`. False if someone is reading right now."""
+        with self._store() as store:
+            return store.wipe()
 
     def sweep(self) -> int:
         """Erase what has expired; returns how many facts that were."""
         scope = Scope(expired_by=self._clock())
-        with self._read() as reader:
-            if not reader.in_scope(scope, limit=1):
-                return 0
-        receipt = self._write(
-            "sweep", lambda writer: self._forget(writer, scope, reason="expired", op=Op.SWEEP)
-        )
+
+        def work(writer: Writer) -> Receipt | None:
+            return (
+                self._forget(writer, scope, reason="expired", op=Op.SWEEP)
+                if victims_of(writer, scope)
+                else None
+            )
+
+        receipt = self._write("sweep", work)
+        if receipt is None:
+            return 0
         self._finish_forget(receipt)
         return receipt.counts["facts"] + receipt.counts["runs"]
 
@@ -235,7 +233,7 @@ class Space:
         days = self._settings.purge_superseded_days if days is None else days
         if days < 0:
             raise InvalidRequest("days: give 0 or more", field="days")
-        before = now - days * DAY
+        before = max(0, now - days * DAY)
 
         def work(writer: Writer) -> int:
             count = writer.purge_superseded(before=before)
@@ -250,30 +248,47 @@ class Space:
 
     def get(self, key: str) -> Memory:
         """The live value of a key."""
+        check_asked(key=key)
+        now = self._clock()
         with self._operation("get") as reader:
-            found = reader.keyed(key.strip(), now=self._clock())
+            found = reader.keyed(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
-        return _shown(found)
+        return shown(found, now)
 
     def memory(self, memory_id: str) -> Memory:
         """One memory by id, whatever its state."""
+        check_asked(id=memory_id)
         with self._operation("get") as reader:
             found = reader.memory(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
-        return _shown(found)
+        return shown(found, self._clock())
+
+    def chain(self, memory_id: str) -> list[Memory]:
+        """A memory and everything that replaced it, oldest first."""
+        check_asked(id=memory_id)
+        now = self._clock()
+        with self._operation("chain") as reader:
+            found = [shown(memory, now) for memory in chain_of(reader, memory_id)]
+        if not found:
+            raise NotFound("memory", memory_id)
+        return found
 
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
+        check_asked(key=key)
+        now = self._clock()
         with self._operation("history") as reader:
-            return [_shown(memory) for memory in reader.key_history(key.strip())]
+            return [shown(memory, now) for memory in reader.key_history(key.strip())]
 
     def facts(self, prefix: str = "", *, category: str | None = None, limit: int = 1_000) -> list[Memory]:
         """Live keyed facts whose key begins with `prefix`, newest first."""
+        check_asked(prefix=prefix, category=category)
+        check_limit(limit)
         where = Filter(now=self._clock(), key_prefix=prefix, category=category)
         with self._operation("facts") as reader:
-            return [_shown(memory) for memory in reader.memories(where, limit=limit)]
+            return [shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
 
     def categories(self) -> list[Category]:
         """Categories of keyed facts with their counts and the keys written last."""
@@ -282,9 +297,14 @@ class Space:
 
     def defaults(self) -> Defaults:
         """What earlier runs teach about the next one."""
-        where = Filter(now=self._clock(), key_prefix="", include_reserved=True)
         with self._operation("defaults") as reader:
-            rows = reader.memories(where, limit=_ROWS_MAX)
+            rows = [
+                row
+                for category in (PACK_HISTORY, PIPELINE_HISTORY)
+                for row in reader.memories(
+                    Filter(now=self._clock(), category=category, include_reserved=True), limit=_ROWS_MAX
+                )
+            ]
         return learn((row.category or "", row.key or "", row.text) for row in rows)
 
     def search(
@@ -304,16 +324,23 @@ class Space:
         limit: int = LIMIT_DEFAULT,
     ) -> list[Hit]:
         """Memories, facts and turns by free text. Without a query: the newest first."""
+        if not isinstance(query, str):
+            raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         if len(query) > self._settings.query_chars_max:
             raise InvalidRequest(
                 f"query: at most {self._settings.query_chars_max:,} characters", field="query"
             )
-        if not 1 <= limit <= LIMIT_MAX:
-            raise InvalidRequest(f"limit: give 1 to {LIMIT_MAX}", field="limit")
+        check_limit(limit, LIMIT_MAX)
+        tags = check_list(tags, field="tags")
+        if len(tags) > self._settings.tags_max:
+            raise InvalidRequest(f"tags: no memory has more than {self._settings.tags_max}", field="tags")
+        check_asked(conversation=conversation, project=project, category=category)
+        for tag in tags:
+            check_asked(tag=tag)
         request = SearchRequest(
             query=query.encode("utf-8", "replace").decode("utf-8"),
-            kinds=tuple(check_kind(kind) for kind in kinds),
-            tags=tuple(tags),
+            kinds=tuple(check_kind(kind) for kind in check_list(kinds, field="kinds")),
+            tags=tags,
             since=None if since is None else parse_instant(since, field="since"),
             until=None if until is None else parse_instant(until, field="until"),
             conversation=conversation,
@@ -329,15 +356,21 @@ class Space:
 
     def recall(self, query: str, *, conversation: str | None = None) -> Recall:
         """What to tell the agent before its next turn."""
-        with self._operation("recall") as reader:
-            return recall(
-                reader,
-                query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-                conversation=conversation,
-                settings=self._settings,
-                now=self._clock(),
-                degraded=_lags(reader),
-            )
+        check_asked(conversation=conversation)
+        with self._events.operation(self.owner, "recall") as event:
+            with self._reading() as reader:
+                told = recall(
+                    reader,
+                    query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
+                    conversation=conversation,
+                    settings=self._settings,
+                    now=self._clock(),
+                    degraded=_lags(reader),
+                )
+            if event is not None:
+                event.memory_blocks = len(told.blocks)
+                event.memory_bytes = len(told.text.encode("utf-8"))
+            return told
 
     def brief(self) -> Brief:
         """What to tell the agent at session start."""
@@ -346,182 +379,25 @@ class Space:
 
     def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
         """The newest turns, newest first."""
+        check_asked(conversation=conversation)
+        check_limit(limit)
         with self._operation("turns") as reader:
-            return reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
+            found = reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
+        return [shown_turn(turn) for turn in found]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are kept, newest first."""
+        check_limit(limit)
         with self._operation("memories") as reader:
             return reader.memories(Filter(now=self._clock()), limit=limit)
 
-    def lag(self) -> int:
-        """How many entries are retained but cannot be searched yet."""
-        with self._read() as reader:
-            return _lag(reader)
-
-    # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
-        """Ledger entries in order."""
-        with self._read() as reader:
-            return reader.entries(after=after, limit=limit)
-
-    def verify(
-        self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
-    ) -> Verification:
-        """Prove that nothing in the ledger was changed, reordered or dropped. Receipts are checked as witnesses."""
-        with self._operation("verify") as reader:
-            return verify(reader, expected=dict(expected or {}), progress=progress)
-
-    def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Drop the projection and derive it again from the ledger; returns how many entries were read."""
-        count = self._write("replay", lambda writer: projection.replay(writer, progress))
-        self.note_audit("replay", target=None, outcome="ok", detail=f"{count} entries")
-        return count
-
-    def receipts(self) -> list[Receipt]:
-        """Every forget there was, oldest first."""
-        found: list[Receipt] = []
-        with self._read() as reader:
-            seq = 0
-            while rows := reader.ledger_rows(after=seq):
-                found += [_receipt(row.entry, row.digest) for row in rows if row.entry.op is Op.FORGET]
-                seq = rows[-1].entry.seq
-        return found
-
-    def audit(
-        self, *, since: Moment | None = None, until: Moment | None = None, limit: int = 1_000
-    ) -> list[AuditRecord]:
-        """Who did what, newest first: the ledger says what succeeded, the audit log what was refused or read out."""
-        start = None if since is None else parse_instant(since, field="since")
-        end = None if until is None else parse_instant(until, field="until")
-        with self._read() as reader:
-            records = [
-                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
-            ]
-            seq = 0
-            while rows := reader.audit(after=seq):
-                records += [
-                    row.record
-                    for row in rows
-                    if (start is None or row.at >= start) and (end is None or row.at < end)
-                ]
-                seq = rows[-1].seq
-        records.sort(key=lambda record: record.at, reverse=True)
-        return records[:limit]
-
-    def stats(self) -> Sizes:
-        """How much the space holds."""
-        with self._read() as reader:
-            return reader.sizes(now=self._clock())
-
-    def check(self) -> list[str]:
-        """What is wrong with the space's files; empty when nothing is."""
-        with self._store() as store:
-            return store.check()
-
-    def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
-        """Add to the audit log what the ledger does not record."""
-        now = self._clock()
-
-        def work(writer: Writer) -> None:
-            writer.add_audit(
-                at=now,
-                caller=self.caller,
-                action=action,
-                target=target,
-                outcome=outcome,
-                detail=redact(detail).text,
-            )
-
-        with self._store() as store:
-            store.write(work)
-
-    def load(self, drafts: Sequence[Draft], *, erased: Mapping[str, str] = MappingProxyType({})) -> Loaded:
-        """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
-        searchable. Entries in `erased` (id to reason) leave only their tombstone and their place."""
-        now = self._clock()
-
-        def work(writer: Writer) -> Loaded:
-            ids = [draft.id for draft in drafts]
-            forgotten = writer.tombstoned(ids)
-            seen = set(writer.known(ids))
-            fresh: dict[str, Draft] = {}
-            for draft in drafts:
-                if draft.id not in seen and draft.id not in forgotten:
-                    fresh.setdefault(draft.id, draft)
-            projection.load(writer, list(fresh.values()), now)
-            _bury(writer, {id_: reason for id_, reason in erased.items() if id_ in fresh}, now)
-            return Loaded(
-                added=len(fresh), known=len(drafts) - len(fresh) - len(forgotten), forgotten=len(forgotten)
-            )
-
-        with self._store() as store:
-            return store.write(work)
-
-    def bury(self, reasons: Mapping[str, str]) -> None:
-        """Tombstones (id to reason) for entries that may never have been here, as an import brings them."""
-        now = self._clock()
-        with self._store() as store:
-            store.write(lambda writer: _bury(writer, reasons, now))
-
-    def tombstones(self) -> list[Tombstone]:
-        """Every forgotten id."""
-        with self._read() as reader:
-            return reader.tombstones()
-
-    def catch_up(self, *, progress: Callable[[int], None] = lambda _: None) -> None:
-        """Make everything that was appended searchable."""
-        with self._store() as store:
-            while (ahead := store.write(projection.catch_up)) > 0:
-                progress(ahead)
-            while store.write(lambda writer: writer.index_turns()):
-                pass
-
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
 
-    def _store(self) -> AbstractContextManager[Store]:
-        return self._stores.open(self.tenant, self.owner, create=True)
-
-    @contextmanager
-    def _read(self) -> Iterator[Reader]:
-        with self._store() as store, store.read() as reader:
-            yield reader
-
-    @contextmanager
-    def _operation(self, name: str) -> Iterator[Reader]:
-        """A read that sees everything retained so far, even if a bulk import was cut off before its end."""
-        with self._events.operation(self.owner, name), self._store() as store:
-            with store.read() as reader:
-                if reader.cursor() == reader.head().seq:
-                    yield reader
-                    return
-            store.write(lambda writer: projection.catch_up(writer, _CATCH_UP_PER_READ))
-            with store.read() as reader:
-                yield reader
-
-    def _write(self, name: str, work: Callable[[Writer], T], *, refused: bool = False) -> T:
-        with self._events.operation(self.owner, name), self._store() as store:
-            try:
-                return store.write(work)
-            except (LimitReached, NotFound) as exc:
-                if refused:
-                    self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
-                raise
-
-    def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
-        body = encode(payload)
-        if self._settings.redact_ledger:
-            body = redact(body.decode()).text.encode()
-        if len(body) > self._settings.entry_bytes_max:
-            raise InvalidRequest(
-                f"the entry has {len(body):,} bytes and at most {self._settings.entry_bytes_max:,} are kept; split it"
-            )
-        return Draft(id_, op, body, self.caller, ref)
-
     def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
-        # An expired value that was not swept yet still occupies the key.
-        before = writer.keyed(fact.key, now=-(1 << 62))
+        # An expired value that was not swept yet still occupies the key, but the key begins anew.
+        before = writer.holder(fact.key)
+        if before is not None and not has_expired(before, now):
+            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
         draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
         entry = projection.record(writer, draft, now)
         return _present(writer.memory(entry.id))
@@ -539,6 +415,8 @@ class Space:
         limited = self.caller.session and op is Op.FORGET
         if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
             raise LimitReached("delete", self._settings.session_deletes_max)
+        while projection.catch_up(writer):  # what a bulk import left behind is in scope too
+            pass
         now = self._clock()
 
         def record(payload: Forgotten) -> Entry:
@@ -548,7 +426,7 @@ class Space:
 
     def _dry_run(self, scope: Scope, reason: str) -> Receipt:
         with self._read() as reader:
-            counts = reader.count_scope([seq for seq, _ in reader.in_scope(scope)])
+            counts = reader.count_scope([seq for seq, _ in victims_of(reader, scope)])
         return Receipt(
             id="",
             scope=scope_words(scope),
@@ -559,21 +437,13 @@ class Space:
         )
 
     def _finish_forget(self, receipt: Receipt) -> Receipt:
-        with self._store() as store:
-            return msgspec.structs.replace(receipt, off_disk=store.wipe())
-
-    def _catch_up_fully(self) -> None:
-        with self._read() as reader:
-            behind = reader.cursor() < reader.head().seq
-        if behind:
-            self.catch_up()
-
-
-def _bury(writer: Writer, reasons: Mapping[str, str], now: Instant) -> None:
-    known = writer.known(list(reasons))
-    for reason in sorted(set(reasons.values())):
-        victims = [(known.get(id_, 0), id_) for id_, why in reasons.items() if why == reason]
-        writer.erase(victims, seq=writer.head().seq, at=now, reason=reason)
+        """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
+        try:
+            with self._store() as store:
+                off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        except StorageFull:
+            off_disk = False
+        return msgspec.structs.replace(receipt, off_disk=off_disk)
 
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
@@ -597,43 +467,6 @@ def _present(memory: Memory | None) -> Memory:
     return memory
 
 
-def _shown(memory: Memory) -> Memory:
-    """A memory as it may leave: rules may have been added since it was derived."""
-    text = redact(memory.text).text
-    return memory if text == memory.text else msgspec.structs.replace(memory, text=text)
-
-
-def _lag(reader: Reader) -> int:
-    return reader.index_lag() + reader.head().seq - reader.cursor()
-
-
 def _lags(reader: Reader) -> tuple[str, ...]:
-    waiting = _lag(reader)
-    return (f"indexing: {waiting:,} entries cannot be searched yet",) if waiting else ()
-
-
-def _receipt(entry: Entry, digest: bytes) -> Receipt:
-    payload = decode(entry)
-    assert isinstance(payload, Forgotten)
-    return Receipt(
-        id=payload.receipt,
-        scope=payload.scope,
-        counts=payload.counts,
-        reason=payload.reason,
-        at=to_datetime(payload.at),
-        seq=entry.seq,
-        digest=digest.hex(),
-    )
-
-
-def _as_audit(entry: Entry, owner: str) -> AuditRecord:
-    return AuditRecord(
-        at=to_datetime(entry.recorded),
-        space=owner,
-        actor=entry.caller.actor,
-        door=entry.caller.door,
-        session=entry.caller.session,
-        action=entry.op.value,
-        target=entry.id,
-        outcome="ok",
-    )
+    count = waiting(reader)
+    return (f"indexing: {count:,} entries cannot be searched yet",) if count else ()

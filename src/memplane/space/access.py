@@ -1,0 +1,130 @@
+"""How a space reaches its store: one write, one read, and what is said about both."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from memplane.clock import Clock
+from memplane.config import Settings
+from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.governance.events import Events
+from memplane.governance.redact import redact
+from memplane.ledger.payloads import Payload, encode
+from memplane.memory import projection
+from memplane.storage.base import Reader, Store, Stores, Writer
+from memplane.types import Caller, Draft, Op
+
+T = TypeVar("T")
+
+_CATCH_UP_PER_READ = 2_000
+
+
+class Access:
+    """One owner's store, seen by one caller."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        tenant: str,
+        owner: str,
+        caller: Caller,
+        settings: Settings,
+        clock: Clock,
+        events: Events,
+    ) -> None:
+        self.tenant = tenant
+        self.owner = owner
+        self.caller = caller
+        self._stores = stores
+        self._settings = settings
+        self._clock = clock
+        self._events = events
+
+    def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
+        """Add to the audit log what the ledger does not record."""
+        now = self._clock()
+
+        def work(writer: Writer) -> None:
+            writer.add_audit(
+                at=now,
+                caller=self.caller,
+                action=action,
+                target=target,
+                outcome=outcome,
+                detail=redact(detail).text,
+            )
+
+        with self._store() as store:
+            store.write(work)
+
+    def catch_up(self, *, progress: Callable[[int], None] = lambda _: None) -> None:
+        """Make everything that was appended searchable."""
+        with self._store() as store:
+            while (ahead := store.write(projection.catch_up)) > 0:
+                progress(ahead)
+
+    def _store(self) -> AbstractContextManager[Store]:
+        return self._stores.open(self.tenant, self.owner, create=True)
+
+    @contextmanager
+    def _read(self) -> Iterator[Reader]:
+        with self._store() as store, store.read() as reader:
+            yield reader
+
+    @contextmanager
+    def _operation(self, name: str) -> Iterator[Reader]:
+        with self._events.operation(self.owner, name), self._reading() as reader:
+            yield reader
+
+    @contextmanager
+    def _reading(self) -> Iterator[Reader]:
+        """A read that first goes on with a bulk import that was cut off, a bounded step at a time."""
+        with self._store() as store:
+            with store.read() as reader:
+                if reader.cursor() == reader.head().seq:
+                    yield reader
+                    return
+            store.write(lambda writer: projection.catch_up(writer, _CATCH_UP_PER_READ))
+            with store.read() as reader:
+                yield reader
+
+    def _write(self, name: str, work: Callable[[Writer], T]) -> T:
+        """A write; that it was refused for a limit or an unknown name goes to the audit log."""
+        with self._events.operation(self.owner, name), self._store() as store:
+            try:
+                return store.write(work)
+            except (LimitReached, NotFound) as exc:
+                self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
+                raise
+
+    def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
+        try:
+            body = encode(redacted(payload) if self._settings.redact_ledger else payload)
+        except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+            raise InvalidRequest(f"the entry cannot be written as JSON ({exc}); give plain values") from exc
+        if len(body) > self._settings.entry_bytes_max:
+            raise InvalidRequest(
+                f"the entry has {len(body):,} bytes and at most {self._settings.entry_bytes_max:,} are kept; split it"
+            )
+        return Draft(id_, op, body, self.caller, ref)
+
+
+def redacted(payload: Payload) -> Payload:
+    """Every text of it by itself: in JSON a secret would end in the middle of an escape, and what follows could then
+    pass for another field."""
+    plain = {name: _redacted_value(value) for name, value in msgspec.to_builtins(payload).items()}
+    return msgspec.convert(plain, type(payload))
+
+
+def _redacted_value(value: Any, name: str = "") -> Any:
+    match value:
+        case str():
+            named = f"{name}=" if name else ""
+            return redact(named + value).text.removeprefix(named)
+        case dict():
+            return {redact(key).text: _redacted_value(inner, key) for key, inner in value.items()}
+        case list() | tuple():
+            return [_redacted_value(inner, name) for inner in value]
+    return value

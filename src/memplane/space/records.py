@@ -1,0 +1,192 @@
+"""The ledger side of a space: what is on record, the proof of it, and moving it in bulk."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from memplane.clock import Instant, parse_instant, to_datetime
+from memplane.ledger.payloads import Forgotten, decode, decode_body, encode
+from memplane.ledger.verify import Verification, verify
+from memplane.memory import projection
+from memplane.memory.forget import bury
+from memplane.space.access import Access, redacted
+from memplane.storage.base import Reader, Scope, Sizes, Writer
+from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
+
+Moment = datetime | str | float
+
+
+class Records(Access):
+    """What came in, in order, and who brought it."""
+
+    def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        """Ledger entries in order."""
+        with self._read() as reader:
+            return reader.entries(after=after, limit=limit)
+
+    def verify(
+        self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> Verification:
+        """Prove that nothing in the ledger was changed, reordered or dropped."""
+        with self._events.operation(self.owner, "verify"), self._read() as reader:
+            return verify(reader, expected=dict(expected or {}), progress=progress)
+
+    def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Drop the projection and derive it again from the ledger; returns how many entries were read."""
+        count = self._write("replay", lambda writer: projection.replay(writer, progress))
+        self.note_audit("replay", target=None, outcome="ok", detail=f"{count} entries")
+        return count
+
+    def receipts(self) -> list[Receipt]:
+        """Every forget there was, oldest first."""
+        with self._read() as reader:
+            return [_receipt(row.entry, row.digest) for row in reader.forgets()]
+
+    def tombstones(self) -> list[Tombstone]:
+        """Every forgotten id."""
+        with self._read() as reader:
+            return reader.tombstones()
+
+    def audit(
+        self, *, since: Moment | None = None, until: Moment | None = None, limit: int = 1_000
+    ) -> list[AuditRecord]:
+        """Who did what, newest first: the ledger says what succeeded, the audit log what was refused or read out."""
+        start = None if since is None else parse_instant(since, field="since")
+        end = None if until is None else parse_instant(until, field="until")
+        with self._read() as reader:
+            records = [
+                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
+            ]
+            seq = 0
+            while rows := reader.audit(after=seq):
+                records += [
+                    row.record
+                    for row in rows
+                    if (start is None or row.at >= start) and (end is None or row.at < end)
+                ]
+                seq = rows[-1].seq
+        records.sort(key=lambda record: record.at, reverse=True)
+        return records[:limit]
+
+    def stats(self) -> Sizes:
+        """How much the space holds."""
+        with self._read() as reader:
+            return reader.sizes(now=self._clock())
+
+    def lag(self) -> int:
+        """How many entries are retained but cannot be searched yet."""
+        with self._read() as reader:
+            return waiting(reader)
+
+    def unreadable(self) -> int:
+        """How many entries no memory could be derived from."""
+        with self._read() as reader:
+            return int(reader.note(projection.UNREADABLE) or 0)
+
+    def check(self) -> list[str]:
+        """What is wrong with the space's files; empty when nothing is."""
+        with self._store() as store:
+            return store.check()
+
+    def load(self, drafts: Sequence[Draft]) -> Loaded:
+        """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
+        searchable."""
+        now = self._clock()
+        if self._settings.redact_ledger:
+            drafts = [_redacted_draft(draft) for draft in drafts]
+
+        def work(writer: Writer) -> Loaded:
+            ids = [draft.id for draft in drafts]
+            forgotten = writer.tombstoned(ids)
+            seen = set(writer.known(ids))
+            fresh: dict[str, Draft] = {}
+            for draft in drafts:
+                if draft.id not in seen and draft.id not in forgotten:
+                    fresh.setdefault(draft.id, draft)
+            projection.load(writer, list(fresh.values()), now)
+            dropped = sum(draft.id in forgotten for draft in drafts)
+            return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
+
+        with self._store() as store:
+            return store.write(work)
+
+    def standing(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Of these ids: (those in the ledger, those forgotten)."""
+        with self._read() as reader:
+            forgotten = reader.tombstoned(entry_ids)
+            return set(reader.known(entry_ids)) - forgotten, forgotten
+
+    def bury(self, forgets: Mapping[str, Mapping[str, str]]) -> None:
+        """Tombstones that an import brings: forget id to (entry id to reason). Where that forget was imported too, they
+        are its own; otherwise one is recorded here, with a receipt."""
+        now = self._clock()
+
+        def work(writer: Writer) -> None:
+            for forget_id, reasons in forgets.items():
+                self._bury(writer, forget_id, reasons, now)
+
+        with self._store() as store:
+            store.write(work)
+            store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+
+    def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
+        ids = list(reasons)
+        erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
+        known = writer.known(ids)
+        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ in erasable or id_ not in known]
+        before = writer.tombstoned(ids)
+        victims = [victim for victim in victims if victim[1] not in before]
+        if not victims:
+            return
+        imported = writer.entry(forget_id)
+        if imported is not None and imported.op in (Op.FORGET, Op.SWEEP):
+            there = decode(imported)
+            assert isinstance(there, Forgotten)
+            writer.erase(victims, seq=imported.seq, at=there.at, reason=there.reason)
+            return
+
+        def record(payload: Forgotten) -> Entry:
+            return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
+
+        reason = reasons[victims[0][1]]
+        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+
+def _redacted_draft(draft: Draft) -> Draft:
+    """A history line stays as it is, because its id proves its bytes."""
+    if draft.op is Op.HISTORY or not draft.body:
+        return draft
+    return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
+
+
+def waiting(reader: Reader) -> int:
+    return reader.index_lag() + reader.head().seq - reader.cursor()
+
+
+def _receipt(entry: Entry, digest: bytes) -> Receipt:
+    payload = decode(entry)
+    assert isinstance(payload, Forgotten)
+    return Receipt(
+        id=payload.receipt,
+        scope=payload.scope,
+        counts=payload.counts,
+        reason=payload.reason,
+        at=to_datetime(payload.at),
+        seq=entry.seq,
+        digest=digest.hex(),
+        off_disk=None,
+    )
+
+
+def _as_audit(entry: Entry, owner: str) -> AuditRecord:
+    return AuditRecord(
+        at=to_datetime(entry.recorded),
+        space=owner,
+        actor=entry.caller.actor,
+        door=entry.caller.door,
+        session=entry.caller.session,
+        action=entry.op.value,
+        target=entry.id,
+        outcome="ok",
+    )
