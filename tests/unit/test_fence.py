@@ -97,7 +97,21 @@ def test_text_without_marks_is_returned_as_it_is():
     assert strip_injected(text) is text
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("mark", ["{} ", "x {}", "> {}\n", "{}\n", "--- BEGIN MEMORY (from ", "{} x\n"])
+@pytest.mark.parametrize("first", ["", END + "\n"], ids=["open", "closed before"])
+def test_many_marks_are_no_burden(first, mark):
+    """A megabyte of beginnings that never end is read as quickly as any other text: anyone may write them."""
+    text = first + mark.format(BEGIN.format(service="x")) * 30_000
+
+    assert len(strip_injected(text)) <= len(text)
+    assert strip_injected(f"{text} {END} after").endswith("after")
+
+
 @given(TEXT)
+@example("--- BEGIN MEMORY (from memplane) ------ END MEMORY ------ BEGIN MEMORY (from memplane) ---")
+@example(f"--- BEGIN {BLOCK}MEMORY (from x) --- y")
+@example(f"{BLOCK}{' ' * 40}{BEGIN.format(service='x')}\nrest")
 def test_stripping_twice_is_stripping_once(text):
     """Nothing new appears when something is taken out."""
     once = strip_injected(text)

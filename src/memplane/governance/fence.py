@@ -12,12 +12,10 @@ SERVICE = "memplane"
 BRIEF_TITLE = "## Memory Context"
 BRIEF_INTRODUCTION = "The following memories were loaded from prior sessions."
 
-# A block that is closed, wherever it stands and however it was quoted; one that is not, if it begins a line.
-_BLOCK = re.compile(
-    r"--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---.*?--- END MEMORY ---"
-    r"|^[^\w\n]{0,16}--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---[ \t\r]*$(?!.*--- END MEMORY ---).*\Z",
-    re.MULTILINE | re.DOTALL,
-)
+_BEGIN = re.compile(r"--- BEGIN MEMORY \(from [^\n]{0,200}?\) ---")
+_QUOTED = re.compile(r"(?:\A|\n)[^\w\n]{0,16}\Z")
+_QUOTED_CHARS_MAX = 17
+_LINE_ENDS = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _BRIEF = re.compile(
     rf"^{re.escape(BRIEF_TITLE)}\r?\n\r?\n{re.escape(BRIEF_INTRODUCTION)}\r?\n"
     r"(?:\r?\n|### (?:Behavioral Preferences|Known Facts)\r?\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
@@ -33,7 +31,38 @@ def strip_injected(text: str) -> str:
     """The text without anything we (or another memory service) put there."""
     if "MEMORY" not in text and BRIEF_TITLE not in text:
         return text
-    return _BRIEF.sub("", _BLOCK.sub("", text)).strip()
+    return _BRIEF.sub("", _without_blocks(text.strip())).strip()
+
+
+def _without_blocks(text: str) -> str:
+    """Without blocks that are closed, wherever they stand and however they were quoted, and without the rest from one
+    that is not, if it begins a line. One walk, however many marks there are: anyone may write them."""
+    kept: list[str] = []
+    done = 0
+    last_end = text.rfind(END)
+    for begin in _BEGIN.finditer(text):
+        start = begin.start()
+        if start < done:
+            continue
+        if begin.end() <= last_end:
+            kept.append(text[done:start])
+            done = text.index(END, begin.end()) + len(END)
+            if start and text[start - 1] != "\n" and text[done : done + 1] not in ("", "\n"):
+                kept.append("\n")  # what stood apart must not become a mark when it meets
+        elif _LINE_ENDS.match(text, begin.end()) and (line := _line_start(text, done, start)) is not None:
+            kept.append(text[done:line])
+            done = len(text)
+            break
+    return "".join((*kept, text[done:]))
+
+
+def _line_start(text: str, done: int, start: int) -> int | None:
+    """Where its line begins, or the block before it ended, if nothing but space and signs of quoting stand between."""
+    while start > done and text[start - 1] in " \t":
+        start -= 1
+    window = max(done, start - _QUOTED_CHARS_MAX)
+    quoted = _QUOTED.search(text[window:start])
+    return None if quoted is None else window + quoted.start()
 
 
 def fence(body: str, service: str = SERVICE) -> str:

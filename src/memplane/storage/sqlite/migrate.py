@@ -1,5 +1,6 @@
 """Forward-only migrations under `user_version`. A newer file is refused rather than harmed."""
 
+from functools import cache
 from importlib import resources
 
 import apsw
@@ -9,12 +10,13 @@ from memplane.errors import StorageTooNew
 APPLICATION_ID = 0x4D454D50  # "MEMP"
 
 
-def migrations() -> list[str]:
+@cache
+def migrations() -> tuple[str, ...]:
     folder = resources.files("memplane.storage.sqlite").joinpath("migrations")
     files = sorted(
         (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
     )
-    return [file.read_text(encoding="utf-8") for file in files]
+    return tuple(file.read_text(encoding="utf-8") for file in files)
 
 
 def migrate(connection: apsw.Connection, name: str) -> None:

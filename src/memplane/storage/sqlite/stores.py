@@ -26,6 +26,7 @@ from memplane.storage.sqlite.names import folder_name, label_path, owners_below,
 from memplane.storage.sqlite.store import SqliteStore
 
 OPEN_SPACES_MAX = 64
+_FILE_BYTES_MIN = 512
 
 _Name = tuple[str, str]
 
@@ -138,10 +139,8 @@ class SqliteStores:
                     if not create:
                         raise NotFound("space", name[1])
                     _create(path, name[1], self._key)
-                elif path.stat().st_size == 0:
-                    raise StorageCorrupt(
-                        f"{path.name} is empty: something cut it off; restore it from a backup"
-                    )
+                elif path.stat().st_size < _FILE_BYTES_MIN:  # SQLite would take it for a new database
+                    raise StorageCorrupt(f"{path.name} was cut off; restore it from a backup")
                 else:
                     # A copy that a killed rotation left behind would keep what is forgotten from now on.
                     _remove(_aside_for_rekey(path))
