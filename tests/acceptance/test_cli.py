@@ -90,7 +90,9 @@ def test_an_export_imports_again(shell, tmp_path):
     second = shell("ledger", "import", str(tmp_path / "all.jsonl"), "--space", "copy", "--json")
 
     assert (first.code, first.json["added"], second.json["added"], second.json["known"]) == (0, 1, 0, 1)
-    copied = shell("search", "Porto", "--json", "-s", "copy").out.replace('"door":"import:cli"', '"door":"cli"')
+    copied = shell("search", "Porto", "--json", "-s", "copy").out.replace(
+        '"door":"import:cli"', '"door":"cli"'
+    )
     assert shell("search", "Porto", "--json").out == copied
 
 

@@ -42,9 +42,12 @@ FILLER_IDEOGRAPHS = [chr(code) for code in range(0x4E00, 0x4F00)]
 
 def spellings(word: str) -> set[str]:
     """In any case, composed or not, with or without accents: an index keeps words otherwise than they were written."""
-    apart = unicodedata.normalize("NFD", word)
-    plain = "".join(c for c in apart if not unicodedata.combining(c))
-    return {spelled for form in (word, apart, plain) for spelled in (form, form.lower(), form.upper())}
+    forms = (word, unicodedata.normalize("NFD", word), without_accents(word))
+    return {spelled for form in forms for spelled in (form, form.lower(), form.upper())}
+
+
+def without_accents(word: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
 def stretches(text: str, length: int = TRACE_LETTERS) -> set[str]:
@@ -77,17 +80,12 @@ class Secret:
 
 
 def new_word(rng: random.Random, alphabet: Sequence[str], length: int) -> str:
-    word = ""
+    word = rng.choice(alphabet)
     while len(word) < length:
         grown = word + rng.choice(alphabet)
-        new = {stretch for spelled in spellings(grown[-TRACE_LETTERS:]) for stretch in stretches(spelled)}
-        before = (
-            {stretch for spelled in spellings(word[-TRACE_LETTERS:]) for stretch in stretches(spelled)}
-            if word
-            else set()
-        )
-        if Secret._taken.isdisjoint(new - before):
-            Secret._taken |= new
+        last = grown[-2:] if alphabet is IDEOGRAPHS else without_accents(grown[-TRACE_LETTERS:]).lower()
+        if last not in Secret._taken:
+            Secret._taken.add(last)
             word = grown
     return word
 
