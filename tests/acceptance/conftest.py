@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,7 +55,14 @@ class Shell:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([SCRIPT, *arguments], env=self.environment, **streams)
+        # A job in the background ignores Ctrl-C and hands that on; a person's terminal does not.
+        return subprocess.Popen(
+            [SCRIPT, *arguments], env=self.environment, preexec_fn=_heed_interrupts, **streams
+        )
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Inside:

@@ -139,12 +139,13 @@ class Model:
         return counts
 
     def in_scope(self, scope: dict) -> list[Thing]:
+        """What was purged shows nothing, but its payload is there, so it is in scope all the same."""
         whole = [thing for thing in self.things.values() if not thing.erased]
         if scope.get("everything"):
             return whole
         if "entries" in scope:
             return [thing for thing in whole if thing.id in scope["entries"]]
-        return [thing for thing in whole if not thing.purged and _fits(thing, scope)]
+        return [thing for thing in whole if _fits(thing, scope)]
 
 
 def _fits(thing: Thing, scope: dict) -> bool:
@@ -322,7 +323,9 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def sweep(self):
-        expired = [thing for thing in self.model.things.values() if thing.there and thing.expired(self.now)]
+        expired = [
+            thing for thing in self.model.things.values() if not thing.erased and thing.expired(self.now)
+        ]
         swept = self.space.sweep()
         counts = self.model.erase(expired)
         assert swept == counts["facts"] + counts["runs"]
