@@ -80,14 +80,13 @@ class Secret:
 
 
 def new_word(rng: random.Random, alphabet: Sequence[str], length: int) -> str:
-    word = rng.choice(alphabet)
-    while len(word) < length:
-        grown = word + rng.choice(alphabet)
-        last = grown[-2:] if alphabet is IDEOGRAPHS else without_accents(grown[-TRACE_LETTERS:]).lower()
-        if last not in Secret._taken:
-            Secret._taken.add(last)
-            word = grown
-    return word
+    """A word that shares no stretch with any before it."""
+    while True:
+        word = "".join(rng.choices(alphabet, k=length))
+        own = stretches(word) if alphabet is IDEOGRAPHS else stretches(without_accents(word).lower())
+        if Secret._taken.isdisjoint(own):
+            Secret._taken |= own
+            return word
 
 
 _SHOWING = re.compile(

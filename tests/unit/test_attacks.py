@@ -100,14 +100,14 @@ def test_long_runs_of_marks_cost_their_length_and_not_its_square():
 
     def cost(length):
         text = "a" + "\u0301\u0323" * length
-        started = time.perf_counter()
+        started = time.thread_time()
         index_text(text)
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     cost(2_000)
-    small, large = min(cost(4_000) for _ in range(3)), min(cost(32_000) for _ in range(3))
+    small, large = min(cost(8_000) for _ in range(5)), min(cost(64_000) for _ in range(5))
 
-    assert large < 32 * small
+    assert large < 40 * small
 
 
 # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────
