@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import apsw
 import pytest
@@ -148,19 +150,18 @@ def test_a_read_only_directory_is_named(data):
             print(exc)
         """
     )
-    place = data.parent
-    while place != place.parent and place.owner() == data.owner():  # nobody must be able to walk down to it
-        place.chmod(place.stat().st_mode | 0o055)
-        place = place.parent
-    for path in [data, *data.rglob("*")]:
-        path.chmod(0o555 if path.is_dir() else 0o444)
+    with tempfile.TemporaryDirectory() as open_to_all:  # pytest's own directories are closed to other users
+        copy = shutil.copytree(data, Path(open_to_all) / "data")
+        for path in [copy, *copy.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        Path(open_to_all).chmod(0o755)
 
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(data)], capture_output=True, text=True, check=False
-    )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(copy)], capture_output=True, text=True, check=False
+        )
 
-    for path in [data, *data.rglob("*")]:
-        path.chmod(0o755)
+        for path in [copy, *copy.rglob("*")]:
+            path.chmod(0o755)
     assert "check that it is yours" in done.stdout, done.stderr
 
 

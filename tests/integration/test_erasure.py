@@ -80,13 +80,16 @@ class Secret:
 
 
 def new_word(rng: random.Random, alphabet: Sequence[str], length: int) -> str:
-    """A word that shares no stretch with any before it."""
-    while True:
-        word = "".join(rng.choices(alphabet, k=length))
-        own = stretches(word) if alphabet is IDEOGRAPHS else stretches(without_accents(word).lower())
-        if Secret._taken.isdisjoint(own):
-            Secret._taken |= own
-            return word
+    """A word that shares no stretch with any before it, and does not repeat itself."""
+    word = ""
+    while len(word) < length:
+        grown = word + rng.choice(alphabet)
+        last = grown[-2:] if alphabet is IDEOGRAPHS else without_accents(grown[-TRACE_LETTERS:]).lower()
+        whole = len(last) == (2 if alphabet is IDEOGRAPHS else TRACE_LETTERS)
+        if not whole or last not in Secret._taken:
+            word = grown
+            Secret._taken |= {last} if whole else set()
+    return word
 
 
 _SHOWING = re.compile(
