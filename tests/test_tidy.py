@@ -25,10 +25,11 @@ LAYERS = (
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
     ("recall", "enrich"),
-    ("evaluate",),
+    ("worker",),
     ("space",),
     ("engine", "transfer", "doctor"),
     ("main",),
+    ("evaluate",),
     ("__init__", "doors"),
     ("__main__",),
 )
