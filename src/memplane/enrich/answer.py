@@ -125,7 +125,7 @@ def _file(item: Any, readings: "Sequence[_Reading]") -> Rejection | None:
     try:
         claim = msgspec.convert(item, _Claim)
         msgspec.json.encode(claim)
-    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+    except (msgspec.ValidationError, UnicodeEncodeError):
         # The last is half of a surrogate pair, which no store would take.
         return Rejection.MISSHAPEN
     place = claim.message - 1

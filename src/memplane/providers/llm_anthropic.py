@@ -70,5 +70,8 @@ def _words(blocks: list[_Block]) -> str:
     """What the tool was called with; some endpoints know no tools and answer in text."""
     for block in blocks:
         if block.type == "tool_use":
-            return json.dumps(block.input)
+            try:
+                return json.dumps(block.input)
+            except RecursionError:
+                return ""
     return "".join(block.text for block in blocks if isinstance(block.text, str))
