@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -187,6 +188,7 @@ def test_an_unknown_predicate_is_a_plain_fact(changes, predicate):
         ("your dog", "tool", "user's dog"),
         ("I", "assistant", "assistant"),
         ("Ann", "assistant", "assistant"),
+        ("Ann's wife", "user", "user's wife"),
         ("Marie Curie", "user", "Marie Curie"),
     ],
 )
@@ -220,6 +222,30 @@ def test_only_a_user_instructs(predicate):
 
     assert why(orders, role="tool") == why(orders, role="assistant") == {Rejection.NOT_THEIRS: 1}
     assert kept(orders)[0].object_text == "I live in Rome"
+
+
+def test_small_talk_of_others_is_dropped():
+    """
+    An assistant that likes to help, or says what it does, tells nothing; as in the rules.
+    """
+    talk = [claim(predicate="likes", relation="love"), claim(predicate="unknown")]
+
+    assert why(talk, role="assistant") == {Rejection.VAGUE: 2}
+    assert len(kept(talk)) == 2
+
+
+def test_a_flood_is_cheap():
+    """
+    Megabytes of claims about a long message are checked in seconds, not in minutes.
+    """
+    text = " ".join(f"I live in Rome{number}." for number in range(1_500))
+    flood = [claim(quote="I live in Rome", object=f"Rome{number % 150}") for number in range(5_000)]
+    started = time.process_time()
+
+    checked = check(flood, text)
+
+    assert time.process_time() - started < 5
+    assert (len(checked.propositions[0]), checked.rejected.total()) == (150, 4_850)
 
 
 def test_a_date_is_never_made_up():

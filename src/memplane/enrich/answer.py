@@ -5,13 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.english import base_form, content_stems
-from memplane.enrich.extract_rules import PROPOSITIONS_MAX
+from memplane.enrich.extract_rules import PROPOSITIONS_MAX, VAGUE
 from memplane.enrich.prompt import Message
 from memplane.enrich.proposition import USER, Polarity, Proposition, Tense
 from memplane.enrich.sentences import Sentence, split_sentences
@@ -46,12 +47,14 @@ class Rejection(StrEnum):
     """Its quote is not in its message."""
     NOT_THEIRS = "not_theirs"
     """Someone who is not the user instructs or corrects."""
+    VAGUE = "vague"
+    """Someone who is not the user says something in general terms, which is talk."""
     REPEATED = "repeated"
     TOO_MANY = "too_many"
 
 
-_SPOILED = frozenset({Rejection.TOO_LONG, Rejection.INVENTED, Rejection.INCOMPLETE})
-"""The message may well say something; the model did not manage to."""
+RIGHTLY = frozenset({Rejection.NOT_THEIRS, Rejection.VAGUE, Rejection.REPEATED, Rejection.TOO_MANY})
+"""The model understood what it was asked; other rejections say that it did not."""
 
 
 class AnswerUnreadable(Exception):
@@ -144,17 +147,18 @@ class _Reading:
         self._said: set[tuple[str, ...]] = set()
         self.kept: list[Proposition] = []
         self.spoiled = False
-        self._ordinals: list[Sentence] | None = None
 
     def add(self, claim: _Claim) -> Rejection | None:
         kept = self._check(claim)
         if isinstance(kept, Rejection):
-            self.spoiled = self.spoiled or kept in _SPOILED
+            self.spoiled = self.spoiled or kept not in RIGHTLY
             return kept
         self.kept.append(kept)
         return None
 
     def _check(self, claim: _Claim) -> Proposition | Rejection:
+        if len(self.kept) == PROPOSITIONS_MAX:
+            return Rejection.TOO_MANY
         if any(len(getattr(claim, field) or "") > chars for field, chars in _CHARS_MAX.items()):
             return Rejection.TOO_LONG
         if not claim.quote.strip() or not claim.subject.strip():
@@ -170,12 +174,12 @@ class _Reading:
             return Rejection.INCOMPLETE
         if not filed.trusted and self._catalog[filed.predicate].kind in _USERS_ALONE:
             return Rejection.NOT_THEIRS
+        if not filed.trusted and filed.predicate in VAGUE:
+            return Rejection.VAGUE
         said = (filed.subject, filed.predicate, filed.object_text, filed.polarity, filed.topic)
         same = tuple(part.lower() for part in said)
         if same in self._said:
             return Rejection.REPEATED
-        if len(self.kept) == PROPOSITIONS_MAX:
-            return Rejection.TOO_MANY
         self._said.add(same)
         self._spans.add((filed.start, filed.end))
         return None
@@ -198,7 +202,7 @@ class _Reading:
             # It steers an agent, so it is kept in the words of the user and never in those of a model.
             relation, value = _OWN_WORDS[predicate], _tidy(claim.quote).rstrip(" .!")
         confidence = _KNOWN_CONFIDENCE if known else _PLAIN_CONFIDENCE
-        if not _is_heard(value, text):
+        if not self._hears(value):
             confidence *= _UNHEARD_SHARE
         return Proposition(
             subject=subject,
@@ -238,11 +242,22 @@ class _Reading:
             return "" if predicate in _OWN_WORDS else self._catalog.class_of(value)
         return _tidy(said or "").lower() if self._catalog.takes_topic(predicate) else ""
 
+    def _hears(self, value: str) -> bool:
+        stems = content_stems(value)
+        return not stems or not stems.isdisjoint(self._stems) or value.lower() in self._message.text.lower()
+
     def _ordinal(self, at: int) -> int | None:
-        if self._ordinals is None:
-            sentences = split_sentences(self._message.text)
-            self._ordinals = [sentence for sentence in sentences if sentence.ordinal is not None]
-        return next((each.ordinal for each in self._ordinals if each.start <= at < each.end), None)
+        return next((each.ordinal for each in self._numbered if each.start <= at < each.end), None)
+
+    # Once a message, not once a claim: a flood of claims about a long one must stay cheap.
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return content_stems(self._message.text)
+
+    @cached_property
+    def _numbered(self) -> list[Sentence]:
+        return [each for each in split_sentences(self._message.text) if each.ordinal is not None]
 
 
 _OWN_WORDS = {"instructs": "asks", "corrects": "says", "mentions": ""}
@@ -270,14 +285,11 @@ def _subject(said: str, message: Message) -> str:
         who[message.speaker.lower()] = speaking
     if name.lower() in who:
         return str(who[name.lower()])
+    if message.speaker and name.lower().startswith(f"{message.speaker.lower()}'s "):
+        return f"{speaking}'s {name[len(message.speaker) + 3 :]}"
     owned = _OWNED.fullmatch(name)
     return f"{who[owned['who'].lower()]}'s {owned['what']}" if owned else name
 
 
 def _is_speaker(subject: str, role: str) -> bool:
     return subject.partition("'s ")[0] in {USER, role}
-
-
-def _is_heard(value: str, text: str) -> bool:
-    stems = content_stems(value)
-    return not stems or value.lower() in text.lower() or bool(stems & content_stems(text))

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from memplane.enrich.answer import AnswerUnreadable, Checked, Rejection, check_answer
+from memplane.enrich.answer import RIGHTLY, AnswerUnreadable, Checked, Rejection, check_answer
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.prompt import SCHEMA, VERSION, Message, again_prompt, system_prompt, user_prompt
 from memplane.enrich.proposition import Proposition
@@ -63,6 +63,7 @@ class Extraction(msgspec.Struct, kw_only=True):
     output_tokens: int = 0
     requests: int = 0
     rejected: Counter[Rejection] = msgspec.field(default_factory=Counter)
+    """Claims thrown away, in all answers, the useless ones too."""
 
     @property
     def propositions(self) -> list[list[Proposition]]:
@@ -178,7 +179,7 @@ class _Run:
 
     def _keep(self, group: Sequence[int], checked: Checked, *, cut: bool) -> _Complaint | None:
         self.extraction.rejected += checked.rejected
-        spoiled = checked.rejected.keys() - {Rejection.NOT_THEIRS}
+        spoiled = checked.rejected.keys() - RIGHTLY
         if spoiled and not any(checked.propositions):
             return _Complaint(f"not one claim could be used ({', '.join(sorted(spoiled))})", again=not cut)
         self._useful += 1
