@@ -10,8 +10,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
 from memplane.recall.asked import Asked
-from memplane.recall.memory_index import Near
-from memplane.recall.relevance import Question, Relevance
+from memplane.recall.asking import Asking
 from memplane.storage.base import Filter, Reader
 from memplane.types import Kind, Memory, Tier
 
@@ -67,21 +66,15 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_facts(
-    reader: Reader,
-    asked: Asked,
-    question: Question,
-    predicates: Sequence[str],
-    relevance: Relevance,
-    near: Sequence[Near],
-    *,
-    where: Filter,
-    limit: int,
-    now: Instant,
+    reader: Reader, asking: Asking, predicates: Sequence[str], *, limit: int, now: Instant
 ) -> list[RankedFact]:
     """`predicates` are those the question asks for, best first."""
+    asked, question, where = asking.asked, asking.question, asking.where
     predicates = predicates[:_PREDICATES_MAX]
     meaning = {
-        memory.id: memory.deviations for memory in near[:_PER_CHANNEL] if memory.nearness >= _NEAR_ENOUGH
+        memory.id: memory.deviations
+        for memory in asking.near[:_PER_CHANNEL]
+        if memory.nearness >= _NEAR_ENOUGH
     }
     brought: dict[str, Sequence[Memory]] = {
         "predicate": reader.claimed(predicates, where, limit=_PER_CHANNEL) if predicates else [],
@@ -96,6 +89,7 @@ def rank_facts(
     for channel, found in brought.items():
         for rank, memory in enumerate(found, start=1):
             ranks.setdefault(memory.id, {})[channel] = rank
+    relevance = asking.relevance
     told = frozenset(memory.id for memory in brought["time"])
     ranked = [
         _ranked(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
-from memplane.recall.asked import Asked
+from memplane.recall.asking import Asking
 from memplane.recall.fusion import best, fuse, word_scores
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
@@ -38,40 +38,29 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_turns(
-    reader: Reader,
-    index: TurnIndex,
-    turns: Turns,
-    asked: Asked,
-    held: Mapping[str, tuple[Ints, Floats]],
-    near: Sequence[Near],
-    *,
-    model: int | None,
-    query: Vector | None,
-    where: Filter,
-    limit: int,
-    leave_out: Sequence[int] = (),
+    reader: Reader, index: TurnIndex, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
 ) -> list[RankedTurn]:
-    """`held` says which turns hold the stems of the question, and how often; `near` are the nearest memories; `query`
-    is the question's vector, None without an embedder; `leave_out` are numbers of turns told elsewhere."""
+    """`leave_out` are the numbers of turns that are told elsewhere."""
+    turns, query, where = asking.turns, asking.query, asking.where
     if not turns.count or not limit:
         return []
-    words, passage = word_scores(list(held.values()), turns)
-    fact = _of_memories(turns, near)
+    words, passage = word_scores(list(asking.held.values()), turns)
+    fact = _of_memories(turns, asking.near)
     meaning: Floats | NDArray[np.float32] | None
     if index.vectors.exact:
         places, sample = np.arange(turns.count), None
         meaning = None if query is None else index.vectors.scores(query)[: turns.count]
     else:
         places, sample = _chosen(index, turns, query, (words, passage, fact))
-        meaning = _exact(reader, model, turns.n[places], query)
+        meaning = _exact(reader, asking.model, turns.n[places], query)
     fused = fuse(
         turns,
         places,
-        asked,
+        asking.asked,
         meaning=meaning,
         words=words[places],
         passage=passage[places],
-        fact=fact[places] if near else None,
+        fact=fact[places] if asking.near else None,
         sample=sample,
     )
     allowed = _allowed(turns, fused.places, where, leave_out)
