@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_chars_max: int = 8_000
     recall_turns_max: int = 6
     recall_tokens_max: int = 2_000
-    recall_work_ms: int = 250
+    recall_work_ms: int = 1_000
     """How long a recall may work off what waits for enrichment, where no worker does."""
 
     purge_superseded_days: int = 90

@@ -98,10 +98,10 @@ class Worker:
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
         model = reader.model(*self._model)
-        last = marks.cursor * TURNS_PER_ENTRY_MAX + TURNS_PER_ENTRY_MAX - 1
-        waiting = reader.turn_heads(after=0 if model is None else reader.embedded(model), until=last, limit=1)
+        done = 0 if model is None else reader.embedded(model)
+        last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
         return Lag(
-            entries=reader.head().seq - marks.derived, turns=bool(waiting), memories=reader.waiting_count()
+            entries=reader.head().seq - marks.derived, turns=last > done, memories=reader.waiting_count()
         )
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ memory is a number of its own, weighted and summed as for turns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -14,9 +15,12 @@ from memplane.recall.asking import Asking
 from memplane.storage.base import Filter, Reader
 from memplane.types import Kind, Memory, Tier
 
-_PER_CHANNEL = 20
-_HOT_MAX = 8
-_PREDICATES_MAX = 3
+_PER_CHANNEL = 12
+_PER_PREDICATE = 8
+_HOT_MAX = 6
+_WORDS_MAX = 6
+"""Only the rarest words choose; all of them count."""
+_PREDICATES_MAX = 2
 _RECENT_DAYS = 30.0
 _NEAR_ENOUGH = 0.65
 """What is less near than that has nothing to do with the question, even where nothing is nearer."""
@@ -41,6 +45,7 @@ class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WEIGHTS = FactWeights()
+_WEIGHTS: dict[str, float] = msgspec.structs.asdict(WEIGHTS)
 
 _ANSWER_MIN = 1.0
 """What words, predicate and time together must reach for a fact to count as an answer rather than as support."""
@@ -77,9 +82,9 @@ def rank_facts(
         if memory.nearness >= _NEAR_ENOUGH
     }
     brought: dict[str, Sequence[Memory]] = {
-        "predicate": reader.claimed(predicates, where, limit=_PER_CHANNEL) if predicates else [],
+        "predicate": reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
         "meaning": _in_order(reader.memories_of(list(meaning), where), meaning),
-        "words": reader.match_memories(question.words, where, limit=_PER_CHANNEL),
+        "words": reader.match_memories(_rarest(asking), where, limit=_PER_CHANNEL),
         "time": _told(reader, asked, where),
         "hot": reader.hot(where, limit=_HOT_MAX),
         "newest": [] if question.words else reader.memories(where, limit=_PER_CHANNEL),
@@ -91,33 +96,39 @@ def rank_facts(
             ranks.setdefault(memory.id, {})[channel] = rank
     relevance = asking.relevance
     told = frozenset(memory.id for memory in brought["time"])
-    ranked = [
-        _ranked(
-            memory,
-            ranks[memory.id],
-            {
-                "meaning": max(meaning.get(memory.id, 0.0), 0.0),
-                "words": relevance.score(memory.searchable) if question.words else 0.0,
-                "predicate": _of_predicate(memory, predicates),
-                "time": float(memory.id in told),
-                "speaker": _about(memory, asked),
-                "importance": memory.importance,
-                "recent": _recent(memory, now),
-                "hot": float(memory.tier is Tier.HOT),
-            },
-        )
+    opinions = {
+        memory.id: {
+            "meaning": max(meaning.get(memory.id, 0.0), 0.0),
+            "words": relevance.score(memory.searchable) if question.words else 0.0,
+            "predicate": _of_predicate(memory, predicates),
+            "time": float(memory.id in told),
+            "speaker": _about(memory, asked),
+            "importance": memory.importance,
+            "recent": _recent(memory, now),
+            "hot": float(memory.tier is Tier.HOT),
+        }
         for memory in memories.values()
         if memory.kind is not Kind.EPISODE
-    ]
-    ranked.sort(key=lambda fact: (fact.score, fact.memory.updated_at, fact.memory.seq), reverse=True)
-    return ranked[:limit]
+    }
+    scores = {
+        id_: sum(weight * opinion[name] for name, weight in _WEIGHTS.items())
+        for id_, opinion in opinions.items()
+    }
+
+    def place(id_: str) -> tuple[float, datetime, int]:
+        return scores[id_], memories[id_].updated_at, memories[id_].seq
+
+    best = sorted(opinions, key=place, reverse=True)[:limit]
+    return [_ranked(memories[id_], scores[id_], ranks[id_], opinions[id_]) for id_ in best]
 
 
-def _ranked(memory: Memory, ranks: Mapping[str, int], opinions: Mapping[str, float]) -> RankedFact:
-    parts = {name: getattr(WEIGHTS, name) * value for name, value in opinions.items() if value}
+def _ranked(
+    memory: Memory, score: float, ranks: Mapping[str, int], opinions: Mapping[str, float]
+) -> RankedFact:
+    parts = {name: _WEIGHTS[name] * value for name, value in opinions.items() if value}
     return RankedFact(
         memory=memory,
-        score=round(sum(parts.values()), 4),
+        score=round(score, 4),
         contributions={name: round(part, 3) for name, part in sorted(parts.items(), key=_by_weight)},
         ranks=ranks,
     )
@@ -125,6 +136,13 @@ def _ranked(memory: Memory, ranks: Mapping[str, int], opinions: Mapping[str, flo
 
 def _by_weight(part: tuple[str, float]) -> float:
     return -abs(part[1])
+
+
+def _rarest(asking: Asking) -> list[str]:
+    rarity = {
+        word: len(asking.held[stem][0]) for word, stem in asking.question.stems.items() if stem in asking.held
+    }
+    return sorted(rarity, key=lambda word: rarity[word])[:_WORDS_MAX] or list(asking.question.words)
 
 
 def _in_order(memories: Iterable[Memory], scores: Mapping[str, float]) -> list[Memory]:

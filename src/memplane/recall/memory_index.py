@@ -5,10 +5,9 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
-from memplane.recall.vectors import VectorTable, unpacked
+from memplane.recall.vectors import VectorTable, dots, unpacked
 from memplane.storage.base import Marks, Reader
 
 _LOAD = 10_000
@@ -49,23 +48,30 @@ class MemoryIndex:
             self._refresh(reader, model)
             if not self._ids:
                 return []
-            exact = self._vectors.exact
-            if exact:
-                scores = self._vectors.scores(query).astype(np.float64)
-                chosen = np.flatnonzero(np.isfinite(scores))
-                scores = scores[chosen]
-            else:
-                chosen = self._vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
-            ids = [self._ids[place] for place in chosen]
-            turns = [self._turns[place] for place in chosen]
-        if not exact:
-            packed = reader.memory_vectors_of(model, ids)
-            there = [place for place, id_ in enumerate(ids) if id_ in packed]
-            ids, turns = [ids[place] for place in there], [turns[place] for place in there]
-            scores = (
-                (unpacked([packed[id_] for id_ in ids]) @ query).astype(np.float64) if ids else np.empty(0)
+            vectors, ids, turns = self._vectors, self._ids, self._turns
+            places = (
+                np.arange(len(ids)) if vectors.exact else vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
             )
-        return _nearest(ids, turns, scores, limit)
+            if vectors.kept:
+                scores = vectors.scores(query, places).astype(np.float64)
+            else:
+                packed = reader.memory_vectors_of(model, [ids[place] for place in places])
+                places = np.array([place for place in places if ids[place] in packed], np.int64)
+                scores = dots(unpacked([packed[ids[place]] for place in places]), query).astype(np.float64)
+            places, scores = places[np.isfinite(scores)], scores[np.isfinite(scores)]
+            if not len(places):
+                return []
+            usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
+            order = np.argsort(-scores, kind="stable")[:limit]
+            return [
+                Near(
+                    ids[places[at]],
+                    turns[places[at]],
+                    (float(scores[at]) - usual) / deviation,
+                    float(scores[at]),
+                )
+                for at in order
+            ]
 
     def _refresh(self, reader: Reader, model: int) -> None:
         marks = reader.marks()
@@ -83,13 +89,3 @@ class MemoryIndex:
             self._vectors.put(places, [row.vector for row in rows if row.vector is not None])
             self._stamp = found[-1][0]
         self._marks = marks
-
-
-def _nearest(ids: list[str], turns: list[int | None], scores: NDArray[np.float64], limit: int) -> list[Near]:
-    if not ids:
-        return []
-    usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
-    order = np.argsort(-scores, kind="stable")[:limit]
-    return [
-        Near(ids[at], turns[at], (float(scores[at]) - usual) / deviation, float(scores[at])) for at in order
-    ]

@@ -25,7 +25,9 @@ class Tamer:
     def __call__(self, text: str) -> str:
         tamed = self._tamed.get(text)
         if tamed is None:
-            tamed = self._tamed[text] = defang(redact(one_line(text)).text)
+            # What is shown was redacted already; only what changes on its way to one line could show a secret again.
+            line = one_line(text)
+            tamed = self._tamed[text] = defang(text if line == text else redact(line).text)
         return tamed
 
     def short(self, text: str) -> str:

@@ -6,6 +6,7 @@ last look; when something was forgotten, everything is read anew.
 
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,12 +196,20 @@ class TurnIndex:
             self._marks = marks
             return self._known()
 
-    def occurrences(self, reader: Reader, turns: Turns, stem: str) -> tuple[Ints, Floats]:
-        """The places of the turns that hold a stem, and how often each does."""
+    def occurrences(
+        self, reader: Reader, turns: Turns, stems: Iterable[str]
+    ) -> dict[str, tuple[Ints, Floats]]:
+        """For each stem, the places of the turns that hold it, and how often each does."""
         indexed = reader.marks().indexed
         with self._lock:
+            tail = {n: held for n, held in self._tail.items() if n > indexed}
+        return {stem: self._occurrences(reader, turns, stem, indexed, tail) for stem in stems}
+
+    def _occurrences(
+        self, reader: Reader, turns: Turns, stem: str, indexed: int, tail: Mapping[int, Counter[str]]
+    ) -> tuple[Ints, Floats]:
+        with self._lock:
             known = self._postings.get(stem)
-            tail = [(n, held[stem]) for n, held in self._tail.items() if n > indexed and stem in held]
         if known is None or known[0] != indexed:
             numbers, counts = np.unique(np.array(reader.occurrences(stem), np.int64), return_counts=True)
             known = (indexed, numbers, counts.astype(np.float64))
@@ -210,9 +219,10 @@ class TurnIndex:
                 if len(self._postings) > _POSTINGS_KEPT:
                     self._postings.popitem(last=False)
         _, numbers, found = known
-        if tail:
-            numbers = np.concatenate([numbers, np.array([n for n, _ in tail], np.int64)])
-            found = np.concatenate([found, np.array([count for _, count in tail], np.float64)])
+        waiting = [(n, held[stem]) for n, held in tail.items() if stem in held]
+        if waiting:
+            numbers = np.concatenate([numbers, np.array([n for n, _ in waiting], np.int64)])
+            found = np.concatenate([found, np.array([count for _, count in waiting], np.float64)])
         places, there = turns.find(numbers)
         return places[there], found[there]
 

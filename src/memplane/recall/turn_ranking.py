@@ -12,15 +12,15 @@ from memplane.recall.fusion import best, fuse, word_scores
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
-from memplane.recall.vectors import unpacked
+from memplane.recall.vectors import dots, unpacked
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Filter, Reader
 from memplane.types import Turn
 
 COMMON = 20_000
 """A word that more turns hold does not help to choose among them, and looking through them takes long."""
-_NEAR = 1_000
-_MOST = 500
-_SAMPLE = 1_500
+_NEAR = 600
+_MOST = 250
+_SAMPLE = 500
 _FETCHED_PER_WANTED = 2
 
 
@@ -46,13 +46,15 @@ def rank_turns(
         return []
     words, passage = word_scores(list(asking.held.values()), turns)
     fact = _of_memories(turns, asking.near)
-    meaning: Floats | NDArray[np.float32] | None
     if index.vectors.exact:
         places, sample = np.arange(turns.count), None
-        meaning = None if query is None else index.vectors.scores(query)[: turns.count]
     else:
         places, sample = _chosen(index, turns, query, (words, passage, fact))
-        meaning = _exact(reader, asking.model, turns.n[places], query)
+    meaning = None
+    if query is not None and index.vectors.kept:
+        meaning = index.vectors.scores(query, places)
+    elif query is not None and asking.model is not None:
+        meaning = _from_store(reader, asking.model, turns.n[places], query)
     fused = fuse(
         turns,
         places,
@@ -93,7 +95,7 @@ def holders(
     """Where each stem of the question occurs, but for words so common that they choose nothing."""
     common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
-    return {stem: index.occurrences(reader, turns, stem) for stem in stems}
+    return index.occurrences(reader, turns, stems)
 
 
 def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
@@ -128,15 +130,13 @@ def _most(scores: Floats, limit: int) -> Ints:
     return there[np.argpartition(-scores[there], limit)[:limit]]
 
 
-def _exact(reader: Reader, model: int | None, numbers: Ints, query: Vector | None) -> Floats | None:
-    """What `VectorTable.scores` says, from the store."""
-    if query is None or model is None:
-        return None
+def _from_store(reader: Reader, model: int, numbers: Ints, query: Vector) -> NDArray[np.float32]:
+    """What `VectorTable.scores` says, where it keeps no vectors."""
     packed = reader.turn_vectors_at(model, numbers.tolist())
-    meaning = np.full(len(numbers), np.nan)
+    meaning = np.full(len(numbers), np.nan, np.float32)
     there = np.array([int(number) in packed for number in numbers])
     if there.any():
-        meaning[there] = unpacked([packed[int(number)] for number in numbers[there]]) @ query
+        meaning[there] = dots(unpacked([packed[int(number)] for number in numbers[there]]), query)
     return meaning
 
 

@@ -1,7 +1,9 @@
-"""Vectors in memory: all of them while that is fast, and one bit a number of each when a space outgrows it.
+"""Vectors in memory: compared one by one while they are few, chosen by their codes when they are many.
 
-Codes need an eighth of a byte a number where vectors need four. They only choose whom to look at: the vectors of the
-chosen are read from the store and compared exactly.
+A code has one bit for each number of a vector: whether it lies above the middle. Codes are an eighth of a byte a number
+where vectors are two, and comparing them takes next to nothing; they only choose whom to look at, and the chosen are
+compared exactly. In a very large space vectors are not kept in memory at all: those of the chosen are read from the
+store.
 """
 
 from collections.abc import Sequence
@@ -11,42 +13,60 @@ from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector, Vectors
 
-EXACT_MAX = 32_768
-"""So many vectors are compared one by one; it takes 3 ms and 50 MB."""
+EXACT_MAX = 4_096
+"""So many vectors are compared one by one."""
+KEPT_MAX = 400_000
+"""So many are kept in memory, a byte a number: 150 MB of them."""
 _GROWTH = 1.5
 _ROWS_MIN = 256
 _WORD_BITS = 64
 
 Codes = NDArray[np.uint64]
 Places = NDArray[np.int64]
+Small = NDArray[np.int8]
+_STEPS = 127
 
 
 class VectorTable:
     """One row a place; a row may be missing. Rows are added at the end and may be replaced."""
 
-    def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX) -> None:
+    def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX, kept_max: int = KEPT_MAX) -> None:
         self.dimension = dimension
         self._exact_max = exact_max
+        self._kept_max = kept_max
         self._count = 0
-        self._rows: Vectors | None = np.full((0, dimension), np.nan, np.float32)
-        self._codes: Codes = np.zeros((0, -(-dimension // _WORD_BITS)), np.uint64)
-        self._coded = np.zeros(0, np.bool_)
+        self._rows: Vectors | None = np.zeros((0, dimension), np.float32)
+        """While all are compared."""
+        self._small: Small | None = None
+        """Once codes choose: a byte a number, and by row what it was divided by."""
+        self._scale = np.zeros(0, np.float32)
+        self._there = np.zeros(0, np.bool_)
+        self._codes: Codes | None = None
         self._middle: Vector = np.zeros(dimension, np.float32)
 
     @property
     def exact(self) -> bool:
-        """Whether every vector is here; else only codes are."""
-        return self._rows is not None
+        """Whether all are compared; else codes choose."""
+        return self._codes is None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the vectors are here; else only their codes are."""
+        return self._rows is not None or self._small is not None
 
     def extend(self, count: int) -> None:
         """Make room up to `count` places; new ones have no vector yet."""
-        if count > self._exact_max and self._rows is not None:
-            self._give_up_rows()
+        if count > self._exact_max and self._codes is None:
+            self._make_codes()
+        if count > self._kept_max:
+            self._small = None
         if self._rows is not None:
-            self._rows = _grown(self._rows, count, np.nan)
-        else:
-            self._codes = _grown(self._codes, count, 0)
-            self._coded = _grown(self._coded, count, value=False)
+            self._rows = _grown(self._rows, count)
+        if self._small is not None:
+            self._small, self._scale = _grown(self._small, count), _grown(self._scale, count)
+        if self._codes is not None:
+            self._codes = _grown(self._codes, count)
+        self._there = _grown(self._there, count)
         self._count = count
 
     def put(self, places: Places, packed: Sequence[bytes]) -> None:
@@ -56,56 +76,76 @@ class VectorTable:
         vectors = unpacked(packed)
         if self._rows is not None:
             self._rows[places] = vectors
-        else:
+        if self._codes is not None:
             if not self._middle.any():
                 self._middle = vectors.mean(axis=0)
             self._codes[places] = self._code(vectors)
-            self._coded[places] = True
+        if self._small is not None:
+            self._small[places], self._scale[places] = _made_small(vectors)
+        self._there[places] = True
 
-    def scores(self, query: Vector) -> NDArray[np.float32]:
-        """The dot product with every place, NaN where there is no vector. Only while `exact`."""
-        assert self._rows is not None
-        scores: NDArray[np.float32] = self._rows[: self._count] @ query
-        return scores
+    def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32]:
+        """The dot product with these places, or with all; NaN where there is no vector. Only while `kept`."""
+        chosen = slice(self._count) if places is None else places
+        if self._rows is not None:
+            scores = dots(self._rows[chosen], query)
+        else:
+            assert self._small is not None
+            scores = dots(self._small[chosen].astype(np.float32), query) * self._scale[chosen]
+        return np.where(self._there[chosen], scores, np.float32(np.nan))
 
     def near(self, query: Vector, limit: int) -> Places:
         """The places whose codes differ least from the question's, in no order."""
+        assert self._codes is not None
         differing = np.bitwise_count(self._codes[: self._count] ^ self._code(query[None, :])).sum(
-            axis=1, dtype=np.int64
+            axis=1, dtype=np.int16
         )
-        differing[~self._coded[: self._count]] = self.dimension + 1
-        if limit >= self._count:
-            return np.flatnonzero(differing <= self.dimension)
-        chosen: Places = np.argpartition(differing, limit)[:limit]
-        near: Places = chosen[differing[chosen] <= self.dimension]
+        differing[~self._there[: self._count]] = np.iinfo(np.int16).max
+        if limit < self._count:
+            chosen: Places = np.argpartition(differing, limit)[:limit]
+        else:
+            chosen = np.arange(self._count)
+        near: Places = chosen[self._there[chosen]]
         return near
 
-    def _give_up_rows(self) -> None:
+    def _make_codes(self) -> None:
+        """From here on codes choose. What is usual now stays the middle."""
         assert self._rows is not None
-        rows = self._rows[: self._count]
-        there = ~np.isnan(rows[:, 0]) if self.dimension else np.zeros(len(rows), np.bool_)
+        rows, there = self._rows[: self._count], self._there[: self._count]
         if there.any():
             self._middle = rows[there].mean(axis=0)
-        self._codes = self._code(np.nan_to_num(rows))
-        self._coded = there
+        self._codes = self._code(rows)
+        self._small, self._scale = _made_small(rows)
         self._rows = None
 
     def _code(self, vectors: Vectors) -> Codes:
         """Which numbers lie above the middle: without the middle taken out, most bits would be the same in all."""
         bits = np.packbits(vectors > self._middle, axis=1)
-        padded = np.zeros((len(vectors), self._codes.shape[1] * 8), np.uint8)
+        padded = np.zeros((len(vectors), -(-self.dimension // _WORD_BITS) * 8), np.uint8)
         padded[:, : bits.shape[1]] = bits
         return padded.view(np.uint64)
+
+
+def dots(vectors: Vectors, query: Vector) -> NDArray[np.float32]:
+    """The dot product of every row with the question. Row by row: `@` would start threads, which take twenty times as
+    long to meet again as such a product takes."""
+    products: NDArray[np.float32] = np.vecdot(vectors, query)
+    return products
 
 
 def unpacked(packed: Sequence[bytes]) -> Vectors:
     return np.frombuffer(b"".join(packed), np.float16).reshape(len(packed), -1).astype(np.float32)
 
 
-def _grown(rows: NDArray, count: int, value: float) -> NDArray:  # type: ignore[type-arg]
+def _made_small(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
+    scale = np.abs(vectors).max(axis=1, initial=1e-9) / _STEPS
+    return np.rint(vectors / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def _grown(rows: NDArray, count: int) -> NDArray:  # type: ignore[type-arg]
     """The same rows with room for `count`; room grows faster than rows, so that adding one by one stays cheap."""
     if count <= len(rows):
         return rows
-    grown = np.full((max(count, int(len(rows) * _GROWTH), _ROWS_MIN), *rows.shape[1:]), value, rows.dtype)
+    grown = np.zeros((max(count, int(len(rows) * _GROWTH), _ROWS_MIN), *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
     return grown

@@ -61,8 +61,8 @@ class Recalling(Records):
             turn_index=turn_index,
             memory_index=memory_index,
         )
-        self._work_a_while()
         with self._events.operation(self.owner, "recall") as event:
+            self._work_a_while()
             with self._reading() as reader:
                 told = recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
             if event is not None:

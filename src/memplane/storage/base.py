@@ -118,6 +118,8 @@ class Marks(msgspec.Struct, frozen=True):
     turn_stamp: int
     memory_stamp: int
     """The last vector of each sort."""
+    last_turn: int
+    """The number of the last turn there is."""
 
 
 class TurnHead(msgspec.Struct, frozen=True, gc=False):
@@ -238,7 +240,7 @@ class IndexReader(Protocol):
         """Live claims about a subject that have this predicate or hold one of the words, the newest first."""
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """Memories with one of these predicates, the newest first."""
+        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
 
     def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
         """Memories that speak of a time in this range, the earliest first."""

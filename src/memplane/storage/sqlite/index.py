@@ -105,7 +105,8 @@ class SqliteIndexReader(Session):
         return list({row[0]: rows.memory_from(row) for row in found}.values())
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("claimed", where, predicates=json.dumps(predicates), limit=limit)
+        found = (self._memories("claimed", where, predicate=name, limit=limit) for name in predicates)
+        return [memory for memories in found for memory in memories]
 
     def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
         return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)

@@ -251,7 +251,8 @@ SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'generation'),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'derived'),
        coalesce((SELECT max(stamp) FROM turn_vector), 0),
-       coalesce((SELECT max(stamp) FROM memory_vector), 0)
+       coalesce((SELECT max(stamp) FROM memory_vector), 0),
+       coalesce((SELECT max(n) FROM turn), 0)
 
 -- name: grow_generation
 UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'generation'
@@ -328,7 +329,7 @@ WHERE i.memory_index MATCH :match AND m.subject = :subject AND m.claim IS NOT NU
 
 -- name: claimed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.predicate IN (SELECT value FROM json_each(:predicates)) AND m.predicate IS NOT NULL AND {where}
+WHERE m.predicate = :predicate AND m.predicate IS NOT NULL AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: told_between
