@@ -18,7 +18,7 @@ from memplane.types import Kind, Memory, Tier
 _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
-_WORDS_MAX = 6
+_WORDS_MAX = 4
 """Only the rarest words choose; all of them count."""
 _PREDICATES_MAX = 2
 _RECENT_DAYS = 30.0

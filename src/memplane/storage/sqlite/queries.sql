@@ -393,7 +393,7 @@ SELECT DISTINCT {columns} FROM json_each(:seqs) s JOIN cited c ON c.seq = s.valu
 JOIN ledger l ON l.seq = m.seq
 
 -- name: episodes_of
-SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
 WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations))
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
