@@ -25,10 +25,10 @@ LAYERS = (
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
     ("recall", "enrich"),
-    ("evaluate",),
     ("space",),
     ("engine", "transfer", "doctor"),
     ("main",),
+    ("evaluate",),
     ("__init__", "doors"),
     ("__main__",),
 )
