@@ -30,7 +30,7 @@ from memplane.evaluate.report import mean
 from memplane.evaluate.retrieval import EvalStore, load_locomo, recalls
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder
-from memplane.recall.fusion import embedded_text
+from memplane.recall.embedded import embedded_text
 
 ENVIRONMENTS = Path(".venv-peers")
 CACHE = Path(".eval-cache")

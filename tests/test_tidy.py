@@ -25,6 +25,7 @@ LAYERS = (
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
     ("recall", "enrich"),
+    ("worker",),
     ("space",),
     ("engine", "transfer", "doctor"),
     ("main",),

@@ -18,6 +18,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     """The encryption key, 64 hexadecimal digits; None leaves files plain."""
 
+    embedding: str = "local"
+    """What turns text into vectors: `local`, `openai` or `none`."""
+    embedding_model: str | None = None
+    """`local`: a folder with a model of your own; `openai`: the model's name."""
+    embedding_url: str = "https://api.openai.com/v1"
+    embedding_key: str | None = None
+    embedding_dimension: int = 1_536
+    """Of an `openai` model; a local one says it itself."""
+    catalog: str | None = None
+    """A file with predicates of your own."""
+
     content_chars_max: int = 2_000
     tags_max: int = 10
     tag_chars_max: int = 50
@@ -33,6 +44,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_blocks_max: int = 8
     recall_chars_max: int = 8_000
     recall_turns_max: int = 6
+    recall_tokens_max: int = 2_000
+    recall_work_ms: int = 250
+    """How long a recall may work off what waits for enrichment, where no worker does."""
 
     purge_superseded_days: int = 90
     wipe_now_bytes_max: int = 256 * 1024 * 1024
@@ -43,8 +57,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        if self.key is not None:
-            shown["key"] = "…"
+        for secret in ("key", "embedding_key"):
+            if shown[secret] is not None:
+                shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
@@ -54,6 +69,14 @@ _ENVIRONMENT = {
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
     "MEMPLANE_BRIEF_ENTRIES_MAX": "brief_entries_max",
     "MEMPLANE_BRIEF_CHARS_MAX": "brief_chars_max",
+    "MEMPLANE_EMBEDDING": "embedding",
+    "MEMPLANE_EMBEDDING_MODEL": "embedding_model",
+    "MEMPLANE_EMBEDDING_URL": "embedding_url",
+    "MEMPLANE_EMBEDDING_KEY": "embedding_key",
+    "MEMPLANE_EMBEDDING_DIMENSION": "embedding_dimension",
+    "MEMPLANE_CATALOG": "catalog",
+    "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
+    "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
 }
 
 

@@ -1,16 +1,22 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
+from memplane.enrich.catalog import load_catalog
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.providers.embedding import Embedder
+from memplane.recall.indexes import Indexes
 from memplane.space import Space
+from memplane.space.parts import Parts
 from memplane.storage.base import Stores
 from memplane.types import Caller
+from memplane.worker import Worker, model_of
 
 TENANT_DEFAULT = "default"
 
@@ -23,21 +29,29 @@ class Engine:
         stores: Stores,
         settings: Settings | None = None,
         *,
+        embedder: Embedder | None = None,
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self._stores = stores
-        self._clock = clock
-        self._events = Events(clock, listener)
+        catalog = load_catalog(None if self.settings.catalog is None else Path(self.settings.catalog))
+        self._parts = Parts(
+            stores=stores,
+            settings=self.settings,
+            clock=clock,
+            events=Events(clock, listener),
+            embedder=embedder,
+            catalog=catalog,
+            worker=Worker(embedder=embedder, catalog=catalog, clock=clock),
+            indexes=Indexes(model_of(embedder)),
+        )
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
         for field in ("actor", "door", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
-        return Space(
-            self._stores, tenant, owner, caller or Caller(), self.settings, self._clock, self._events
-        )
+        return Space(self._parts, tenant, owner, caller or Caller())
 
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.engine import Engine
+from memplane.errors import SettingsInvalid
 from memplane.governance.events import Listener
+from memplane.providers.embedding import Embedder
+from memplane.providers.embedding_local import LocalEmbedder, model_in
+from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
@@ -26,10 +30,14 @@ class Memplane(Engine):
         *,
         key: str | None = None,
         settings: Settings | None = None,
+        embedder: Embedder | Literal["as set"] | None = "as set",
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> Self:
-        """Open a data directory. With a key, everything in it is encrypted."""
+        """Open a data directory. With a key, everything in it is encrypted.
+
+        `embedder` takes the place of the one that the settings name; with None, recall goes by words alone.
+        """
         settings = settings or Settings()
         changes = {"data": str(data)} if data is not None else {}
         changes |= {"key": key} if key is not None else {}
@@ -37,7 +45,8 @@ class Memplane(Engine):
         key = None if settings.key is None else parse_key(settings.key)
         root = Path(settings.data).expanduser()
         stores = SqliteStores(root, key)
-        plane = cls(stores, settings, clock=clock, listener=listener)
+        chosen = embedder_of(settings) if embedder == "as set" else embedder
+        plane = cls(stores, settings, embedder=chosen, clock=clock, listener=listener)
         plane._sqlite = stores
         return plane
 
@@ -55,3 +64,22 @@ class Memplane(Engine):
                 progress(owner, done)
         self._sqlite.use_key(key)
         return changed
+
+
+def embedder_of(settings: Settings) -> Embedder | None:
+    match settings.embedding:
+        case "none":
+            return None
+        case "local":
+            own = settings.embedding_model
+            return LocalEmbedder() if own is None else LocalEmbedder(model_in(Path(own).expanduser()))
+        case "openai":
+            return OpenAIEmbedder(
+                Endpoint(
+                    model=settings.embedding_model or "text-embedding-3-small",
+                    dimension=settings.embedding_dimension,
+                    url=settings.embedding_url,
+                    key=settings.embedding_key,
+                )
+            )
+    raise SettingsInvalid(f"embedding: {settings.embedding!r} is not known; it is local, openai or none")

@@ -73,6 +73,8 @@ class Op(StrEnum):
     FORGET = "forget"
     SWEEP = "sweep"
     PURGE = "purge"
+    DERIVE = "derive"
+    RESOLVE = "resolve"
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +130,18 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     conversation: str | None = None
     project: str | None = None
+    speaker: str | None = None
+    """Who spoke, where a name is known."""
+
+
+class TimeTold(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A time that a memory speaks of, told as a range."""
+
+    begin: datetime
+    until: datetime
+    raw: str
+    granularity: str
+    kind: str
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -154,6 +168,24 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     conversation: str | None = None
     project: str | None = None
     caller: Caller = Caller()
+    ordinal: int | None = None
+    """Which turn of its entry it was read out of; None for what was stored on purpose."""
+    quote: str | None = None
+    """The words it was read from: the turn's text from `start` to `end`, exactly."""
+    extractor: str | None = None
+    subject: str | None = None
+    predicate: str | None = None
+    object_text: str | None = None
+    claim: str | None = None
+    """The proposition it was derived from, as JSON: what a later statement is compared with."""
+    importance: float = 0.5
+    confidence: float = 1.0
+    times: tuple[TimeTold, ...] = ()
+
+    @property
+    def derived(self) -> bool:
+        """Whether it was read out of what was said, rather than stored on purpose."""
+        return self.extractor is not None
 
     @property
     def behavioral(self) -> bool:

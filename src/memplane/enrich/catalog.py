@@ -92,6 +92,10 @@ class Catalog:
                 return says.predicate, (found.group(1) or "") if says.pattern.groups else ""
         return None
 
+    def takes_topic(self, name: str) -> bool:
+        """Whether a subject can have several values, one for each topic: a favorite color and a favorite food."""
+        return any(says.predicate == name and says.pattern.groups > 0 for says in self._my)
+
     def class_of(self, text: str) -> str:
         """The sort of thing a phrase names first: `operating_system` for `Linux as my main machine`."""
         words = [word.lower() for word in _WORD.findall(text)[:12]]

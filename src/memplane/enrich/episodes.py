@@ -3,16 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
 from memplane.enrich.english import content_stems
 from memplane.enrich.sentences import split_sentences
+from memplane.memory.sitting import PAUSE
 from memplane.types import Role
 
-PAUSE = timedelta(hours=2)
-"""Who comes back after that begins something new."""
 TURNS_MIN = 4
 TURNS_MAX = 40
 SENTENCES = 3

@@ -22,6 +22,9 @@ from memplane.types import Role
 PROPOSITIONS_MAX = 200
 """More than that is a paste; what comes after stays in the ledger and can be searched there."""
 
+VAGUE = frozenset({"is", "does", "plans", "owns", "wants", "believes", "experienced", "likes"})
+"""What an assistant or a tool says in these terms is talk."""
+
 _UPDATE_LEAD = re.compile(
     r"(?:(?:no|oh|well|so|sorry|hi|hey|ok|okay|and|but)[ ,.]+)*(?:actually|correction|update|now|no)[ ,:]",
     re.IGNORECASE,
@@ -119,14 +122,11 @@ def _of_others(
     proposition: Proposition, parsed: Parsed, role: str, *, about_user: bool
 ) -> Proposition | None:
     """An assistant's `I` is the assistant, not the user; and what it advises or says in passing is no fact."""
-    if parsed.modal or proposition.predicate in _VAGUE:
+    if parsed.modal or proposition.predicate in VAGUE:
         return None
     if about_user:
         return proposition
     return msgspec.structs.replace(proposition, subject=f"{role}{proposition.subject[len(USER) :]}")
-
-
-_VAGUE = frozenset({"is", "does", "plans", "owns", "wants", "believes", "experienced", "likes"})
 
 
 def _is_personal(text: str, sentence: Sentence) -> bool:

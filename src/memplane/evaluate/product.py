@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from memplane.evaluate.retrieval import Ask, EvalQuestion, EvalStore, EvalTurn, Finder, Found
 from memplane.main import Memplane
 from memplane.providers.embedding import Embedder
-from memplane.recall.recall import Limits, Recall
+from memplane.recall.result import Limits, Recall
 from memplane.space import Space
 from memplane.types import Role, State
 
@@ -23,7 +23,7 @@ def memplane(embedder: Embedder | None) -> Finder:
     def prepare(store: EvalStore) -> Iterator[Ask]:
         with (
             tempfile.TemporaryDirectory(prefix="memplane-eval-") as folder,
-            Memplane.open(folder, embedder=embedder, worker=False) as plane,
+            Memplane.open(folder, embedder=embedder) as plane,
         ):
             space = plane.space(store.name)
             places = {retain(space, turn): place for place, turn in enumerate(store.turns)}
@@ -58,5 +58,5 @@ def retain(space: Space, turn: EvalTurn) -> str:
 
 def standing_facts(told: Recall) -> list[str]:
     """What is told as true; a fact that another one contests is told, a superseded one must not be."""
-    memories = (hit.memory for hit in told.hits if hit.memory is not None)
+    memories = (hit.memory for hit in told.facts if hit.memory is not None)
     return [memory.text for memory in memories if memory.state in _STANDING]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from memplane.config import Settings
+
 MEMPLANE = "memplane"
 BASELINES = ("bm25", "dense")
 EVERYTHING = "all"
@@ -26,6 +28,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     cache: Path | None = None
     """A folder that keeps vectors from one run to the next."""
     embeddings: bool = True
+    settings: Settings = Settings()
+    """They name the embedding model; nothing else of them counts."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """How much of what answers a question is found: LoCoMo and LongMemEval, by turn and by session.
 
 The data is the user's own download, in its upstream schema, gzipped or not. A `Ranker` is anything that scores every
-turn of a store for a question; BM25, plain vectors and the fusion Memplane recalls with are here.
+turn of a store for a question; BM25 and plain vectors are here.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from memplane.errors import InvalidRequest
 from memplane.evaluate.files import read_json
 from memplane.providers.embedding import Embedder, Vectors
-from memplane.recall import fusion
+from memplane.recall.embedded import embedded_text
 from memplane.recall.relevance import Question
 from memplane.storage.words import stems_of
 
@@ -32,6 +33,8 @@ SESSIONS_AT = (5, 10)
 _LOCOMO_ANSWERED = frozenset({1, 2, 3, 4})
 """Category 5 asks for what nobody said."""
 _LOCOMO_EVIDENCE = re.compile(r"D\d+:\d+")
+_K1, _B = 1.2, 0.75
+"""BM25's usual constants."""
 _LOCOMO_SESSION = re.compile(r"session_(\d+)")
 
 
@@ -282,8 +285,17 @@ class _Postings:
 def bm25(store: EvalStore) -> Callable[[EvalQuestion], Scores]:
     """BM25 as FTS5 has it, over the index's own stems, each turn by itself."""
     postings = _Postings(store)
-    turns = _described(store, postings)
-    return lambda question: fusion.word_scores(postings.of(question.text), turns)[0]
+    total = len(store.turns)
+    slack = _K1 * (1 - _B + _B * postings.lengths / max(float(postings.lengths.mean()), 1.0))
+
+    def score(question: EvalQuestion) -> Scores:
+        scores = np.zeros(total)
+        for places, counts in postings.of(question.text):
+            rarity = math.log(1 + (total - len(places) + 0.5) / (len(places) + 0.5))
+            scores[places] += rarity * counts * (_K1 + 1) / (counts + slack[places])
+        return scores
+
+    return score
 
 
 def dense(embedder: Embedder) -> Ranker:
@@ -296,49 +308,5 @@ def dense(embedder: Embedder) -> Ranker:
     return prepare
 
 
-def fused(embedder: Embedder, weights: fusion.Weights = fusion.WEIGHTS) -> Ranker:
-    """Memplane's own: every channel of `memplane.recall.fusion`."""
-
-    def prepare(store: EvalStore) -> Callable[[EvalQuestion], Scores]:
-        postings = _Postings(store)
-        turns = _described(store, postings)
-        vectors = fusion.turn_vectors(_own_vectors(embedder, store), _pair_vectors(embedder, store))
-
-        def score(question: EvalQuestion) -> Scores:
-            asked = fusion.read_question(question.text, turns.speakers)
-            meaning = vectors @ embedder.embed_query(asked.text)
-            words, passage = fusion.word_scores(postings.of(asked.text), turns)
-            summed = fusion.fuse(turns, asked, meaning=meaning, words=words, passage=passage, weights=weights)
-            return summed.scores
-
-        return score
-
-    return prepare
-
-
-def _described(store: EvalStore, postings: _Postings) -> fusion.Turns:
-    return fusion.describe(
-        sessions=[turn.session for turn in store.turns],
-        speakers=[turn.speaker for turn in store.turns],
-        texts=[turn.text for turn in store.turns],
-        dates=[turn.at for turn in store.turns],
-        lengths=postings.lengths,
-    )
-
-
 def _own_vectors(embedder: Embedder, store: EvalStore) -> Vectors:
-    return embedder.embed_texts([fusion.embedded_text(turn.speaker, turn.text) for turn in store.turns])
-
-
-def _pair_vectors(embedder: Embedder, store: EvalStore) -> Vectors:
-    before = [None, *store.turns[:-1]]
-    return embedder.embed_texts(
-        [
-            fusion.pair_text(
-                last.text if last is not None and last.session == turn.session else None,
-                turn.speaker,
-                turn.text,
-            )
-            for last, turn in zip(before, store.turns, strict=True)
-        ]
-    )
+    return embedder.embed_texts([embedded_text(turn.speaker, turn.text) for turn in store.turns])

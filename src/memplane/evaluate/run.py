@@ -23,8 +23,7 @@ from memplane.evaluate.retrieval import (
 from memplane.evaluate.systems import Asked, Figures, ask_all, finders, latency_rows, rows_of
 from memplane.evaluate.temporal import Score as Accuracy
 from memplane.evaluate.temporal import score_ctparse, score_duckling
-from memplane.providers.embedding import Embedder
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.main import embedder_of
 
 LOCOMO_CATEGORIES = {"1": "1 multi-hop", "2": "2 temporal", "3": "3 open-domain", "4": "4 single-hop"}
 
@@ -107,12 +106,10 @@ def _asking(
     if not any(store.questions for store in stores):
         raise InvalidRequest(f"{request.path} holds no question that can be measured")
     with ExitStack() as opened:
-        embedder: Stopwatch | None = None
-        if request.embeddings:
-            inner: Embedder = LocalEmbedder()
-            if request.cache is not None:
-                inner = opened.enter_context(CachedEmbedder(inner, request.cache))
-            embedder = Stopwatch(inner)
+        inner = embedder_of(request.settings) if request.embeddings else None
+        if inner is not None and request.cache is not None:
+            inner = opened.enter_context(CachedEmbedder(inner, request.cache))
+        embedder = None if inner is None else Stopwatch(inner)
         yield ask_all(stores, finders(request.compare, embedder), embedder, advance)
 
 

@@ -20,3 +20,14 @@ def new_memory_id() -> str:
 def keyed_id(idempotency_key: str) -> str:
     """The same key always names the same entry."""
     return f"idem-{sha256(idempotency_key.encode('utf-8')).hexdigest()[:40]}"
+
+
+def derived_id(entry_id: str, extractor: str, turn: int, number: int) -> str:
+    """The same on every replica and after every replay: it follows from where the memory was read."""
+    digest = sha256(f"{entry_id}\x00{extractor}\x00{turn}\x00{number}".encode()).hexdigest()
+    return f"fact-{digest[:32]}"
+
+
+def derivation_id(entry_id: str) -> str:
+    """The entry that records what a model read out of another; there is one at most."""
+    return f"derive-{sha256(entry_id.encode()).hexdigest()[:40]}"

@@ -18,6 +18,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
     conversation: str | None = None
     project: str | None = None
+    speaker: str | None = None
     metadata: dict[str, Any] | None = None
 
 
@@ -55,6 +56,8 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     victims: str = ""
     """A digest over the ids it buried, so that no tombstone can be added or taken away later."""
+    superseded: tuple[str, ...] = ()
+    """Memories that something it buried had replaced. They stay replaced, after a replay too."""
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +67,26 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-Payload = Said | Stored | Put | Forgotten | Purged
+class Derived(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`derive`: what a language model read out of one entry, kept so that a replay asks no model."""
+
+    entry: str
+    extractor: str
+    claims: list[list[dict[str, Any]]]
+    """For each turn of the entry, its propositions."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`resolve`: somebody decided which of two memories holds."""
+
+    winner: str
+    losers: tuple[str, ...]
+    at: Instant
+
+
+Payload = Said | Stored | Put | Forgotten | Purged | Derived | Resolved
 
 _encode = msgspec.json.Encoder().encode
 _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
@@ -75,6 +97,8 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     Op.FORGET: msgspec.json.Decoder(Forgotten),
     Op.SWEEP: msgspec.json.Decoder(Forgotten),
     Op.PURGE: msgspec.json.Decoder(Purged),
+    Op.DERIVE: msgspec.json.Decoder(Derived),
+    Op.RESOLVE: msgspec.json.Decoder(Resolved),
 }
 
 

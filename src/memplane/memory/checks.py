@@ -10,6 +10,8 @@ from memplane.governance.neutral import visible
 from memplane.governance.redact import find_secrets
 from memplane.types import STORABLE_KINDS, Kind, Role
 
+_COUNT_MAX = 100_000
+
 
 def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_max: int | None = None) -> str:
     """Real text: not empty, not half a character, no NUL, not too long."""
@@ -117,6 +119,13 @@ def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
 def check_limit(limit: int, limit_max: int = 1_000_000) -> None:
     if not 1 <= limit <= limit_max:
         raise InvalidRequest(f"limit: give 1 to {limit_max:,}, not {limit}", field="limit")
+
+
+def check_counts(**counts: int) -> None:
+    """Numbers of things to give back: none is fine, less than none is not."""
+    for field, count in counts.items():
+        if not 0 <= count <= _COUNT_MAX:
+            raise InvalidRequest(f"{field}: give 0 to {_COUNT_MAX:,}, not {count}", field=field)
 
 
 def check_role(value: str) -> str:

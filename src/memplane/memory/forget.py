@@ -1,18 +1,18 @@
 """Forgetting: one transaction over every table and index, a tombstone for every entry, and a receipt."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from memplane.clock import Instant, iso, to_datetime
+from memplane.clock import Instant, iso, to_datetime, to_instant
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
-from memplane.ledger.ids import new_id
+from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.checks import check_encodable
-from memplane.storage.base import Reader, Scope, Writer
-from memplane.types import Entry, Op, Receipt
+from memplane.storage.base import Evidence, Reader, Scope, Untold, Writer
+from memplane.types import Entry, Memory, Op, Receipt, State
 
 _TIMES = ("since", "until", "expired_by")
 
@@ -73,8 +73,15 @@ def bury(
     now: Instant,
     record: Callable[[Forgotten], Entry],
 ) -> Receipt:
-    """Tombstones for these (seq, id) pairs under one receipt."""
+    """Tombstones for these (seq, id) pairs, and for what a model read out of them, under one receipt."""
+    victims = [*victims, *_derivations(writer, victims)]
     before = writer.tombstoned([id_ for _, id_ in victims])
+    seqs = frozenset(seq for seq, _ in victims if seq)
+    fates = {memory.id: memory for memory in writer.memories_from(sorted(seqs))}
+    gone = list(fates)
+    heirs = [said for said in writer.evidence(gone) if said.own.seq not in seqs]
+    odds = writer.conflicts(gone) if gone else []
+    cut = writer.episodes_citing(sorted(seqs))
     payload = Forgotten(
         receipt=new_id("receipt", now),
         at=now,
@@ -82,9 +89,12 @@ def bury(
         counts=writer.count_scope([seq for seq, _ in victims if seq]),
         reason=reason,
         victims=victims_digest(id_ for _, id_ in victims if id_ not in before),
+        superseded=tuple(id_ for id_ in writer.replaced_by(gone) if id_ not in fates),
     )
     entry = record(payload)
     writer.erase(victims, seq=entry.seq, at=now, reason=reason)
+    _inherit(writer, heirs, fates, odds)
+    _untell(writer, cut)
     return Receipt(
         id=payload.receipt,
         scope=scope,
@@ -94,6 +104,47 @@ def bury(
         seq=entry.seq,
         digest=writer.head().digest.hex(),
     )
+
+
+def _derivations(writer: Writer, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    ids = [derivation_id(id_) for seq, id_ in victims if seq]
+    there = frozenset(id_ for _, id_ in victims)
+    known = [id_ for id_ in writer.known(ids) if id_ not in there]
+    return writer.in_scope(Scope(entries=tuple(known))) if known else []
+
+
+def _inherit(
+    writer: Writer, heirs: Sequence[Evidence], fates: Mapping[str, Memory], odds: Sequence[tuple[str, str]]
+) -> None:
+    """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did."""
+    taken: dict[str, str] = {}
+    for heir in heirs:
+        if heir.memory in taken:
+            writer.add_evidence(Evidence(taken[heir.memory], heir.own))
+            continue
+        fate = fates[heir.memory]
+        stands = msgspec.structs.replace(
+            heir.own,
+            state=State.ACTIVE if fate.state is State.CONTESTED else fate.state,
+            tier=fate.tier,
+            superseded_by=fate.superseded_by,
+            superseded_at=fate.superseded_at,
+        )
+        writer.project(memories=[stands])
+        taken[heir.memory] = heir.own.id
+    for pair in odds:
+        left, right = (taken.get(id_, id_) for id_ in pair)
+        if writer.memory(left) is not None and writer.memory(right) is not None:
+            writer.contest(left, right)
+
+
+def _untell(writer: Writer, cut: Sequence[Memory]) -> None:
+    """A conversation of which an episode went is told anew, as it is now."""
+    for conversation in sorted({episode.conversation for episode in cut if episode.conversation is not None}):
+        there = writer.untold_in(conversation)
+        last = max(to_instant(episode.updated_at) for episode in cut if episode.conversation == conversation)
+        writer.drop_episodes(conversation)
+        writer.set_untold(Untold(conversation, 0, last if there is None else there.last_at))
 
 
 def _hidden_in(entry: Entry, scope: Scope) -> bool:

@@ -12,7 +12,17 @@ from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns
-from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored, decode, decode_body
+from memplane.ledger.payloads import (
+    Derived,
+    Forgotten,
+    Purged,
+    Put,
+    Resolved,
+    Said,
+    Stored,
+    decode,
+    decode_body,
+)
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 
@@ -133,8 +143,8 @@ def _apply_body(writer: Writer, entry: Entry) -> None:
             writer.project(memories=[_put(entry, put)])
         case Purged(before=before):
             writer.purge_superseded(before=before)
-        case Forgotten():
-            pass  # its work is done by the tombstones, which no replay undoes
+        case Forgotten() | Derived() | Resolved():
+            pass  # the tombstones do a forget's work, the worker that of the others
 
 
 def _project_turns(writer: Writer, entry: Entry, turns: list[Turn]) -> None:
@@ -157,6 +167,7 @@ def _turns(entry: Entry, said: Said) -> list[Turn]:
             at=to_datetime(said.at),
             conversation=said.conversation,
             project=said.project,
+            speaker=None if said.speaker is None else clean(said.speaker),
         )
     ]
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]  # it ships no types
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
@@ -136,6 +135,9 @@ class _Loaded:
         self._pooling = model.pooling
         self._batch_texts_max = model.batch_texts_max
         self._chars_max = model.tokens_max * _CHARS_PER_TOKEN_MAX
+        # Loading it takes longer than most commands take that never embed anything.
+        import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415  # it ships no types
+
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

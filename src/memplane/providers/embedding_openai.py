@@ -2,14 +2,8 @@
 
 import base64
 import binascii
-import email.utils
-import http.client
-import random
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,11 +18,9 @@ from memplane.providers.embedding import (
     Vectors,
     normalised,
 )
+from memplane.providers.http_json import JsonClient, Unanswered, place_of, well_formed
 
-_WAIT_FIRST_S = 0.5
-_WAIT_MAX_S = 30.0
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +41,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Longer text is cut, since an endpoint refuses what does not fit its model."""
 
     def __repr__(self) -> str:
-        return f"Endpoint(model={self.model!r}, dimension={self.dimension}, url={_place(self.url)!r})"
+        return f"Endpoint(model={self.model!r}, dimension={self.dimension}, url={place_of(self.url)!r})"
 
     __str__ = __repr__
 
@@ -64,18 +56,20 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAIEmbedder:
-    """`Embedder` over an `Endpoint`. Each call opens its own connection, so threads share nothing."""
+    """`Embedder` over an `Endpoint`."""
 
     def __init__(self, endpoint: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        if urllib.parse.urlsplit(endpoint.url).scheme not in {"http", "https"}:
-            raise SettingsInvalid("the address of an embedding endpoint begins with http:// or https://")
-        if endpoint.dimension < 1 or endpoint.batch_texts_max < 1 or endpoint.attempts_max < 1:
-            raise SettingsInvalid(
-                "dimension, batch size and attempts of an embedding endpoint are at least 1"
-            )
+        if endpoint.dimension < 1 or endpoint.batch_texts_max < 1:
+            raise SettingsInvalid("dimension and batch size of an embedding endpoint are at least 1")
         self._endpoint = endpoint
-        self._sleep = sleep
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._client = JsonClient(
+            endpoint.url,
+            headers={"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {},
+            timeout_s=endpoint.timeout_s,
+            attempts_max=endpoint.attempts_max,
+            answer_bytes_max=_ANSWER_BYTES_MAX,
+            sleep=sleep,
+        )
 
     @property
     def model_id(self) -> str:
@@ -101,52 +95,16 @@ class OpenAIEmbedder:
         return np.concatenate(rows)
 
     def _ask(self, texts: Sequence[str]) -> bytes:
-        request = self._request(texts)
-        waits = _waits()
-        for attempt in range(1, self._endpoint.attempts_max + 1):
-            try:
-                return self._send(request)
-            except _Refused as refused:
-                if not refused.retryable:
-                    raise EmbeddingFailed(str(refused)) from None
-                if attempt == self._endpoint.attempts_max:
-                    raise EmbeddingUnavailable(f"{refused}; {attempt} attempts were made") from None
-                wait = next(waits)
-                self._sleep(min(refused.wait_s, _WAIT_MAX_S) if refused.wait_s is not None else wait)
-        raise AssertionError("attempts_max is at least 1")
-
-    def _request(self, texts: Sequence[str]) -> urllib.request.Request:
         body: dict[str, Any] = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
         if self._endpoint.send_dimension:
             body["dimensions"] = self.dimension
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._endpoint.key:
-            headers["Authorization"] = f"Bearer {self._endpoint.key}"
-        return urllib.request.Request(  # noqa: S310  # the constructor checked the scheme
-            f"{self._endpoint.url.rstrip('/')}/embeddings", msgspec.json.encode(body), headers, method="POST"
-        )
-
-    def _send(self, request: urllib.request.Request) -> bytes:
-        """The body of a good answer; what an endpoint says in a bad one may quote the key, so nobody sees it."""
-        place = _place(self._endpoint.url)
         try:
-            with self._opener.open(request, timeout=self._endpoint.timeout_s) as answer:
-                body: bytes = answer.read(_ANSWER_BYTES_MAX + 1)
-        except urllib.error.HTTPError as exc:
-            with exc:
-                wait_s = _retry_after(exc.headers.get("Retry-After"))
-            raise _Refused(
-                f"{place} answered {exc.code}", retryable=exc.code in _RETRIED, wait_s=wait_s
-            ) from None
-        except (OSError, http.client.HTTPException) as exc:
-            cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
-            raise _Refused(f"{place} cannot be reached: {type(cause).__name__}", retryable=True) from None
-        if len(body) > _ANSWER_BYTES_MAX:
-            raise _Refused(f"{place} sent too long an answer", retryable=False)
-        return body
+            return self._client.post("/embeddings", body)
+        except Unanswered as exc:
+            raise (EmbeddingUnavailable if exc.retryable else EmbeddingFailed)(str(exc)) from None
 
     def _vectors(self, body: bytes, count: int) -> Vectors:
-        place = _place(self._endpoint.url)
+        place = self._client.place
         try:
             items = msgspec.json.decode(body, type=_Answer).data
         except msgspec.DecodeError as exc:
@@ -166,44 +124,6 @@ class OpenAIEmbedder:
         return normalised(rows)
 
 
-class _Refused(Exception):
-    """One attempt failed."""
-
-    def __init__(self, message: str, *, retryable: bool, wait_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retryable = retryable
-        self.wait_s = wait_s
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key to somewhere nobody named."""
-
-    def redirect_request(self, *_args: object, **_rest: object) -> None:
-        return None
-
-
-def _waits() -> Iterator[float]:
-    """Twice as long each time, with some luck in it so that many clients do not come back at once."""
-    wait = _WAIT_FIRST_S
-    while True:
-        yield wait * random.uniform(0.5, 1.0)  # noqa: S311  # nothing secret
-        wait = min(wait * 2, _WAIT_MAX_S)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds, from a number or a date; None when the endpoint does not say."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
 def _numbers(embedding: list[float] | str) -> NDArray[np.float32]:
     if isinstance(embedding, list):
         return np.asarray(embedding, np.float32)
@@ -215,13 +135,4 @@ def _numbers(embedding: list[float] | str) -> NDArray[np.float32]:
 
 def _sendable(text: str, chars_max: int) -> str:
     """Endpoints refuse empty input and halves of surrogate pairs."""
-    return text[:chars_max].encode("utf-8", "replace").decode("utf-8") or " "
-
-
-def _place(url: str) -> str:
-    """The address without what may be secret in it: user, password, query."""
-    parts = urllib.parse.urlsplit(url)
-    host = parts.hostname or ""
-    return urllib.parse.urlunsplit(
-        (parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", "")
-    )
+    return well_formed(text[:chars_max]) or " "

@@ -1,107 +1,327 @@
-"""What an agent is told before a turn, shaped by that turn: for now by its words and by how recent things are."""
+"""What an agent is told before a turn, shaped by that turn: route, channels, fuse, govern, render."""
 
 import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
 
 import msgspec
 
-from memplane.clock import DAY, Instant, to_instant
+from memplane.clock import Instant, to_datetime
 from memplane.config import Settings
-from memplane.governance.fence import defang, fence
-from memplane.governance.neutral import one_line
-from memplane.governance.redact import redact
-from memplane.memory.shown import shown_turn
-from memplane.recall.search import Hit, SearchRequest, search
-from memplane.storage.base import Filter, Reader
-from memplane.types import Role, Turn
+from memplane.enrich.catalog import Catalog
+from memplane.memory.shown import shown, shown_turn
+from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector
+from memplane.recall.asked import Asked, read_question
+from memplane.recall.fact_ranking import RankedFact, rank_facts
+from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.relevance import Question, Relevance
+from memplane.recall.render import Tamer, render
+from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit
+from memplane.recall.route import route
+from memplane.recall.turn_index import Floats, Ints, TurnIndex
+from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
+from memplane.recall.working import working_memory
+from memplane.storage.base import Filter, Reader, turn_number
+from memplane.types import Memory, State, Turn
 
-_RECENCY_SHARE = 0.15
-_RECENCY_HALF_LIFE_DAYS = 30
-_CANDIDATES = 40
-
-
-class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing told, and why."""
-
-    id: str
-    text: str
-    kind: str
-    source: str
-    ts: str
-    score: float
+_EPISODES_MAX = 3
+_SUPPORT_TOLD_MAX = 6
+_NEAR_ENOUGH = 0.66
+"""A turn without a word of the question is told only if its vector is at least this near."""
 
 
-class Recall(msgspec.Struct, frozen=True, kw_only=True):
-    """What to tell the agent. `text` is fenced, so that it is recognised and never remembered again."""
+class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked, and from where."""
 
     query: str
-    text: str
-    blocks: tuple[Block, ...]
-    conversation_history: tuple[Turn, ...] = ()
-    degraded: tuple[str, ...] = ()
-    """Why the answer may be incomplete; empty when it is whole."""
+    conversation: str | None = None
+    reference: Instant | None = None
+    """The now of `last week`; None: the clock's."""
+    as_of: Instant | None = None
+    include_superseded: bool = False
+    limits: Limits = Limits()
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    """What recall works with, besides the store."""
+
+    embedder: Embedder | None
+    catalog: Catalog
+    settings: Settings
+    turn_index: TurnIndex
+    memory_index: MemoryIndex
+
+
+class _Watch:
+    """How long each stage took, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.timings: dict[str, float] = {}
+        self._begun = time.perf_counter()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        self.timings[name] = round((time.perf_counter() - begun) * 1_000, 3)
+
+    def stop(self) -> dict[str, float]:
+        return {**self.timings, "total": round((time.perf_counter() - self._begun) * 1_000, 3)}
 
 
 def recall(
-    reader: Reader,
-    query: str,
-    *,
-    conversation: str | None,
-    settings: Settings,
-    now: Instant,
-    degraded: tuple[str, ...],
+    reader: Reader, request: RecallRequest, tools: Tools, *, now: Instant, degraded: tuple[str, ...]
 ) -> Recall:
-    history = _recent_turns(reader, conversation, settings, now)
-    already = {turn.entry_id for turn in history}
-    hits = search(reader, SearchRequest(query=query, limit=_CANDIDATES), now)
-    hits = [
-        hit for hit in hits if hit.id not in already and (hit.turn is None or hit.turn.role != Role.SYSTEM)
-    ]
-    hits.sort(key=lambda hit: _worth(hit, now), reverse=True)
-    blocks = _within_budget([_block(hit, now) for hit in hits], settings)
-    text = fence("\n".join(_rendered(block) for block in blocks)) if blocks else ""
+    watch = _Watch()
+    limits, settings = request.limits, tools.settings
+    reference = now if request.reference is None else request.reference
+    where = Filter(now=now, as_of=request.as_of, include_superseded=request.include_superseded)
+    history = _recent_turns(reader, request.conversation, settings, where)
+    with watch.stage("read"):
+        turns = tools.turn_index.refresh(reader)
+        asked = read_question(request.query, turns.speakers, reference)
+        question = Question(asked.text)
+        held = holders(reader, tools.turn_index, turns, question)
+    with watch.stage("embed"):
+        query, failed = _embedded(tools.embedder, asked)
+    model = (
+        None if tools.embedder is None else reader.model(tools.embedder.model_id, tools.embedder.dimension)
+    )
+    routing = route(request.query, asked, tools.catalog, has_vectors=query is not None)
+    with watch.stage("turns"):
+        said = rank_turns(
+            reader,
+            tools.turn_index,
+            turns,
+            asked,
+            held,
+            model=model,
+            query=query,
+            where=where,
+            limit=limits.turns if asked.text.strip() else 0,
+            leave_out=[turn_number(turn.seq, turn.ordinal) for turn in history],
+        )
+    with watch.stage("facts"):
+        known = rank_facts(
+            reader,
+            tools.memory_index,
+            asked,
+            question,
+            routing.predicates,
+            _relevance(question, held, turns.count),
+            model=model,
+            query=query,
+            where=where,
+            limit=limits.facts,
+            now=now,
+        )
+    with watch.stage("render"):
+        told = _told(reader, request, said, known, now)
+        tame = Tamer()
+        text, tokens = render(
+            told.worth_telling,
+            told.conflicts,
+            told.turns,
+            told.episodes,
+            tokens_max=limits.tokens,
+            tame=tame,
+        )
+        blocks = _blocks(told, limits, settings, tame)
     return Recall(
-        query=query, text=text, blocks=tuple(blocks), conversation_history=tuple(history), degraded=degraded
+        query=request.query,
+        text=text,
+        tokens=tokens,
+        blocks=blocks,
+        hits=told.hits,
+        answer_facts=told.answers,
+        supporting_facts=told.supporting,
+        background_facts=told.background,
+        conflicts=told.conflicts,
+        episodes=told.episodes,
+        conversation_history=tuple(history),
+        working_memory=working_memory(
+            history, [hit.memory for hit in told.answers if hit.memory is not None]
+        ),
+        routing=routing,
+        reference_time=to_datetime(reference),
+        anchor="now" if request.reference is None else "request",
+        degraded=degraded + failed,
+        timings=watch.stop(),
     )
 
 
-def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, now: Instant) -> list[Turn]:
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What was ranked, as it may be shown."""
+
+    turns: tuple[RecallHit, ...]
+    answers: tuple[RecallHit, ...]
+    supporting: tuple[RecallHit, ...]
+    background: tuple[RecallHit, ...]
+    conflicts: tuple[Conflict, ...]
+    episodes: tuple[Memory, ...]
+    hits: tuple[RecallHit, ...]
+
+    @property
+    def worth_telling(self) -> tuple[RecallHit, ...]:
+        return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
+
+
+def _told(
+    reader: Reader,
+    request: RecallRequest,
+    said: Sequence[RankedTurn],
+    known: Sequence[RankedFact],
+    now: Instant,
+) -> _Told:
+    turns = [_turn_hit(ranked) for ranked in said]
+    answers = [fact for fact in known if fact.answers][: request.limits.answers]
+    chosen = {fact.memory.id for fact in answers}
+    background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
+    chosen |= {fact.memory.id for fact in background}
+    supporting = [fact for fact in known if fact.memory.id not in chosen]
+    facts = [*answers, *supporting, *background]
+    hits = {fact.memory.id: _fact_hit(fact, now) for fact in facts}
+    return _Told(
+        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if _relevant(ranked)),
+        answers=tuple(hits[fact.memory.id] for fact in answers),
+        supporting=tuple(hits[fact.memory.id] for fact in supporting),
+        background=tuple(hits[fact.memory.id] for fact in background),
+        conflicts=_conflicts(reader, [fact.memory for fact in facts], now),
+        episodes=_episodes(reader, request, said, now),
+        hits=tuple(_alternating(list(hits.values()), turns)),
+    )
+
+
+def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
     if conversation is None:
         return []
-    where = Filter(now=now, conversation=conversation)
-    newest = reader.turns(where, limit=settings.recall_turns_max)
+    newest = reader.turns(
+        msgspec.structs.replace(where, conversation=conversation), limit=settings.recall_turns_max
+    )
     return [shown_turn(turn) for turn in reversed(newest)]
 
 
-def _worth(hit: Hit, now: Instant) -> float:
-    age_days = max(0, now - to_instant(hit.at)) / DAY
-    return (1 - _RECENCY_SHARE) * hit.score + _RECENCY_SHARE * math.exp2(-age_days / _RECENCY_HALF_LIFE_DAYS)
+def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, tuple[str, ...]]:
+    """The question's vector. Without one the words must do: a recall never fails for it."""
+    if embedder is None or not asked.text.strip():
+        return None, ()
+    try:
+        return embedder.embed_query(asked.text), ()
+    except EmbeddingFailed as exc:
+        return None, (f"embedding: {exc}",)
 
 
-def _block(hit: Hit, now: Instant) -> Block:
-    memory, turn = hit.memory, hit.turn
-    text = hit.text if memory is None else memory.line
-    return Block(
-        id=hit.id,
-        text=defang(redact(one_line(text)).text),
-        kind=memory.kind.value if memory is not None else "turn",
-        source="memory" if memory is not None else f"{one_line(turn.role) if turn else 'user'}-turn",
-        ts=hit.at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        score=round(_worth(hit, now), 4),
+def _relevant(ranked: RankedTurn) -> bool:
+    """Whether it has anything to do with the question; the best of a bad lot may not."""
+    return ranked.holds_words or ranked.nearness >= _NEAR_ENOUGH
+
+
+def _turn_hit(ranked: RankedTurn) -> RecallHit:
+    return RecallHit(
+        id=ranked.turn.entry_id,
+        score=ranked.score,
+        channels=ranked.contributions,
+        ranks=ranked.ranks,
+        turn=shown_turn(ranked.turn),
     )
 
 
-def _within_budget(blocks: list[Block], settings: Settings) -> list[Block]:
-    """The best first; one that does not fit gives way to a smaller one after it."""
+def _fact_hit(ranked: RankedFact, now: Instant) -> RecallHit:
+    return RecallHit(
+        id=ranked.memory.id,
+        score=ranked.score,
+        channels=ranked.contributions,
+        ranks=ranked.ranks,
+        memory=shown(ranked.memory, now),
+    )
+
+
+def _alternating(facts: Sequence[RecallHit], turns: Sequence[RecallHit]) -> list[RecallHit]:
+    """Scores of facts and of turns do not compare, so they take turns."""
+    pairs = zip_longest(turns, facts)
+    return [hit for pair in pairs for hit in pair if hit is not None]
+
+
+def _conflicts(reader: Reader, facts: Sequence[Memory], now: Instant) -> tuple[Conflict, ...]:
+    contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
+    if not contested:
+        return ()
+    pairs = reader.conflicts(contested)
+    there = {
+        memory.id: shown(memory, now)
+        for memory in reader.memories_of(
+            list(dict.fromkeys(id_ for pair in pairs for id_ in pair)), Filter(now=now)
+        )
+    }
+    return tuple(
+        Conflict(left=there[left], right=there[right])
+        for left, right in pairs
+        if left in there and right in there
+    )
+
+
+def _episodes(
+    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], now: Instant
+) -> tuple[Memory, ...]:
+    """What the best turns' conversations were about, and the one that is going on."""
+    conversations = dict.fromkeys(
+        conversation
+        for conversation in (
+            request.conversation,
+            *(ranked.turn.conversation for ranked in said if _relevant(ranked)),
+        )
+        if conversation is not None
+    )
+    if not conversations:
+        return ()
+    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], limit=_EPISODES_MAX)
+    return tuple(
+        shown(episode, now)
+        for episode in found
+        if request.as_of is None or episode.updated_at <= to_datetime(request.as_of)
+    )
+
+
+def _blocks(told: _Told, limits: Limits, settings: Settings, tame: Tamer) -> tuple[Block, ...]:
+    """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
+    nothing more."""
+    blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
     kept: list[Block] = []
+    entries: set[str] = set()
     chars = 0
-    for block in blocks:
-        if len(kept) == settings.recall_blocks_max:
+    for hit in _alternating(told.worth_telling, told.turns):
+        memory = hit.memory
+        if len(kept) == blocks_max:
             break
+        if memory is not None and memory.derived and memory.entry_id in entries:
+            continue
+        block = _block(hit, tame)
         if chars + len(block.text) <= settings.recall_chars_max:
             kept.append(block)
             chars += len(block.text)
-    return kept
+            entries |= {hit.id} if hit.turn is not None else set()
+    return tuple(kept)
 
 
-def _rendered(block: Block) -> str:
-    return f"[kind={block.kind}, source={block.source}, ts={block.ts}, score={block.score:.2f}]\n{block.text}"
+def _block(hit: RecallHit, tame: Tamer) -> Block:
+    memory, turn = hit.memory, hit.turn
+    if memory is not None:
+        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
+    else:
+        assert turn is not None
+        text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
+    return Block(
+        id=hit.id,
+        text=tame(text),
+        kind=kind,
+        source=source,
+        ts=at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        score=round(1 / (1 + math.exp(-hit.score / 2)), 4),
+    )
+
+
+def _relevance(question: Question, held: Mapping[str, tuple[Ints, Floats]], turns: int) -> Relevance:
+    """Words that are rare among turns are telling in memories too."""
+    return Relevance(question, {stem: len(places) for stem, (places, _) in held.items()}, turns)

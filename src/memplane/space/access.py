@@ -6,14 +6,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memplane.clock import Clock
-from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
-from memplane.governance.events import Events
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Payload, encode
 from memplane.memory import projection
-from memplane.storage.base import Reader, Store, Stores, Writer
+from memplane.space.parts import Parts
+from memplane.storage.base import Reader, Store, Writer
 from memplane.types import Caller, Draft, Op
 
 T = TypeVar("T")
@@ -24,23 +22,15 @@ _CATCH_UP_PER_READ = 2_000
 class Access:
     """One owner's store, seen by one caller."""
 
-    def __init__(
-        self,
-        stores: Stores,
-        tenant: str,
-        owner: str,
-        caller: Caller,
-        settings: Settings,
-        clock: Clock,
-        events: Events,
-    ) -> None:
+    def __init__(self, parts: Parts, tenant: str, owner: str, caller: Caller) -> None:
         self.tenant = tenant
         self.owner = owner
         self.caller = caller
-        self._stores = stores
-        self._settings = settings
-        self._clock = clock
-        self._events = events
+        self._parts = parts
+        self._stores = parts.stores
+        self._settings = parts.settings
+        self._clock = parts.clock
+        self._events = parts.events
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
         """Add to the audit log what the ledger does not record."""

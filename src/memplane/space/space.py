@@ -1,6 +1,7 @@
 """One space and everything one can do with it."""
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,11 +10,12 @@ import msgspec
 from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
 from memplane.ledger.ids import keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
+from memplane.ledger.payloads import Forgotten, Purged, Put, Resolved, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
+    check_counts,
     check_depth,
     check_kind,
     check_limit,
@@ -38,11 +40,14 @@ from memplane.memory.runs import (
 )
 from memplane.memory.shown import has_expired, shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
-from memplane.recall.recall import Recall, recall
+from memplane.providers.embedding import EmbeddingFailed
+from memplane.recall.recall import RecallRequest, Tools, recall
+from memplane.recall.result import Conflict, Limits, Recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Category, Filter, Reader, Scope, Writer
-from memplane.types import Entry, Memory, Op, Receipt, Retained, Turn
+from memplane.types import Entry, Kind, Memory, Op, Receipt, Retained, Turn
+from memplane.worker import Lag
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -58,6 +63,7 @@ class Space(Records):
         content: str,
         *,
         role: str = "user",
+        speaker: str | None = None,
         conversation: str | None = None,
         project: str | None = None,
         at: Moment | None = None,
@@ -78,6 +84,7 @@ class Space(Records):
             at=now if at is None else parse_instant(at, field="at"),
             conversation=check_name(conversation, field="conversation"),
             project=check_name(project, field="project"),
+            speaker=check_name(speaker, field="speaker"),
             metadata=None if metadata is None else dict(metadata),
         )
         given = _given_id(id, idempotency_key)
@@ -152,14 +159,20 @@ class Space(Records):
     # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
 
     def delete(self, memory_id: str) -> Receipt:
-        """Forget one memory, and with it the entry it came from."""
+        """Forget one memory, and with it every entry it came from."""
         memory_id = check_text(memory_id, field="id")
 
         def work(writer: Writer) -> Receipt:
             memory = writer.memory(memory_id)
             if memory is None:
                 raise NotFound("memory", memory_id)
-            return self._forget(writer, Scope(entries=(memory.entry_id,)), reason="deleted")
+            if memory.kind is Kind.EPISODE:
+                raise InvalidRequest(
+                    "an episode is told anew from what was said; forget its conversation or entries instead",
+                    field="id",
+                )
+            said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
+            return self._forget(writer, Scope(entries=tuple(dict.fromkeys(said))), reason="deleted")
 
         return self._finish_forget(self._write("delete", work))
 
@@ -354,23 +367,90 @@ class Space(Records):
         with self._operation("search") as reader:
             return search(reader, request, self._clock())
 
-    def recall(self, query: str, *, conversation: str | None = None) -> Recall:
-        """What to tell the agent before its next turn."""
+    def recall(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        reference_time: Moment | None = None,
+        as_of: Moment | None = None,
+        include_superseded: bool = False,
+        limits: Limits | None = None,
+    ) -> Recall:
+        """What to tell the agent before its next turn.
+
+        `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
+        been answered then.
+        """
         check_asked(conversation=conversation)
+        request = RecallRequest(
+            query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
+            conversation=conversation,
+            reference=None
+            if reference_time is None
+            else parse_instant(reference_time, field="reference_time"),
+            as_of=None if as_of is None else parse_instant(as_of, field="as_of"),
+            include_superseded=include_superseded,
+            limits=limits or Limits(tokens=self._settings.recall_tokens_max),
+        )
+        asked = request.limits
+        check_counts(turns=asked.turns, facts=asked.facts, answers=asked.answers, tokens=asked.tokens)
+        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
+        tools = Tools(
+            embedder=self._parts.embedder,
+            catalog=self._parts.catalog,
+            settings=self._settings,
+            turn_index=turn_index,
+            memory_index=memory_index,
+        )
+        self._work_a_while()
         with self._events.operation(self.owner, "recall") as event:
             with self._reading() as reader:
-                told = recall(
-                    reader,
-                    query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-                    conversation=conversation,
-                    settings=self._settings,
-                    now=self._clock(),
-                    degraded=_lags(reader),
-                )
+                told = recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
             if event is not None:
                 event.memory_blocks = len(told.blocks)
                 event.memory_bytes = len(told.text.encode("utf-8"))
             return told
+
+    def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
+        self.catch_up()
+        with self._store() as store:
+            return self._parts.worker.drain(store, progress=progress)
+
+    def enrichment(self) -> Lag:
+        """How much waits to be enriched."""
+        with self._read() as reader:
+            return self._parts.worker.lag(reader)
+
+    def conflicts(self) -> list[Conflict]:
+        """Memories that cannot both be so, as long as nobody has settled it."""
+        now = self._clock()
+        with self._operation("conflicts") as reader:
+            pairs = reader.conflicts(())
+            ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
+            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, Filter(now=now))}
+        return [
+            Conflict(left=there[left], right=there[right])
+            for left, right in pairs
+            if left in there and right in there
+        ]
+
+    def resolve(self, winner: str) -> Memory:
+        """Settle a conflict: this memory holds, and those it is at odds with are replaced by it."""
+        now = self._clock()
+        self.enrich()
+
+        def work(writer: Writer) -> None:
+            losers = [other for pair in writer.conflicts((winner,)) for other in pair if other != winner]
+            if not losers:
+                raise NotFound("conflict of memory", winner)
+            payload = Resolved(winner=winner, losers=tuple(losers), at=now)
+            projection.record(writer, self._draft(new_id("resolve", now), Op.RESOLVE, payload), now)
+
+        self._write("resolve", work)
+        self.enrich()
+        return self.memory(winner)
 
     def brief(self) -> Brief:
         """What to tell the agent at session start."""
@@ -436,6 +516,33 @@ class Space(Records):
             dry_run=True,
         )
 
+    def _work_a_while(self) -> None:
+        """Where no worker runs, a recall works off what waits, for a bounded time: what was just said is found by its
+        meaning, and a large import does not keep anyone waiting."""
+        until = time.monotonic() + self._settings.recall_work_ms / 1_000
+        with self._store() as store:
+            with store.read() as reader:
+                if self._parts.worker.lag(reader).nothing:
+                    return
+            while time.monotonic() < until:
+                try:
+                    if not self._parts.worker.step(store):
+                        return
+                except EmbeddingFailed:
+                    return  # the recall says so itself
+
+    def _lags(self, reader: Reader) -> tuple[str, ...]:
+        """Why an answer may not be whole yet."""
+        reasons = []
+        if count := waiting(reader):
+            reasons.append(f"indexing: {count:,} entries cannot be searched yet")
+        lag = self._parts.worker.lag(reader)
+        if lag.entries:
+            reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
+        if lag.turns or lag.memories:
+            reasons.append("vectors: some turns or memories are found by their words only, for now")
+        return tuple(reasons)
+
     def _finish_forget(self, receipt: Receipt) -> Receipt:
         """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
         try:
@@ -465,8 +572,3 @@ def _present(memory: Memory | None) -> Memory:
     if memory is None:
         raise MemplaneError("a memory vanished while it was written; this is a bug")
     return memory
-
-
-def _lags(reader: Reader) -> tuple[str, ...]:
-    count = waiting(reader)
-    return (f"indexing: {count:,} entries cannot be searched yet",) if count else ()

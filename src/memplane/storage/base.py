@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Tombstone, Turn
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Tier, Tombstone, Turn
 
 T = TypeVar("T")
 
@@ -36,6 +36,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     include_superseded: bool = False
     include_reserved: bool = False
     """Rows the engine keeps for itself (runs) are left out unless asked for."""
+    as_of: Instant | None = None
+    """As it was then: what came later is not there yet, and what was replaced later still holds."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,7 +104,181 @@ class Category(msgspec.Struct, frozen=True):
     recent_keys: tuple[str, ...]
 
 
-class Reader(Protocol):
+class Marks(msgspec.Struct, frozen=True):
+    """How far a space is. Cheap to read: a cache compares it with what it saw."""
+
+    generation: int
+    """Grows whenever rows go: what a cache holds from before may be forgotten by now."""
+    cursor: int
+    """The last seq the projection includes."""
+    indexed: int
+    """The last turn number in the word index."""
+    derived: int
+    """The last seq that memories were derived from."""
+    turn_stamp: int
+    memory_stamp: int
+    """The last vector of each sort."""
+
+
+class TurnHead(msgspec.Struct, frozen=True, gc=False):
+    """What ranking needs to know about a turn, without its text."""
+
+    n: int
+    conversation: str | None
+    project: str | None
+    role: str
+    speaker: str | None
+    at: Instant
+    words: int
+    asks: int
+
+
+class TurnVector(msgspec.Struct, frozen=True, gc=False):
+    """What the worker found out about a turn. `vector` is None where there is no embedding model."""
+
+    n: int
+    words: int
+    asks: bool
+    digest: bytes
+    """Of the text it was made from: the same text needs no second vector."""
+    vector: bytes | None
+
+
+class MemoryVector(msgspec.Struct, frozen=True, gc=False):
+    """A memory's vector, by the memory's id."""
+
+    id: str
+    digest: bytes
+    vector: bytes | None
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False):
+    """One more place where a memory was said."""
+
+    memory: str
+    """The memory that was there already."""
+    own: Memory
+    """What this place alone would have made: it takes over when the first place is forgotten."""
+
+
+class Untold(msgspec.Struct, frozen=True, gc=False):
+    """A conversation that goes on beyond its last episode."""
+
+    conversation: str
+    first: int
+    """The number of the first turn that no episode tells."""
+    last_at: Instant
+
+
+def turn_number(seq: int, ordinal: int) -> int:
+    """A turn's number: turns of one entry stand together, in the ledger's order."""
+    return seq * TURNS_PER_ENTRY_MAX + ordinal
+
+
+class IndexReader(Protocol):
+    """What ranking asks of a store, beside `Reader`."""
+
+    def marks(self) -> Marks:
+        """One row, whatever the size of the space."""
+
+    def model(self, model_id: str, dimension: int) -> int | None:
+        """The number of an embedding model whose vectors may be here."""
+
+    def embedded(self, model: int) -> int:
+        """Every turn up to this number has a vector of this model."""
+
+    def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
+        """Turns with after < n <= until, in order."""
+
+    def turn_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, TurnVector]]:
+        """(stamp, vector) of this model with a stamp beyond `after`, in the order of stamps."""
+
+    def turn_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of these turns, as far as there are any."""
+
+    def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Of these turns, those with a vector of this model, and what it was made from."""
+
+    def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
+        """As `turn_vectors`, of memories that are there."""
+
+    def memory_vectors_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
+        """The vectors of these memories, as far as there are any."""
+
+    def memory_digests(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
+        """As `turn_digests`."""
+
+    def occurrences(self, stem: str) -> list[int]:
+        """The number of every indexed turn that holds the stem, once for each time it does."""
+
+    def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
+        """Of these words, those that more than `beyond` turns hold; looks no further than that."""
+
+    def not_indexed(self, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
+        """(n, text) of turns with after < n <= until that the word index does not hold yet, the last first."""
+
+    def turns_at(self, numbers: Sequence[int], where: Filter) -> list[Turn]:
+        """Those of these turns that pass the filter."""
+
+    def turns_between(self, first: int, last: int) -> list[Turn]:
+        """Turns with first <= n <= last, in order."""
+
+    def memories_of(self, ids: Sequence[str], where: Filter) -> list[Memory]:
+        """Those of these memories that pass the filter."""
+
+    def waiting_memories(self, *, limit: int) -> list[Memory]:
+        """Memories without a vector of the current model."""
+
+    def waiting_count(self) -> int:
+        """How many of them there are."""
+
+    def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
+        """Live claims about a subject that have this predicate or hold one of the words, the newest first."""
+
+    def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        """Memories with one of these predicates, the newest first."""
+
+    def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
+        """Memories that speak of a time in this range, the earliest first."""
+
+    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
+        """Memories that are always told, the newest first."""
+
+    def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The open conflicts that one of these memories is part of; all of them where no id is given."""
+
+    def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
+        """Further places where these were said, in order."""
+
+    def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
+        """Every memory of these entries, whatever its state."""
+
+    def replaced_by(self, ids: Sequence[str]) -> list[str]:
+        """The ids of derived memories that one of these replaced."""
+
+    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
+        """How often these were told."""
+
+    def turn_before(self, turn: Turn) -> Turn | None:
+        """The one before it in its conversation; among those of none, the one before it."""
+
+    def untold(self, *, before: Instant, limit: int) -> list[Untold]:
+        """Conversations whose last turn was before then and that no episode tells to the end."""
+
+    def untold_in(self, conversation: str) -> Untold | None:
+        """What no episode tells of a conversation."""
+
+    def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
+        """The turns of a conversation with n >= since, in order."""
+
+    def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
+        """Episodes that quote one of these entries."""
+
+    def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
+        """The newest episodes of each of these conversations."""
+
+
+class Reader(IndexReader, Protocol):
     """One consistent view of a space."""
 
     def head(self) -> Head:
@@ -211,7 +387,54 @@ class Reader(Protocol):
         """A small named value kept beside the ledger, outside of any replay."""
 
 
-class Writer(Reader, Protocol):
+class IndexWriter(Protocol):
+    """What enrichment asks of a store, beside `Writer`."""
+
+    def use_model(self, model_id: str, dimension: int) -> int:
+        """The number of the model that vectors are made with from now on. Where it is another than before, memories
+        wait for new vectors; the old ones stay until they are replaced."""
+
+    def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
+        """Add or replace; every turn up to `until` has one now. Turns that are gone meanwhile get none."""
+
+    def add_memory_vectors(self, model: int, vectors: Sequence[MemoryVector]) -> None:
+        """Add or replace; such a memory does not wait any more. Memories that are gone get none."""
+
+    def keep_memory_vectors(self, model: int, ids: Sequence[str]) -> None:
+        """The vectors that these memories have from before are still theirs."""
+
+    def set_derived(self, seq: int) -> None:
+        """Memories are derived from everything up to seq."""
+
+    def add_evidence(self, evidence: Evidence) -> None:
+        """Adding again changes nothing."""
+
+    def add_episodes(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
+        """Memories of kind episode, each with the seqs of the entries it quotes; they go with the first of these."""
+
+    def drop_episodes(self, conversation: str) -> None:
+        """Take a conversation's episodes away, so that it can be told anew."""
+
+    def set_untold(self, untold: Untold) -> None:
+        """Add or replace."""
+
+    def set_told(self, conversation: str) -> None:
+        """Episodes tell it to the end."""
+
+    def contest(self, left: str, right: str) -> None:
+        """Mark both contested and remember that they are at odds."""
+
+    def settle(self, memory_id: str) -> None:
+        """Take it out of every conflict; whoever is in none any more is active again."""
+
+    def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
+        """Change how these surface."""
+
+    def add_accesses(self, ids: Sequence[str], *, at: Instant) -> None:
+        """They were told once more."""
+
+
+class Writer(Reader, IndexWriter, Protocol):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:

@@ -1,19 +1,20 @@
 """`memplane eval`: how well Memplane does on labelled data, beside plain search."""
 
-import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from memplane.config import settings_from
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.output import cell, line, table
 from memplane.evaluate.files import data_folder, usual_files
-from memplane.evaluate.report import Advance, Report, Request, Row
+from memplane.evaluate.report import Report, Request, Row
+from memplane.evaluate.run import run
 
 app = typer.Typer()
 group = typer.Typer(no_args_is_help=True)
@@ -129,17 +130,17 @@ def _measure(
     reports = []
     for path in paths:
         request = Request(
-            subject=subject, path=path, compare=baselines, limit=limit, cache=cache, embeddings=embeddings
+            subject=subject,
+            path=path,
+            compare=baselines,
+            limit=limit,
+            cache=cache,
+            embeddings=embeddings,
+            settings=settings_from(call.wiring.environment),
         )
         with call.out.progress(f"Measuring with {path.name}") as advance:
-            reports.append(_run(request, advance))
+            reports.append(run(request, advance))
     call.out.answer({"reports": reports}, *(part for report in reports for part in _shown(report)))
-
-
-def _run(request: Request, advance: Advance) -> Report:
-    # Numbers and models take a second to load, and no other command needs all of them.
-    run = importlib.import_module("memplane.evaluate.run").run
-    return cast("Callable[[Request, Advance], Report]", run)(request, advance)
 
 
 def _shown(report: Report) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from memplane.types import RESERVED_CATEGORIES, Op
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
-ERASABLE = ", ".join(f"'{op}'" for op in (Op.TURN, Op.HISTORY, Op.STORE, Op.PUT, Op.RUN))
+ERASABLE = ", ".join(f"'{op}'" for op in (Op.TURN, Op.HISTORY, Op.STORE, Op.PUT, Op.RUN, Op.DERIVE))
 
 _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
@@ -32,7 +32,9 @@ class Where:
 
 def of_memories(where: Filter) -> Where:
     out = Where()
-    if not where.include_superseded:
+    if where.as_of is not None:
+        out.add("m.updated <= :as_of AND (m.superseded IS NULL OR m.superseded > :as_of)", as_of=where.as_of)
+    elif not where.include_superseded:
         out.add("m.state IN ('active', 'contested')")
     out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
     if not where.include_reserved:
@@ -55,6 +57,8 @@ def of_memories(where: Filter) -> Where:
 
 def of_turns(where: Filter) -> Where:
     out = Where()
+    if where.as_of is not None:
+        out.add("t.at <= :as_of", as_of=where.as_of)
     _add_place(out, "t", where.conversation, where.project)
     _add_range(out, "t.at", where.since, where.until)
     return out

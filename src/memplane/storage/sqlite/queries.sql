@@ -59,7 +59,7 @@ SELECT value FROM meta WHERE name = :name
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: add_turn
-INSERT INTO turn (n, role, text, at, conversation, project) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (n) DO NOTHING
+INSERT INTO turn (n, role, text, at, conversation, project, speaker) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (n) DO NOTHING
 
 -- name: add_turn_words
 INSERT INTO turn_index (rowid, text) VALUES (?, ?)
@@ -100,8 +100,10 @@ SELECT count(*) FROM turn WHERE n > :indexed
 
 -- name: add_memory
 INSERT INTO memory (id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
-                    updated, expires, supersedes, superseded_by, superseded, conversation, project)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
+                    updated, expires, supersedes, superseded_by, superseded, conversation, project,
+                    turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
+                    time_from, time_until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
 
 -- name: add_memory_words
 INSERT INTO memory_index (rowid, text) VALUES (?, ?)
@@ -147,17 +149,17 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved}
+WHERE {live} AND {not_reserved} AND (m.extractor IS NULL OR m.behavioral OR m.tier = 'hot')
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: supersede
 UPDATE memory SET state = 'superseded', tier = 'cold', superseded_by = ?, superseded = ? WHERE id = ?
 
 -- name: superseded_before
-SELECT n, text, key, tags, seq FROM memory WHERE superseded IS NOT NULL AND superseded < :before
+SELECT n, text, key, tags, seq, id, turn FROM memory WHERE superseded IS NOT NULL AND superseded < :before
 
 -- name: memory_texts
-SELECT n, text, key, tags, seq FROM memory WHERE seq = :seq
+SELECT n, text, key, tags, seq, id, turn FROM memory WHERE seq = :seq
 
 -- name: turn_frequency
 SELECT term, doc FROM turn_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
@@ -242,3 +244,226 @@ SELECT seq, digest FROM audit ORDER BY seq DESC LIMIT 1
 -- name: add_audit
 INSERT INTO audit (seq, at, actor, door, session, action, target, outcome, detail, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: marks
+SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'generation'),
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'cursor'),
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'),
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'derived'),
+       coalesce((SELECT max(stamp) FROM turn_vector), 0),
+       coalesce((SELECT max(stamp) FROM memory_vector), 0)
+
+-- name: grow_generation
+UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'generation'
+
+-- name: model
+SELECT n FROM model WHERE id = :id AND dimension = :dimension
+
+-- name: add_model
+INSERT INTO model (id, dimension) VALUES (?, ?)
+
+-- name: turn_heads
+SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
+       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, substr(rtrim(t.text), -1) = '?')
+FROM turn t LEFT JOIN turn_vector v ON v.n = t.n
+WHERE t.n > :after AND t.n <= :until ORDER BY t.n LIMIT :limit
+
+-- name: turn_vectors
+SELECT stamp, n, words, asks, digest, vector FROM turn_vector
+WHERE stamp > :after AND model = :model ORDER BY stamp LIMIT :limit
+
+-- name: turn_vectors_at
+SELECT v.n, v.vector FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value
+WHERE v.model = :model AND v.vector IS NOT NULL
+
+-- name: turn_digests
+SELECT v.n, v.digest FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value WHERE v.model = :model
+
+-- name: memory_vectors
+SELECT v.stamp, v.id, v.digest, v.vector FROM memory_vector v
+WHERE v.stamp > :after AND v.model = :model ORDER BY v.stamp LIMIT :limit
+
+-- name: memory_vectors_of
+SELECT v.id, v.vector FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.value
+WHERE v.model = :model AND v.vector IS NOT NULL
+
+-- name: memory_digests
+SELECT v.id, v.digest FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.value WHERE v.model = :model
+
+-- name: occurrences
+SELECT json_group_array(doc) FROM turn_words WHERE term = :stem
+
+-- name: count_up_to
+SELECT count(*) FROM (SELECT 1 FROM turn_index WHERE turn_index MATCH :match LIMIT :limit)
+
+-- name: not_indexed
+SELECT n, text FROM turn WHERE n > :after AND n <= :until ORDER BY n DESC LIMIT :limit
+
+-- name: turns_at
+SELECT {turn_columns}
+FROM json_each(:numbers) s JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
+
+-- name: turns_between
+SELECT {turn_columns}
+FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE t.n >= :first AND t.n <= :last ORDER BY t.n
+
+-- name: memories_of
+SELECT {columns} FROM json_each(:ids) s JOIN memory m ON m.id = s.value JOIN ledger l USING (seq) WHERE {where}
+
+-- name: waiting_memories
+SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.embedded IS NULL ORDER BY m.n LIMIT :limit
+
+-- name: waiting_count
+SELECT count(*) FROM memory WHERE embedded IS NULL
+
+-- name: rivals
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+  AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: rivals_by_words
+SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
+WHERE i.memory_index MATCH :match AND m.subject = :subject AND m.claim IS NOT NULL
+  AND m.state IN ('active', 'contested') ORDER BY i.rowid DESC LIMIT :limit
+
+-- name: claimed
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.predicate IN (SELECT value FROM json_each(:predicates)) AND m.predicate IS NOT NULL AND {where}
+ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: told_between
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.time_from IS NOT NULL AND m.time_from < :time_until AND m.time_until > :time_from AND {where}
+ORDER BY m.time_from, m.n LIMIT :limit
+
+-- name: hot
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.tier = 'hot' AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: all_conflicts
+SELECT a, b FROM conflict ORDER BY a, b
+
+-- name: conflicts
+SELECT a, b FROM conflict WHERE a IN (SELECT value FROM json_each(:ids)) OR b IN (SELECT value FROM json_each(:ids))
+ORDER BY a, b
+
+-- name: evidence
+SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY memory, seq, id
+
+-- name: memories_from
+SELECT {columns} FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq) ORDER BY m.n
+
+-- name: replaced_by
+SELECT id FROM memory
+WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM json_each(:ids)) AND extractor IS NOT NULL
+ORDER BY id
+
+-- name: accesses
+SELECT memory, count FROM access WHERE memory IN (SELECT value FROM json_each(:ids))
+
+-- name: turn_before
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.at <= :at AND t.n < :n
+ORDER BY t.at DESC, t.n DESC LIMIT 1
+
+-- name: turn_before_outside
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.n < :n AND t.n >= :n - {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n DESC LIMIT 1
+
+-- name: untold
+SELECT conversation, first, last_at FROM untold WHERE last_at <= :before ORDER BY last_at LIMIT :limit
+
+-- name: untold_in
+SELECT conversation, first, last_at FROM untold WHERE conversation = :conversation
+
+-- name: set_untold
+INSERT INTO untold (conversation, first, last_at) VALUES (?, ?, ?)
+ON CONFLICT (conversation) DO UPDATE SET first = excluded.first, last_at = excluded.last_at
+
+-- name: set_told
+DELETE FROM untold WHERE conversation = ?
+
+-- name: turns_of
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n >= :since ORDER BY t.n
+
+-- name: episodes_citing
+SELECT DISTINCT {columns} FROM json_each(:seqs) s JOIN cited c ON c.seq = s.value JOIN memory m ON m.id = c.memory
+JOIN ledger l ON l.seq = m.seq
+
+-- name: episodes_of
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations))
+ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: episode_rows
+SELECT n, text, key, tags, seq, id, turn FROM memory WHERE kind = 'episode' AND conversation = :conversation
+
+-- name: cited_rows
+SELECT m.n, m.text, m.key, m.tags, m.seq, m.id, m.turn FROM cited c JOIN memory m ON m.id = c.memory WHERE c.seq = :seq
+
+-- name: add_cited
+INSERT INTO cited (seq, memory) VALUES (?, ?) ON CONFLICT (seq, memory) DO NOTHING
+
+-- name: drop_cited
+DELETE FROM cited WHERE memory = ?
+
+-- name: add_turn_vector
+INSERT INTO turn_vector (n, words, asks, model, digest, vector)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM turn WHERE n = ?1)
+
+-- name: drop_turn_vector
+DELETE FROM turn_vector WHERE n = ?
+
+-- name: drop_turn_vectors
+DELETE FROM turn_vector WHERE n >= ? AND n < ?
+
+-- name: add_memory_vector
+INSERT INTO memory_vector (id, model, digest, vector)
+SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
+
+-- name: drop_memory_vector
+DELETE FROM memory_vector WHERE id = ?
+
+-- name: set_embedded
+UPDATE memory SET embedded = ? WHERE id = ?
+
+-- name: embed_anew
+UPDATE memory SET embedded = NULL WHERE embedded IS NOT NULL
+
+-- name: add_evidence
+INSERT INTO evidence (memory, seq, id, body) VALUES (?, ?, ?, ?)
+ON CONFLICT (memory, seq, id) DO NOTHING
+
+-- name: drop_evidence
+DELETE FROM evidence WHERE memory = ?
+
+-- name: drop_evidence_of_entry
+DELETE FROM evidence WHERE seq = ?
+
+-- name: add_conflict
+INSERT INTO conflict (a, b) VALUES (?, ?) ON CONFLICT (a, b) DO NOTHING
+
+-- name: at_odds
+SELECT CASE WHEN a = :id THEN b ELSE a END FROM conflict WHERE a = :id OR b = :id
+
+-- name: drop_conflicts
+DELETE FROM conflict WHERE a = ?1 OR b = ?1
+
+-- name: set_state
+UPDATE memory SET state = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
+
+-- name: uncontest
+UPDATE memory SET state = 'active' WHERE id = ?1 AND state = 'contested'
+  AND NOT EXISTS (SELECT 1 FROM conflict WHERE a = ?1 OR b = ?1)
+
+-- name: set_tier
+UPDATE memory SET tier = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
+
+-- name: add_access
+INSERT INTO access (memory, count, last)
+SELECT ?1, 1, ?2 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
+ON CONFLICT (memory) DO UPDATE SET count = count + 1, last = excluded.last
+
+-- name: drop_access
+DELETE FROM access WHERE memory = ?

@@ -6,21 +6,23 @@ from typing import Any, cast
 import msgspec
 
 from memplane.clock import to_datetime, to_instant
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow
-from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, Turn
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow, turn_number
+from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, TimeTold, Turn
 
 Row = Sequence[Any]
 
-TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project"
+TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker"
 MEMORY_COLUMNS = (
     'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
-    "l.actor, l.door, l.session"
+    "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
+    "m.importance, m.confidence, m.times"
 )
 
 _OPS = frozenset(Op)
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
-_encode_tags = msgspec.json.Encoder().encode
+_decode_times = msgspec.json.Decoder(tuple[TimeTold, ...]).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def entry_from(row: Row) -> Entry:
@@ -37,7 +39,7 @@ def chained_from(row: Row) -> LedgerRow:
 
 
 def turn_from(row: Row) -> Turn:
-    n, entry_id, role, text, at, conversation, project = row
+    n, entry_id, role, text, at, conversation, project, speaker = row
     seq, ordinal = divmod(n, TURNS_PER_ENTRY_MAX)
     return Turn(
         entry_id=entry_id,
@@ -48,12 +50,13 @@ def turn_from(row: Row) -> Turn:
         at=to_datetime(at),
         conversation=conversation,
         project=project,
+        speaker=speaker,
     )
 
 
 def turn_row(turn: Turn) -> Row:
-    n = turn.seq * TURNS_PER_ENTRY_MAX + turn.ordinal
-    return (n, turn.role, turn.text, to_instant(turn.at), turn.conversation, turn.project)
+    n = turn_number(turn.seq, turn.ordinal)
+    return (n, turn.role, turn.text, to_instant(turn.at), turn.conversation, turn.project, turn.speaker)
 
 
 def memory_from(row: Row) -> Memory:
@@ -79,6 +82,16 @@ def memory_from(row: Row) -> Memory:
         conversation=row[18],
         project=row[19],
         caller=Caller(row[20], row[21], row[22]),
+        ordinal=None if row[23] is None else row[23] % TURNS_PER_ENTRY_MAX,
+        quote=row[24],
+        extractor=row[25],
+        subject=row[26],
+        predicate=row[27],
+        object_text=row[28],
+        claim=row[29],
+        importance=row[30],
+        confidence=row[31],
+        times=() if row[32] == "[]" else _decode_times(row[32]),
     )
 
 
@@ -93,7 +106,7 @@ def memory_row(memory: Memory) -> Row:
         memory.end,
         memory.state,
         memory.tier,
-        _encode_tags(memory.tags).decode(),
+        _encode(memory.tags).decode(),
         memory.key,
         memory.category,
         to_instant(memory.created_at),
@@ -104,6 +117,18 @@ def memory_row(memory: Memory) -> Row:
         None if memory.superseded_at is None else to_instant(memory.superseded_at),
         memory.conversation,
         memory.project,
+        None if memory.ordinal is None else turn_number(memory.seq, memory.ordinal),
+        memory.quote,
+        memory.extractor,
+        memory.subject,
+        memory.predicate,
+        memory.object_text,
+        memory.claim,
+        memory.importance,
+        memory.confidence,
+        _encode(memory.times).decode(),
+        min((to_instant(time.begin) for time in memory.times), default=None),
+        max((to_instant(time.until) for time in memory.times), default=None),
     )
 
 

@@ -8,43 +8,29 @@ from operator import itemgetter
 from typing import Any
 
 import apsw
+import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.entropy import random_bytes
-from memplane.storage import queries
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
     AuditRow,
     Category,
     Filter,
     LedgerRow,
+    Marks,
     Scope,
     Sizes,
     Usage,
 )
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.sqlite import conditions, rows
-from memplane.storage.words import held_words, index_text, is_prefix, stems_of
+from memplane.storage.sqlite.index import SqliteIndexReader
+from memplane.storage.sqlite.index_writer import SqliteIndexWriter
+from memplane.storage.sqlite.session import SQL, match
+from memplane.storage.words import held_words, index_text, stems_of
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn, searchable
 
-_PARTS = {
-    "{columns}": rows.MEMORY_COLUMNS,
-    "{turn_columns}": rows.TURN_COLUMNS,
-    "{turns_per_entry}": str(TURNS_PER_ENTRY_MAX),
-    "{live}": conditions.LIVE,
-    "{not_reserved}": conditions.NOT_RESERVED,
-    "{reserved}": conditions.RESERVED,
-    "{erasable}": conditions.ERASABLE,
-}
-
-
-def _assembled(sql: str) -> str:
-    for name, part in _PARTS.items():
-        sql = sql.replace(name, part)
-    return sql
-
-
-_SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
 _FOREVER = 1 << 62
 
 INDEX_TURNS_MIN = 128
@@ -54,11 +40,11 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader:
+class SqliteReader(SqliteIndexReader):
     """One consistent view of a space. See `Reader`."""
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._owner = owner
         self._tail_stems: dict[int, frozenset[str]] = {}
 
@@ -136,7 +122,7 @@ class SqliteReader:
         if not words:
             return []
         query = "match_newest_memories" if newest else "match_memories"
-        found = self._filtered(query, conditions.of_memories(where), limit=limit, match=_match(words))
+        found = self._filtered(query, conditions.of_memories(where), limit=limit, match=match(words))
         return [rows.memory_from(row) for row in found]
 
     def match_turns(
@@ -147,7 +133,7 @@ class SqliteReader:
         wanted = conditions.of_turns(where)
         query = "match_newest_turns" if newest else "match_turns"
         found = [
-            rows.turn_from(row) for row in self._filtered(query, wanted, limit=limit, match=_match(words))
+            rows.turn_from(row) for row in self._filtered(query, wanted, limit=limit, match=match(words))
         ]
         waiting = self._match_tail(words, wanted)
         # What waits for the index is the newest; it may take half of the places, and more where there is room.
@@ -184,9 +170,6 @@ class SqliteReader:
         if found is None:
             found = self._tail_stems[n] = frozenset(stems_of(text))
         return found
-
-    def _indexed(self) -> int:
-        return int(self._note("indexed") or 0)
 
     def corpus_size(self) -> int:
         return int((self._one("corpus_size") or (0,))[0])
@@ -253,10 +236,6 @@ class SqliteReader:
     def note(self, name: str) -> str | None:
         return self._note(f"note:{name}")
 
-    def _note(self, name: str) -> str | None:
-        row = self._one("note", name=name)
-        return None if row is None else str(row[0])
-
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
         seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
@@ -264,27 +243,8 @@ class SqliteReader:
             seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         return sorted(seqs)
 
-    def _ready(self) -> None:
-        """A hook for the writer, which may have to write before it reads."""
 
-    def _filtered(self, query: str, where: conditions.Where, /, **parameters: Any) -> list[Any]:
-        self._ready()
-        sql = _SQL[query].replace("{where}", str(where))
-        return self._connection.execute(sql, {**where.parameters, **parameters}).fetchall()
-
-    def _all(self, query: str, /, **parameters: Any) -> list[Any]:
-        self._ready()
-        return self._read(query, **parameters)
-
-    def _read(self, query: str, /, **parameters: Any) -> list[Any]:
-        return self._connection.execute(_SQL[query], parameters).fetchall()
-
-    def _one(self, query: str, /, **parameters: Any) -> Any:
-        self._ready()
-        return self._connection.execute(_SQL[query], parameters).fetchone()
-
-
-class SqliteWriter(SqliteReader):
+class SqliteWriter(SqliteReader, SqliteIndexWriter):
     """The same inside a write transaction. See `Writer`.
 
     Several works share a transaction. What they append waits in memory and is written together, so a work that
@@ -295,7 +255,7 @@ class SqliteWriter(SqliteReader):
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
-        seq, digest, cursor, indexed = connection.execute(_SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
+        seq, digest, cursor, indexed = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
         self._head = Head(seq, digest)
         self._cursor = self._written_cursor = int(cursor)
         self._indexed_before = int(indexed)
@@ -341,6 +301,9 @@ class SqliteWriter(SqliteReader):
 
     def cursor(self) -> int:
         return self._cursor
+
+    def marks(self) -> Marks:
+        return msgspec.structs.replace(super().marks(), cursor=self._cursor)
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
         wanted = frozenset(entry_ids)
@@ -388,19 +351,28 @@ class SqliteWriter(SqliteReader):
             self._turns.append(rows.turn_row(turn))
         for memory in memories:
             self._ready()
-            ((n,),) = self._connection.execute(_SQL["add_memory"], rows.memory_row(memory)).fetchall()
+            ((n,),) = self._connection.execute(SQL["add_memory"], rows.memory_row(memory)).fetchall()
             self._many("add_memory_words", [(n, index_text(memory.searchable))])
             self._many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
 
+    def add_episodes(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
+        self.project(memories=[memory for memory, _ in episodes])
+        self._many("add_cited", [(seq, memory.id) for memory, seqs in episodes for seq in seqs])
+
+    def drop_episodes(self, conversation: str) -> None:
+        self._drop_memories(self._all("episode_rows", conversation=conversation))
+
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
         self._ready()
-        self._connection.execute(_SQL["supersede"], (by, at, memory_id))
-        return self._connection.changes() > 0
+        self._connection.execute(SQL["supersede"], (by, at, memory_id))
+        changed = self._connection.changes() > 0
+        self.settle(memory_id)
+        return changed
 
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
         self._drop_memories(found)
-        self._many("hide", [(row[4],) for row in found])
+        self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
         return len(found)
 
     def hide(self, seq: int) -> None:
@@ -415,8 +387,11 @@ class SqliteWriter(SqliteReader):
         self._set_note("indexed", "0")
         for table in ("turn_index", "memory_index"):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-        for table in ("turn", "memory", "memory_tag", "hidden"):
+        for table in ("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"):
             self._connection.execute(f"DELETE FROM {table}")
+        self._connection.execute("DELETE FROM meta WHERE name LIKE 'embedded:%'")
+        self._connection.execute(SQL["grow_generation"])
+        self.set_derived(0)
         self.set_cursor(0)
 
     def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
@@ -430,9 +405,13 @@ class SqliteWriter(SqliteReader):
             texts = self._all("turn_texts", first=span[0], beyond=span[1])
             self._many("drop_turn_words", [(n, index_text(text)) for n, text in texts if n <= indexed])
             self._many("drop_turns", [span] if texts else [])
+            self._many("drop_turn_vectors", [span] if texts else [])
             self._drop_memories(self._all("memory_texts", seq=victim))
+            self._drop_memories(self._all("cited_rows", seq=victim))
+            self._many("drop_evidence_of_entry", [(victim,)])
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
+        self._connection.execute(SQL["grow_generation"])
 
     def add_audit(
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
@@ -457,10 +436,6 @@ class SqliteWriter(SqliteReader):
 
     def set_note(self, name: str, value: str) -> None:
         self._set_note(f"note:{name}", value)
-
-    def _set_note(self, name: str, value: str) -> None:
-        self._ready()
-        self._many("set_note", [(name, value)])
 
     def _ready(self) -> None:
         """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""
@@ -491,18 +466,11 @@ class SqliteWriter(SqliteReader):
         return len(self._ledger), len(self._payloads), len(self._turns)
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
-        for n, text, key, tags, _ in found:
+        for n, text, key, tags, _, id_, _ in found:
             words = searchable(text, key, rows.tags_from(tags))
             self._many("drop_memory_words", [(n, index_text(words))])
             self._many("drop_tags", [(n,)])
             self._many("drop_memory", [(n,)])
-
-    def _many(self, query: str, values: Sequence[rows.Row]) -> None:
-        if values:
-            self._connection.executemany(_SQL[query], values)
-
-
-def _match(words: Sequence[str]) -> str:
-    """Any of the words, each quoted: nothing a user types is ever an operator."""
-    quoted = ((word, word.replace("\x00", " ").replace('"', '""')) for word in words)
-    return " OR ".join(f'"{text}" *' if is_prefix(word) else f'"{text}"' for word, text in quoted)
+            self.settle(id_)
+            for query in ("drop_memory_vector", "drop_evidence", "drop_cited", "drop_access"):
+                self._many(query, [(id_,)])

@@ -1,0 +1,98 @@
+"""Propositions turned into memories: map to the catalog, gate by worth, tell times, choose a tier."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.clock import to_datetime, to_instant
+from memplane.enrich.catalog import Catalog
+from memplane.enrich.gate import utility, worth_keeping
+from memplane.enrich.proposition import USER, Polarity, Proposition
+from memplane.enrich.render import render
+from memplane.enrich.tier import tier_of
+from memplane.ledger.ids import derived_id
+from memplane.temporal import find_times
+from memplane.types import Memory, TimeTold, Turn
+
+_encode = msgspec.json.Encoder().encode
+decode_claim = msgspec.json.Decoder(Proposition).decode
+
+_UNTRUSTED_SHARE = 0.5
+"""What an assistant or a tool says about a user is worth half of what the user says."""
+_TIMES_MAX = 4
+
+
+def memories_of(
+    turn: Turn, propositions: Sequence[Proposition], *, extractor: str, catalog: Catalog
+) -> list[Memory]:
+    """What is worth keeping of one turn, in its order. The number of a proposition among all of its turn's makes its
+    id, so that a stricter gate changes no ids."""
+    return [
+        _memory(turn, proposition, number, extractor, catalog)
+        for number, proposition in enumerate(propositions)
+        if worth_keeping(proposition, catalog)
+    ]
+
+
+def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:
+    predicate = catalog[claim.predicate]
+    importance = (predicate.importance + utility(claim, catalog)) / 2
+    if not claim.trusted:
+        importance *= _UNTRUSTED_SHARE
+    said = render(claim)
+    quote = turn.text[claim.start : claim.end]
+    return Memory(
+        id=derived_id(turn.entry_id, extractor, turn.ordinal, number),
+        kind=predicate.kind,
+        text=said if turn.speaker is None else f"{turn.speaker}: {said}",
+        entry_id=turn.entry_id,
+        seq=turn.seq,
+        start=claim.start,
+        end=claim.end,
+        tier=tier_of(
+            importance=importance,
+            hot=predicate.hot and claim.trusted and claim.polarity is Polarity.POSITIVE and is_self(claim),
+        ),
+        created_at=turn.at,
+        updated_at=turn.at,
+        conversation=turn.conversation,
+        project=turn.project,
+        ordinal=turn.ordinal,
+        quote=quote,
+        extractor=extractor,
+        subject=subject_of(claim, turn.speaker),
+        predicate=claim.predicate,
+        object_text=claim.object_text,
+        claim=_encode(claim).decode(),
+        importance=round(importance, 3),
+        confidence=round(claim.confidence, 3),
+        times=_times(quote, turn),
+    )
+
+
+def is_self(claim: Proposition) -> bool:
+    return claim.subject == USER
+
+
+def subject_of(claim: Proposition, speaker: str | None) -> str:
+    """Whom it is about. Who has a name is not just any user: two people in one conversation never contradict each
+    other by saying `I`."""
+    subject = claim.subject.lower()
+    if speaker is not None and (subject == USER or subject.startswith(f"{USER}'s ")):
+        return f"{speaker.lower()}{subject[len(USER) :]}"
+    return subject
+
+
+def _times(quote: str, turn: Turn) -> tuple[TimeTold, ...]:
+    mentions = find_times(quote, to_instant(turn.at), prefer="past")
+    return tuple(
+        TimeTold(
+            begin=to_datetime(mention.begin),
+            until=to_datetime(mention.until),
+            raw=mention.raw,
+            granularity=mention.granularity,
+            kind=mention.kind,
+        )
+        for mention in mentions
+        if mention.kind != "duration"
+    )[:_TIMES_MAX]

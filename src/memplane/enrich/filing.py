@@ -1,0 +1,88 @@
+"""A derived memory finds its place among what is known: added, one more piece of evidence, in place of another, or at
+odds with it. `conflict.settle` decides; this carries it out."""
+
+import msgspec
+
+from memplane.clock import to_instant
+from memplane.enrich.catalog import Catalog
+from memplane.enrich.claims import decode_claim
+from memplane.enrich.conflict import LATER, Known, Outcome, settle
+from memplane.enrich.proposition import Proposition
+from memplane.recall.relevance import Question
+from memplane.storage.base import Evidence, Writer
+from memplane.types import Memory, State, Tier
+
+_RIVALS_MAX = 64
+_RIVAL_WORDS_MAX = 12
+
+
+def file_memory(writer: Writer, memory: Memory, catalog: Catalog) -> None:
+    """Filing the same memory again changes nothing."""
+    if memory.claim is None or writer.memory(memory.id) is not None:
+        return
+    claim = decode_claim(memory.claim)
+    rivals = _rivals(writer, memory, claim)
+    decision = settle(
+        claim,
+        [_known(rival, claim) for rival in rivals],
+        catalog=catalog,
+        text=memory.quote or "",
+        at=memory.created_at,
+    )
+    targets = [rival for rival in rivals if rival.id in decision.targets]
+    if decision.outcome is Outcome.DUPLICATE:
+        writer.add_evidence(Evidence(decision.targets[0], memory))
+    elif decision.outcome in _REPLACING and _came_late(memory, targets):
+        writer.project(memories=[_replaced(memory, by=targets[0])])
+    elif (
+        decision.outcome is not Outcome.IGNORE
+    ):  # what is ignored stays in the ledger and can be searched there
+        _carry_out(writer, decision.outcome, memory, targets)
+
+
+_REPLACING = frozenset({Outcome.SUPERSEDE, Outcome.RETIRE, Outcome.CONTEST})
+
+
+def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[Memory]) -> None:
+    writer.project(memories=[_replaced(memory, by=memory) if outcome is Outcome.RETIRE else memory])
+    for target in targets:
+        if outcome is Outcome.CONTEST:
+            writer.contest(target.id, memory.id)
+        else:
+            writer.supersede(target.id, by=memory.id, at=to_instant(memory.created_at))
+
+
+def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
+    """Somebody decided: the losers are replaced by the winner."""
+    for loser in losers:
+        writer.supersede(loser, by=winner, at=at)
+    writer.settle(winner)
+
+
+def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
+    words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
+    return writer.rivals(memory.subject or "", claim.predicate, words, limit=_RIVALS_MAX)
+
+
+def _known(memory: Memory, new: Proposition) -> Known:
+    """With the subject as the new one says it: whose it is was settled by whom the rivals were asked for."""
+    assert memory.claim is not None
+    claim = msgspec.structs.replace(decode_claim(memory.claim), subject=new.subject)
+    return Known(
+        id=memory.id,
+        proposition=claim,
+        text=memory.quote or "",
+        at=memory.created_at,
+        contested=memory.state is State.CONTESTED,
+    )
+
+
+def _came_late(memory: Memory, targets: list[Memory]) -> bool:
+    """Whether it was said long before what it is at odds with, and only arrived after it: from an import, say."""
+    return bool(targets) and all(target.created_at - memory.created_at >= LATER for target in targets)
+
+
+def _replaced(memory: Memory, *, by: Memory) -> Memory:
+    return msgspec.structs.replace(
+        memory, state=State.SUPERSEDED, tier=Tier.COLD, superseded_by=by.id, superseded_at=by.created_at
+    )

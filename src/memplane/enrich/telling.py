@@ -1,0 +1,97 @@
+"""Episodes of conversations: what was said in one sitting is told once the sitting is over.
+
+A sitting ends with a pause. What is told of it depends on its turns alone, so that a replay tells the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from memplane.clock import Instant, to_instant
+from memplane.enrich.episodes import Episode, Spoken, tell_episodes
+from memplane.ledger.ids import derived_id
+from memplane.memory.sitting import PAUSE
+from memplane.storage.base import Reader, Untold, Writer, turn_number
+from memplane.types import Kind, Memory, Role, Turn
+
+EXTRACTOR = "episode-1"
+
+_TURNS_MIN = 4
+"""Fewer are read as quickly as they are summed up."""
+_IMPORTANCE = 0.4
+_PAUSE = int(PAUSE.total_seconds()) * 1_000_000
+_CONVERSATIONS_PER_STEP = 16
+
+
+def hear(writer: Writer, turn: Turn) -> None:
+    """A turn came in: the sitting goes on, or the one before is over and a new one begins."""
+    if turn.conversation is None:
+        return
+    number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
+    open_ = writer.untold_in(turn.conversation)
+    if open_ is not None and abs(at - open_.last_at) >= _PAUSE:
+        _tell(writer, open_, until=number)
+        open_ = None
+    first = number if open_ is None else open_.first
+    writer.set_untold(Untold(turn.conversation, first, at))
+
+
+def is_over(reader: Reader, now: Instant) -> bool:
+    """Whether any conversation waits to be told."""
+    return bool(reader.untold(before=now - _PAUSE, limit=1))
+
+
+def tell_what_is_over(writer: Writer, now: Instant) -> int:
+    """Tell conversations that have paused; returns how many were told."""
+    over = writer.untold(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
+    for open_ in over:
+        _tell(writer, open_, until=None)
+        writer.set_told(open_.conversation)
+    return len(over)
+
+
+def _tell(writer: Writer, open_: Untold, *, until: int | None) -> None:
+    turns = [
+        turn
+        for turn in writer.turns_of(open_.conversation, since=open_.first)
+        if turn.role != Role.SYSTEM and (until is None or turn_number(turn.seq, turn.ordinal) < until)
+    ]
+    for sitting in _sittings(turns):
+        if len(sitting) >= _TURNS_MIN:
+            spoken = [Spoken(turn.text, turn.at, turn.role) for turn in sitting]
+            told = [episode for episode in tell_episodes(spoken) if episode.quotes]
+            writer.add_episodes([_memory(sitting, episode) for episode in told])
+
+
+def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
+    first = 0
+    for at, (before, turn) in enumerate(pairwise(turns), start=1):
+        if abs(turn.at - before.at) >= PAUSE:
+            yield turns[first:at]
+            first = at
+    if turns:
+        yield turns[first:]
+
+
+def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int]]:
+    """The memory, and the seqs of the entries it quotes."""
+    first, last = sitting[episode.first], sitting[episode.after - 1]
+    quote = episode.quotes[0]
+    source = sitting[quote.turn]
+    memory = Memory(
+        id=derived_id(first.entry_id, EXTRACTOR, first.ordinal, 0),
+        kind=Kind.EPISODE,
+        text=episode.summary,
+        entry_id=source.entry_id,
+        seq=source.seq,
+        start=quote.start,
+        end=quote.end,
+        created_at=first.at,
+        updated_at=last.at,
+        conversation=first.conversation,
+        project=first.project,
+        ordinal=source.ordinal,
+        quote=quote.text,
+        extractor=EXTRACTOR,
+        importance=_IMPORTANCE,
+    )
+    return memory, sorted({sitting[quote.turn].seq for quote in episode.quotes})

@@ -1,0 +1,6 @@
+"""Where one sitting of a conversation ends and the next begins."""
+
+from datetime import timedelta
+
+PAUSE = timedelta(hours=2)
+"""Who comes back after that begins something new."""

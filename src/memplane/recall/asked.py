@@ -1,0 +1,89 @@
+"""What a question says about who, whom and when."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.clock import DAY, Instant
+from memplane.temporal import find_times
+
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_DAY_MAX = 31
+_OF_ASSISTANT = re.compile(
+    r"\b(?:you|your|yours)\b"
+    r"|\b(?:our|previous|last|earlier) (?:\w+ )?(?:chat|conversation|discussion|session)\b"
+    r"|\bremind me\b|\bwe (?:discussed|talked|spoke|covered|went over)\b",
+    re.IGNORECASE,
+)
+_SPAN_MAX = 400 * DAY
+"""A longer time than that says nothing about when."""
+
+
+class AskedDate(msgspec.Struct, frozen=True):
+    """A month that a question names, perhaps with its year and a day."""
+
+    month: int
+    year: int | None = None
+    day: int | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a question says about what answers it."""
+
+    text: str
+    """What to embed: the names of speakers are taken out, because with them every turn that greets the person named
+    is nearer than the ones that answer."""
+    speakers: frozenset[str]
+    """Those it names; their names are no words to look for either."""
+    of_assistant: bool
+    dates: tuple[AskedDate, ...]
+    ranges: tuple[tuple[Instant, Instant], ...]
+    """Times that it names against the moment it is asked at: `last week`, `two days ago`."""
+
+
+def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
+    """`speakers` are the names in the store; `reference` is the now of `last week`."""
+    named: set[str] = set()
+    text = question
+    for speaker in speakers:
+        known_as = {speaker, speaker.split()[0]} if speaker.split() else set()
+        for name in sorted(known_as, key=len, reverse=True):
+            text, found = re.subn(rf"\b{re.escape(name)}(?:['’]s)?\b", "I", text, flags=re.IGNORECASE)  # noqa: RUF001
+            if found:
+                named.add(speaker)
+    return Asked(
+        text=text,
+        speakers=frozenset(named),
+        of_assistant=_OF_ASSISTANT.search(question) is not None,
+        dates=_dates(question),
+        ranges=tuple(
+            (mention.begin, mention.until)
+            for mention in find_times(question, reference, prefer="past")
+            if mention.kind in {"absolute", "relative", "range"}
+            and mention.until - mention.begin <= _SPAN_MAX
+        ),
+    )
+
+
+def _dates(question: str) -> tuple[AskedDate, ...]:
+    months = [_MONTHS.index(name) + 1 for name in dict.fromkeys(_MONTH.findall(question))]
+    year = next((int(year) for year in _YEAR.findall(question)), None)
+    day = next((int(day) for day in _DAY.findall(question) if 1 <= int(day) <= _DAY_MAX), None)
+    return tuple(AskedDate(month, year, day) for month in months)

@@ -1,0 +1,165 @@
+"""The memories that answer a question, best first: by predicate, by meaning, by words, by time, and those always told.
+
+Each channel brings its candidates in order; the store decides whether they still hold. What a channel thinks of a
+memory is a number of its own, weighted and summed as for turns.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from memplane.clock import DAY, Instant, to_instant
+from memplane.providers.embedding import Vector
+from memplane.recall.asked import Asked
+from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.relevance import Question, Relevance
+from memplane.storage.base import Filter, Reader
+from memplane.types import Kind, Memory, Tier
+
+_PER_CHANNEL = 20
+_HOT_MAX = 8
+_PREDICATES_MAX = 3
+_RECENT_DAYS = 30.0
+
+
+class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel's number is multiplied with."""
+
+    meaning: float = 0.35
+    """Deviations of its nearness above what is usual."""
+    words: float = 2.0
+    """The share of the question's telling words that it holds."""
+    predicate: float = 0.8
+    """It files under what the question asks for; the first predicate counts most."""
+    time: float = 1.0
+    """It speaks of the time the question names, or was said then."""
+    speaker: float = 0.8
+    """It is about whom the question names, or about another."""
+    importance: float = 0.4
+    recent: float = 0.1
+    hot: float = 0.1
+
+
+WEIGHTS = FactWeights()
+
+_ANSWER_MIN = 1.0
+"""What words, predicate and time together must reach for a fact to count as an answer rather than as support."""
+
+
+class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory, its score, what that is the sum of, and the rank it had in the channels that brought it."""
+
+    memory: Memory
+    score: float
+    contributions: Mapping[str, float]
+    ranks: Mapping[str, int]
+
+    @property
+    def answers(self) -> bool:
+        direct = sum(self.contributions.get(name, 0.0) for name in ("words", "predicate", "time"))
+        return direct >= _ANSWER_MIN
+
+    @property
+    def background(self) -> bool:
+        """Told because it is always told, and for no other reason."""
+        return set(self.ranks) <= {"hot"}
+
+
+def rank_facts(
+    reader: Reader,
+    index: MemoryIndex,
+    asked: Asked,
+    question: Question,
+    predicates: Sequence[str],
+    relevance: Relevance,
+    *,
+    model: int | None,
+    query: Vector | None,
+    where: Filter,
+    limit: int,
+    now: Instant,
+) -> list[RankedFact]:
+    """`predicates` are those the question asks for, best first."""
+    near = (
+        index.nearest(reader, model, query, _PER_CHANNEL) if query is not None and model is not None else []
+    )
+    predicates = predicates[:_PREDICATES_MAX]
+    meaning = dict(near)
+    brought: dict[str, Sequence[Memory]] = {
+        "predicate": reader.claimed(predicates, where, limit=_PER_CHANNEL) if predicates else [],
+        "meaning": _in_order(reader.memories_of(list(meaning), where), meaning),
+        "words": reader.match_memories(question.words, where, limit=_PER_CHANNEL),
+        "time": _told(reader, asked, where),
+        "hot": reader.hot(where, limit=_HOT_MAX),
+    }
+    memories = {memory.id: memory for found in brought.values() for memory in found}
+    ranks: dict[str, dict[str, int]] = {}
+    for channel, found in brought.items():
+        for rank, memory in enumerate(found, start=1):
+            ranks.setdefault(memory.id, {})[channel] = rank
+    told = frozenset(memory.id for memory in brought["time"])
+    ranked = [
+        _ranked(
+            memory,
+            ranks[memory.id],
+            {
+                "meaning": max(meaning.get(memory.id, 0.0), 0.0),
+                "words": relevance.score(memory.searchable) if question.words else 0.0,
+                "predicate": _of_predicate(memory, predicates),
+                "time": float(memory.id in told),
+                "speaker": _about(memory, asked),
+                "importance": memory.importance,
+                "recent": _recent(memory, now),
+                "hot": float(memory.tier is Tier.HOT),
+            },
+        )
+        for memory in memories.values()
+        if memory.kind is not Kind.EPISODE
+    ]
+    ranked.sort(key=lambda fact: (fact.score, fact.memory.updated_at, fact.memory.seq), reverse=True)
+    return ranked[:limit]
+
+
+def _ranked(memory: Memory, ranks: Mapping[str, int], opinions: Mapping[str, float]) -> RankedFact:
+    parts = {name: getattr(WEIGHTS, name) * value for name, value in opinions.items() if value}
+    return RankedFact(
+        memory=memory,
+        score=round(sum(parts.values()), 4),
+        contributions={name: round(part, 3) for name, part in sorted(parts.items(), key=_by_weight)},
+        ranks=ranks,
+    )
+
+
+def _by_weight(part: tuple[str, float]) -> float:
+    return -abs(part[1])
+
+
+def _in_order(memories: Iterable[Memory], scores: Mapping[str, float]) -> list[Memory]:
+    return sorted(memories, key=lambda memory: -scores[memory.id])
+
+
+def _told(reader: Reader, asked: Asked, where: Filter) -> list[Memory]:
+    found: dict[str, Memory] = {}
+    for begin, until in asked.ranges:
+        for memory in reader.told_between(begin, until, where, limit=_PER_CHANNEL):
+            found.setdefault(memory.id, memory)
+    return list(found.values())
+
+
+def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
+    if memory.predicate is None or memory.predicate not in predicates:
+        return 0.0
+    return 1.0 / (1 + predicates.index(memory.predicate))
+
+
+def _about(memory: Memory, asked: Asked) -> float:
+    """1 for whom the question names alone, -1 for another who has a name."""
+    if len(asked.speakers) != 1 or memory.subject is None:
+        return 0.0
+    (name,) = asked.speakers
+    return 1.0 if memory.subject.startswith(name.lower()) else -1.0
+
+
+def _recent(memory: Memory, now: Instant) -> float:
+    age_days = max(0, now - to_instant(memory.updated_at)) / DAY
+    return float(2.0 ** (-age_days / _RECENT_DAYS))

@@ -1,0 +1,108 @@
+"""A recall as text within a budget of tokens: facts, open conflicts, what was said, episodes; the best first."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from memplane.governance.fence import defang, fence
+from memplane.governance.neutral import one_line
+from memplane.governance.redact import redact
+from memplane.recall.result import Conflict, RecallHit
+from memplane.recall.tokens import tokens_of
+from memplane.types import Memory, State, Turn
+
+_LINE_CHARS_MAX = 1_200
+_CUT = "…"
+_FENCE_TOKENS = tokens_of(fence("x"))
+
+
+class Tamer:
+    """Content is data: one line, no markup of ours, no secret. Remembers within one recall, where a text may be shown
+    in several places."""
+
+    def __init__(self) -> None:
+        self._tamed: dict[str, str] = {}
+
+    def __call__(self, text: str) -> str:
+        tamed = self._tamed.get(text)
+        if tamed is None:
+            tamed = self._tamed[text] = defang(redact(one_line(text)).text)
+        return tamed
+
+    def short(self, text: str) -> str:
+        tamed = self(text)
+        return tamed if len(tamed) <= _LINE_CHARS_MAX else tamed[: _LINE_CHARS_MAX - 1] + _CUT
+
+
+def render(
+    facts: Sequence[RecallHit],
+    conflicts: Sequence[Conflict],
+    turns: Sequence[RecallHit],
+    episodes: Sequence[Memory],
+    *,
+    tokens_max: int,
+    tame: Tamer,
+) -> tuple[str, int]:
+    """The text and how many tokens it has, counted from above; empty where nothing fits."""
+    left = tokens_max - _FENCE_TOKENS
+    kept: list[str] = []
+    for heading, lines in (
+        ("Known:", (_fact(hit, tame) for hit in facts)),
+        ("Not settled:", (_conflict(conflict, tame) for conflict in conflicts)),
+        ("Said before:", (_turn(hit, tame) for hit in turns)),
+        ("Earlier conversations:", (_episode(episode, tame) for episode in episodes)),
+    ):
+        section, left = _fit(heading, lines, left)
+        kept += section
+    if not kept:
+        return "", 0
+    text = fence("\n".join(kept))
+    return text, tokens_of(text)
+
+
+def _fit(heading: str, lines: Iterator[str], left: int) -> tuple[list[str], int]:
+    """As many lines as there is room for; one that does not fit gives way to a shorter one after it."""
+    kept: list[str] = []
+    for line in lines:
+        cost = tokens_of(f"{line}\n") + (0 if kept else tokens_of(f"{heading}\n"))
+        if cost <= left:
+            kept += [line] if kept else [heading, line]
+            left -= cost
+    return kept, left
+
+
+def _fact(hit: RecallHit, tame: Tamer) -> str:
+    memory = hit.memory
+    assert memory is not None
+    marks = [memory.kind.value]
+    if memory.state is State.CONTESTED:
+        marks.append("contested")
+    elif memory.state is State.SUPERSEDED:
+        marks.append("no longer so")
+    told = f" (about {_day(memory.times[0].begin)})" if memory.times else ""
+    return f"- [{', '.join(marks)}] {tame.short(memory.line)}{told} ({_day(memory.updated_at)})"
+
+
+def _conflict(conflict: Conflict, tame: Tamer) -> str:
+    left, right = conflict.left, conflict.right
+    return (
+        f"- {tame.short(left.line)} ({_day(left.updated_at)}), but also: {tame.short(right.line)} "
+        f"({_day(right.updated_at)}); ask before relying on either"
+    )
+
+
+def _turn(hit: RecallHit, tame: Tamer) -> str:
+    turn = hit.turn
+    assert turn is not None
+    return f"- {_day(turn.at)} {tame.short(_who(turn))}: {tame.short(turn.text)}"
+
+
+def _episode(episode: Memory, tame: Tamer) -> str:
+    return f"- {_day(episode.created_at)}: {tame.short(episode.text)}"
+
+
+def _who(turn: Turn) -> str:
+    return turn.speaker or turn.role
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()

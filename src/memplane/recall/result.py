@@ -1,0 +1,104 @@
+"""What a recall answers: a text to tell the agent, and everything it was made from."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from memplane.types import Memory, Turn
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much to look for, and how much to tell."""
+
+    turns: int = 12
+    """How many turns are ranked; the best of them are told."""
+    facts: int = 24
+    answers: int = 12
+    tokens: int = 2_000
+    """Of `text`, counted from above."""
+    blocks: int | None = None
+    """None: as the settings say."""
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing told, and why."""
+
+    id: str
+    text: str
+    kind: str
+    source: str
+    ts: str
+    score: float
+
+
+class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing found: what each channel added to its score, and the rank it had there."""
+
+    id: str
+    score: float
+    channels: Mapping[str, float]
+    ranks: Mapping[str, int]
+    turn: Turn | None = None
+    memory: Memory | None = None
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Two memories that cannot both be so, and nobody has said which."""
+
+    left: Memory
+    right: Memory
+
+
+class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """What the conversation is about just now."""
+
+    entities: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Routing(msgspec.Struct, frozen=True, kw_only=True):
+    """How the question was understood."""
+
+    mode: str
+    """`single` for one answer, `list` for all of them, `temporal` for when, `history` for how it came about."""
+    kinds: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
+    speakers: tuple[str, ...] = ()
+    temporal_intent: str | None = None
+    """`when` where a time is asked for, `range` where one is given."""
+    ranges: tuple[tuple[datetime, datetime], ...] = ()
+    channels: tuple[str, ...] = ()
+    """Those that were asked; the vector channel is missing without an embedding model."""
+
+
+class Recall(msgspec.Struct, frozen=True, kw_only=True):
+    """What to tell the agent. `text` is fenced, so that it is recognised and never remembered again."""
+
+    query: str
+    text: str
+    tokens: int = 0
+    """How many tokens `text` has, counted from above."""
+    blocks: tuple[Block, ...] = ()
+    hits: tuple[RecallHit, ...] = ()
+    """Everything that was ranked, turns and memories taking turns, best first."""
+    answer_facts: tuple[RecallHit, ...] = ()
+    supporting_facts: tuple[RecallHit, ...] = ()
+    background_facts: tuple[RecallHit, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    episodes: tuple[Memory, ...] = ()
+    conversation_history: tuple[Turn, ...] = ()
+    working_memory: WorkingMemory = WorkingMemory()
+    routing: Routing = Routing(mode="single")
+    reference_time: datetime | None = None
+    anchor: str = "now"
+    """Where the reference time comes from: `request`, `conversation` or `now`."""
+    degraded: tuple[str, ...] = ()
+    """Why the answer may be incomplete; empty when it is whole."""
+    timings: Mapping[str, float] = {}
+    """Milliseconds a stage: embed, turns, facts, render, total."""
+
+    @property
+    def facts(self) -> tuple[RecallHit, ...]:
+        return self.answer_facts + self.supporting_facts + self.background_facts

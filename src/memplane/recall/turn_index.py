@@ -1,0 +1,253 @@
+"""What ranking knows about the turns of a space: a cache, brought up to date from the store before every use.
+
+A turn is known by its place: 0, 1, 2, … in the order of the ledger. The store says by its marks what changed since the
+last look; when something was forgotten, everything is read anew.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.memory.sitting import PAUSE
+from memplane.recall.embedded import ROLES
+from memplane.recall.vectors import VectorTable
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Marks, Reader, TurnHead, turn_number
+from memplane.storage.words import stems_of
+from memplane.types import Role
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WINDOW_TURNS = 2
+"""A passage is a turn with at most so many before and after it …"""
+WINDOW_WORDS = 120
+"""… as far as they hold no more words than this on either side: short turns lean on each other, long ones do not."""
+
+_NOBODY = -1
+_ROWS_MIN = 256
+_PAUSE = int(PAUSE.total_seconds()) * 1_000_000
+_LOAD = 10_000
+_TAIL_MAX = 4_096
+_POSTINGS_KEPT = 512
+
+
+class Turns:
+    """The columns as they are now: one entry a turn. More may be added behind; what is here stays."""
+
+    def __init__(self, columns: "_Columns") -> None:
+        self.count = count = columns.count
+        self.n = columns.n[:count]
+        self.session = columns.session[:count]
+        """Which sitting of which conversation it belongs to."""
+        self.speaker = columns.speaker[:count]
+        """The place of its speaker among `speakers`, or -1."""
+        self.user = columns.user[:count]
+        self.system = columns.system[:count]
+        self.asks = columns.asks[:count]
+        """1 for a turn that ends with a question, else 0."""
+        self.at = columns.at[:count]
+        self.words = columns.words[:count]
+        self.before = columns.before[:count]
+        self.after = columns.after[:count]
+        """The place of the turn before and after it in its sitting, or -1."""
+        self.window_before = columns.window_before[:count]
+        self.window_after = columns.window_after[:count]
+        """How many turns before and after it belong to its passage."""
+        self.passage_words = columns.passage_words[:count]
+        self.sessions = columns.sessions
+        self.speakers = tuple(columns.speakers)
+        self.words_usual = max(columns.words_total / max(count, 1), 1.0)
+        self.passage_words_usual = max(float(self.passage_words.mean()) if count else 0.0, 1.0)
+
+    def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Where turns with these numbers would stand, and whether they do."""
+        if not self.count:
+            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
+        places = np.minimum(np.searchsorted(self.n, numbers), self.count - 1)
+        return places, self.n[places] == numbers
+
+
+class _Columns:
+    """The columns while they grow. Their room grows faster than they do, so that adding a turn costs next to nothing."""
+
+    _TYPES: ClassVar[dict[str, type]] = {
+        "n": np.int64,
+        "session": np.int64,
+        "speaker": np.int64,
+        "user": np.bool_,
+        "system": np.bool_,
+        "asks": np.float64,
+        "at": np.int64,
+        "words": np.float64,
+        "before": np.int64,
+        "after": np.int64,
+        "window_before": np.int64,
+        "window_after": np.int64,
+        "passage_words": np.float64,
+    }
+    n: Ints
+    session: Ints
+    speaker: Ints
+    user: NDArray[np.bool_]
+    system: NDArray[np.bool_]
+    asks: Floats
+    at: Ints
+    words: Floats
+    before: Ints
+    after: Ints
+    window_before: Ints
+    window_after: Ints
+    passage_words: Floats
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sessions = 0
+        self.words_total = 0.0
+        self.speakers: dict[str, int] = {}
+        self._last: dict[str | None, int] = {}
+        for name, kind in self._TYPES.items():
+            setattr(self, name, np.zeros(0, kind))
+
+    def add(self, head: TurnHead) -> None:
+        place = self.count
+        if place == len(self.n):
+            for name, kind in self._TYPES.items():
+                grown: NDArray[Any] = np.zeros(max(_ROWS_MIN, place * 3 // 2), kind)
+                grown[:place] = getattr(self, name)
+                setattr(self, name, grown)
+        self.n[place] = head.n
+        self.at[place] = head.at
+        self.words[place] = head.words
+        self.words_total += head.words
+        self.asks[place] = head.asks
+        self.user[place] = head.role == Role.USER
+        self.system[place] = head.role == Role.SYSTEM
+        self.speaker[place] = self._speaker(head.speaker)
+        self._join(place, head)
+        self.count = place + 1
+
+    def _speaker(self, name: str | None) -> int:
+        if name is None or name in ROLES:
+            return _NOBODY
+        return self.speakers.setdefault(name, len(self.speakers))
+
+    def _join(self, place: int, head: TurnHead) -> None:
+        """Its sitting goes on, or a new one begins."""
+        last = self._last.get(head.conversation, _NOBODY)
+        self._last[head.conversation] = place
+        self.after[place] = _NOBODY
+        self.passage_words[place] = head.words
+        if last == _NOBODY or abs(head.at - int(self.at[last])) >= _PAUSE:
+            self.before[place] = _NOBODY
+            self.session[place] = self.sessions
+            self.sessions += 1
+            return
+        self.before[place] = last
+        self.after[last] = place
+        self.session[place] = self.session[last]
+        at, between, behind = last, 0.0, 0.0
+        for reach in range(1, WINDOW_TURNS + 1):
+            behind += self.words[at]
+            if behind <= WINDOW_WORDS:
+                self.window_before[place] = reach
+                self.passage_words[place] += self.words[at]
+            if between + head.words <= WINDOW_WORDS and self.window_after[at] == reach - 1:
+                self.window_after[at] = reach
+                self.passage_words[at] += head.words
+            between += self.words[at]
+            at = int(self.before[at])
+            if at == _NOBODY:
+                break
+
+
+class TurnIndex:
+    """The turns of one space. Safe to use from many threads."""
+
+    def __init__(self, model: tuple[str, int]) -> None:
+        self._model = model
+        self._lock = threading.Lock()
+        self._marks: Marks | None = None
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._columns = _Columns()
+        self._turns: Turns | None = None
+        self._stamp = 0
+        self._tail: dict[int, Counter[str]] = {}
+        self._postings: OrderedDict[str, tuple[int, Ints, Floats]] = OrderedDict()
+        self.vectors = VectorTable(self._model[1])
+
+    def refresh(self, reader: Reader) -> Turns:
+        """The turns as this reader sees them, or as a later one saw them already."""
+        with self._lock:
+            marks = reader.marks()
+            before = self._marks
+            if before is None or marks.generation > before.generation:
+                self._forget_all()
+            elif marks.generation < before.generation or marks == before:
+                return self._known()
+            self._load_turns(reader, marks)
+            self._load_vectors(reader)
+            self._load_tail(reader, marks)
+            self._marks = marks
+            return self._known()
+
+    def occurrences(self, reader: Reader, turns: Turns, stem: str) -> tuple[Ints, Floats]:
+        """The places of the turns that hold a stem, and how often each does."""
+        indexed = reader.marks().indexed
+        with self._lock:
+            known = self._postings.get(stem)
+            tail = [(n, held[stem]) for n, held in self._tail.items() if n > indexed and stem in held]
+        if known is None or known[0] != indexed:
+            numbers, counts = np.unique(np.array(reader.occurrences(stem), np.int64), return_counts=True)
+            known = (indexed, numbers, counts.astype(np.float64))
+            with self._lock:
+                self._postings[stem] = known
+                self._postings.move_to_end(stem)
+                if len(self._postings) > _POSTINGS_KEPT:
+                    self._postings.popitem(last=False)
+        _, numbers, found = known
+        if tail:
+            numbers = np.concatenate([numbers, np.array([n for n, _ in tail], np.int64)])
+            found = np.concatenate([found, np.array([count for _, count in tail], np.float64)])
+        places, there = turns.find(numbers)
+        return places[there], found[there]
+
+    def _known(self) -> Turns:
+        if self._turns is None or self._turns.count != self._columns.count:
+            self._turns = Turns(self._columns)
+        return self._turns
+
+    def _load_turns(self, reader: Reader, marks: Marks) -> None:
+        columns = self._columns
+        last = turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
+        after = int(columns.n[columns.count - 1]) if columns.count else 0
+        while heads := reader.turn_heads(after=after, until=last, limit=_LOAD):
+            for head in heads:
+                columns.add(head)
+            after = heads[-1].n
+        self.vectors.extend(columns.count)
+
+    def _load_vectors(self, reader: Reader) -> None:
+        model = reader.model(*self._model)
+        if model is None:
+            return
+        turns = self._known()
+        while found := reader.turn_vectors(model, after=self._stamp, limit=_LOAD):
+            rows = [row for _, row in found if row.vector is not None]
+            places, there = turns.find(np.array([row.n for row in rows], np.int64))
+            packed = [row.vector for row, here in zip(rows, there, strict=True) if here and row.vector]
+            self.vectors.put(places[there], packed)
+            self._stamp = found[-1][0]
+
+    def _load_tail(self, reader: Reader, marks: Marks) -> None:
+        """What the word index does not hold yet is looked through here, each turn once."""
+        for n in [n for n in self._tail if n <= marks.indexed]:
+            del self._tail[n]
+        seen = max(self._tail, default=0)
+        last = turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
+        for n, text in reader.not_indexed(after=seen, until=last, limit=_TAIL_MAX):
+            self._tail[n] = Counter(stems_of(text))

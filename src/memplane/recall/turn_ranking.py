@@ -1,0 +1,146 @@
+"""The turns that answer a question, best first, and why each of them does."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.providers.embedding import Vector
+from memplane.recall.asked import Asked
+from memplane.recall.fusion import best, fuse, word_scores
+from memplane.recall.relevance import Question
+from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
+from memplane.recall.vectors import unpacked
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Filter, Reader
+from memplane.types import Turn
+
+COMMON = 20_000
+"""A word that more turns hold does not help to choose among them, and looking through them takes long."""
+_NEAR = 1_000
+_BY_WORDS = 500
+_SAMPLE = 1_500
+_FETCHED_PER_WANTED = 2
+
+
+class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn, its score, and what the score is the sum of."""
+
+    turn: Turn
+    score: float
+    contributions: Mapping[str, float]
+    ranks: Mapping[str, int]
+    holds_words: bool
+    """Whether it or its passage holds a word of the question."""
+    nearness: float
+    """The dot product with the question; 0 without a vector."""
+
+
+def rank_turns(
+    reader: Reader,
+    index: TurnIndex,
+    turns: Turns,
+    asked: Asked,
+    held: Mapping[str, tuple[Ints, Floats]],
+    *,
+    model: int | None,
+    query: Vector | None,
+    where: Filter,
+    limit: int,
+    leave_out: Sequence[int] = (),
+) -> list[RankedTurn]:
+    """`held` says which turns hold the stems of the question, and how often; `query` is the question's vector, None
+    without an embedder; `leave_out` are numbers of turns told elsewhere."""
+    if not turns.count or not limit:
+        return []
+    words, passage = word_scores(list(held.values()), turns)
+    meaning: Floats | NDArray[np.float32] | None
+    if index.vectors.exact:
+        places, sample = np.arange(turns.count), None
+        meaning = None if query is None else index.vectors.scores(query)[: turns.count]
+    else:
+        places, sample = _chosen(index, turns, query, words, passage)
+        meaning = _exact(reader, model, turns.n[places], query)
+    fused = fuse(
+        turns,
+        places,
+        asked,
+        meaning=meaning,
+        words=words[places],
+        passage=passage[places],
+        sample=sample,
+    )
+    allowed = _allowed(turns, fused.places, where, leave_out)
+    masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
+    chosen = [at for at in best(masked, limit * _FETCHED_PER_WANTED) if np.isfinite(masked.scores[at])]
+    found = {
+        (turn.seq, turn.ordinal): turn
+        for turn in reader.turns_at([int(turns.n[fused.places[at]]) for at in chosen], where)
+    }
+    ranked: list[RankedTurn] = []
+    for at in chosen:
+        turn = found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))
+        if turn is not None and len(ranked) < limit:
+            ranked.append(
+                RankedTurn(
+                    turn=turn,
+                    score=round(float(fused.scores[at]), 4),
+                    contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
+                    ranks=fused.ranks(at),
+                    holds_words=bool(passage[fused.places[at]] > 0),
+                    nearness=float(np.nan_to_num(meaning[at])) if meaning is not None else 0.0,
+                )
+            )
+    return ranked
+
+
+def holders(
+    reader: Reader, index: TurnIndex, turns: Turns, question: Question
+) -> dict[str, tuple[Ints, Floats]]:
+    """Where each stem of the question occurs, but for words so common that they choose nothing."""
+    common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
+    stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
+    return {stem: index.occurrences(reader, turns, stem) for stem in stems}
+
+
+def _chosen(
+    index: TurnIndex, turns: Turns, query: Vector | None, words: Floats, passage: Floats
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
+    that says what is usual."""
+    sample = np.arange(0, turns.count, max(1, turns.count // _SAMPLE))
+    chosen = [sample, _most(words, _BY_WORDS), _most(passage, _BY_WORDS)]
+    if query is not None:
+        near = index.vectors.near(query, _NEAR)
+        chosen.append(near[near < turns.count])
+    places = np.unique(np.concatenate(chosen))
+    return places, np.isin(places, sample)
+
+
+def _most(scores: Floats, limit: int) -> Ints:
+    """The places with the largest scores above zero."""
+    there = np.flatnonzero(scores)
+    if len(there) <= limit:
+        return there
+    return there[np.argpartition(-scores[there], limit)[:limit]]
+
+
+def _exact(reader: Reader, model: int | None, numbers: Ints, query: Vector | None) -> Floats | None:
+    """What `VectorTable.scores` says, from the store."""
+    if query is None or model is None:
+        return None
+    packed = reader.turn_vectors_at(model, numbers.tolist())
+    meaning = np.full(len(numbers), np.nan)
+    there = np.array([int(number) in packed for number in numbers])
+    if there.any():
+        meaning[there] = unpacked([packed[int(number)] for number in numbers[there]]) @ query
+    return meaning
+
+
+def _allowed(turns: Turns, places: Ints, where: Filter, leave_out: Sequence[int]) -> NDArray[np.bool_]:
+    allowed = ~turns.system[places]
+    if where.as_of is not None:
+        allowed &= turns.at[places] <= where.as_of
+    if leave_out:
+        allowed &= ~np.isin(turns.n[places], np.asarray(leave_out))
+    return allowed

@@ -1,0 +1,25 @@
+"""What every space of an installation works with."""
+
+import msgspec
+
+from memplane.clock import Clock
+from memplane.config import Settings
+from memplane.enrich.catalog import Catalog
+from memplane.governance.events import Events
+from memplane.providers.embedding import Embedder
+from memplane.recall.indexes import Indexes
+from memplane.storage.base import Stores
+from memplane.worker import Worker
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's own; spaces share them."""
+
+    stores: Stores
+    settings: Settings
+    clock: Clock
+    events: Events
+    embedder: Embedder | None
+    catalog: Catalog
+    worker: Worker
+    indexes: Indexes

@@ -1,0 +1,167 @@
+"""`IndexReader` over a SQLite connection: what ranking asks for."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant, to_instant
+from memplane.storage.base import (
+    Evidence,
+    Filter,
+    Marks,
+    MemoryVector,
+    TurnHead,
+    TurnVector,
+    Untold,
+    turn_number,
+)
+from memplane.storage.sqlite import conditions, rows
+from memplane.storage.sqlite.session import Session, match
+from memplane.types import Memory, Turn
+
+_decode_numbers = msgspec.json.Decoder(list[int]).decode
+_decode_memory = msgspec.json.Decoder(Memory).decode
+
+
+class SqliteIndexReader(Session):
+    """See `IndexReader`."""
+
+    def marks(self) -> Marks:
+        return Marks(*self._one("marks"))
+
+    def model(self, model_id: str, dimension: int) -> int | None:
+        row = self._one("model", id=model_id, dimension=dimension)
+        return None if row is None else int(row[0])
+
+    def embedded(self, model: int) -> int:
+        return int(self._note(f"embedded:{model}") or 0)
+
+    def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
+        found = self._all("turn_heads", after=after, until=until, limit=limit)
+        return [TurnHead(*row) for row in found]
+
+    def turn_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, TurnVector]]:
+        return [
+            (stamp, TurnVector(n, words, bool(asks), digest, vector))
+            for stamp, n, words, asks, digest, vector in self._all(
+                "turn_vectors", model=model, after=after, limit=limit
+            )
+        ]
+
+    def turn_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        return dict(self._all("turn_vectors_at", model=model, numbers=json.dumps(numbers)))
+
+    def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        return dict(self._all("turn_digests", model=model, numbers=json.dumps(numbers)))
+
+    def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
+        return [
+            (stamp, MemoryVector(id_, digest, vector))
+            for stamp, id_, digest, vector in self._all(
+                "memory_vectors", model=model, after=after, limit=limit
+            )
+        ]
+
+    def memory_vectors_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
+        return dict(self._all("memory_vectors_of", model=model, ids=json.dumps(ids)))
+
+    def memory_digests(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
+        return dict(self._all("memory_digests", model=model, ids=json.dumps(ids)))
+
+    def occurrences(self, stem: str) -> list[int]:
+        return _decode_numbers(self._one("occurrences", stem=stem)[0])
+
+    def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
+        return {
+            word
+            for word in words
+            if self._one("count_up_to", match=match([word]), limit=beyond + 1)[0] > beyond
+        }
+
+    def not_indexed(self, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
+        first = max(after, self._indexed())
+        return [(n, text) for n, text in self._all("not_indexed", after=first, until=until, limit=limit)]
+
+    def turns_at(self, numbers: Sequence[int], where: Filter) -> list[Turn]:
+        found = self._filtered("turns_at", conditions.of_turns(where), numbers=json.dumps(numbers))
+        return [rows.turn_from(row) for row in found]
+
+    def turns_between(self, first: int, last: int) -> list[Turn]:
+        return [rows.turn_from(row) for row in self._all("turns_between", first=first, last=last)]
+
+    def memories_of(self, ids: Sequence[str], where: Filter) -> list[Memory]:
+        return self._memories("memories_of", where, ids=json.dumps(ids))
+
+    def waiting_memories(self, *, limit: int) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("waiting_memories", limit=limit)]
+
+    def waiting_count(self) -> int:
+        return int(self._one("waiting_count")[0])
+
+    def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
+        found = self._all("rivals", subject=subject, predicate=predicate, limit=limit)
+        if words:
+            found += self._all("rivals_by_words", subject=subject, match=match(words), limit=limit)
+        return list({row[0]: rows.memory_from(row) for row in found}.values())
+
+    def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("claimed", where, predicates=json.dumps(predicates), limit=limit)
+
+    def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)
+
+    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("hot", where, limit=limit)
+
+    def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        found = self._all("conflicts", ids=json.dumps(ids)) if ids else self._all("all_conflicts")
+        return [(left, right) for left, right in found]
+
+    def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
+        return [
+            Evidence(memory, _decode_memory(body))
+            for memory, body in self._all("evidence", ids=json.dumps(memory_ids))
+        ]
+
+    def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("memories_from", seqs=json.dumps(seqs))]
+
+    def replaced_by(self, ids: Sequence[str]) -> list[str]:
+        return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
+
+    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._all("accesses", ids=json.dumps(ids)))
+
+    def turn_before(self, turn: Turn) -> Turn | None:
+        n = turn_number(turn.seq, turn.ordinal)
+        if turn.conversation is None:
+            row = self._one("turn_before_outside", n=n)
+        else:
+            row = self._one("turn_before", conversation=turn.conversation, at=to_instant(turn.at), n=n)
+        return None if row is None else rows.turn_from(row)
+
+    def untold(self, *, before: Instant, limit: int) -> list[Untold]:
+        return [Untold(*row) for row in self._all("untold", before=before, limit=limit)]
+
+    def untold_in(self, conversation: str) -> Untold | None:
+        row = self._one("untold_in", conversation=conversation)
+        return None if row is None else Untold(*row)
+
+    def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
+        found = self._all("turns_of", conversation=conversation, since=since)
+        return [rows.turn_from(row) for row in found]
+
+    def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("episodes_citing", seqs=json.dumps(seqs))]
+
+    def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
+        found = self._all("episodes_of", conversations=json.dumps(conversations), limit=limit)
+        return [rows.memory_from(row) for row in found]
+
+    def _memories(self, query: str, where: Filter, /, **parameters: Any) -> list[Memory]:
+        return [
+            rows.memory_from(row)
+            for row in self._filtered(query, conditions.of_memories(where), **parameters)
+        ]

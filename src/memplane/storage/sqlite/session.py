@@ -1,0 +1,77 @@
+"""Named queries over one connection: what readers and writers are made of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from memplane.storage import queries
+from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.storage.sqlite import conditions, rows
+from memplane.storage.words import is_prefix
+
+_PARTS = {
+    "{columns}": rows.MEMORY_COLUMNS,
+    "{turn_columns}": rows.TURN_COLUMNS,
+    "{turns_per_entry}": str(TURNS_PER_ENTRY_MAX),
+    "{live}": conditions.LIVE,
+    "{not_reserved}": conditions.NOT_RESERVED,
+    "{reserved}": conditions.RESERVED,
+    "{erasable}": conditions.ERASABLE,
+}
+
+
+def _assembled(sql: str) -> str:
+    for name, part in _PARTS.items():
+        sql = sql.replace(name, part)
+    return sql
+
+
+SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
+
+
+class Session:
+    """One connection inside a transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def _ready(self) -> None:
+        """A hook for the writer, which may have to write before it reads."""
+
+    def _filtered(self, query: str, where: conditions.Where, /, **parameters: Any) -> list[Any]:
+        self._ready()
+        sql = SQL[query].replace("{where}", str(where))
+        return self._connection.execute(sql, {**where.parameters, **parameters}).fetchall()
+
+    def _all(self, query: str, /, **parameters: Any) -> list[Any]:
+        self._ready()
+        return self._read(query, **parameters)
+
+    def _read(self, query: str, /, **parameters: Any) -> list[Any]:
+        return self._connection.execute(SQL[query], parameters).fetchall()
+
+    def _one(self, query: str, /, **parameters: Any) -> Any:
+        self._ready()
+        return self._connection.execute(SQL[query], parameters).fetchone()
+
+    def _note(self, name: str) -> str | None:
+        row = self._one("note", name=name)
+        return None if row is None else str(row[0])
+
+    def _set_note(self, name: str, value: str) -> None:
+        self._ready()
+        self._many("set_note", [(name, value)])
+
+    def _many(self, query: str, values: Sequence[rows.Row]) -> None:
+        if values:
+            self._connection.executemany(SQL[query], values)
+
+    def _indexed(self) -> int:
+        return int(self._note("indexed") or 0)
+
+
+def match(words: Sequence[str]) -> str:
+    """Any of the words, each quoted: nothing a user types is ever an operator."""
+    quoted = ((word, word.replace("\x00", " ").replace('"', '""')) for word in words)
+    return " OR ".join(f'"{text}" *' if is_prefix(word) else f'"{text}"' for word, text in quoted)

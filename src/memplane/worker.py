@@ -1,0 +1,280 @@
+"""Works the ledger off: what was said becomes memories, and everything that can be recalled gets its vector.
+
+The ledger is the queue. Each stage keeps its own cursor in the store and moves it in the transaction that writes its
+results, so a crash repeats nothing visible and loses nothing. What a stage computes, it computes outside of any
+transaction; before it writes, it looks whether somebody else was faster or the entry was forgotten meanwhile.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from memplane.clock import Clock
+from memplane.enrich.catalog import Catalog
+from memplane.enrich.claims import memories_of
+from memplane.enrich.extract_rules import extract
+from memplane.enrich.filing import file_memory, resolve
+from memplane.enrich.telling import hear, is_over, tell_what_is_over
+from memplane.enrich.tier import tier_of
+from memplane.ledger.payloads import Forgotten, Purged, Resolved, decode
+from memplane.memory.sitting import PAUSE
+from memplane.providers.embedding import Embedder, Vectors
+from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
+from memplane.storage.base import (
+    TURNS_PER_ENTRY_MAX,
+    MemoryVector,
+    Reader,
+    Store,
+    TurnVector,
+    Writer,
+    turn_number,
+)
+from memplane.storage.words import stems_of
+from memplane.types import Entry, Memory, Op, Turn
+
+RULES = "rules-1"
+NO_MODEL = ("none", 0)
+POISONED = "poisoned"
+"""The note that counts entries nothing could be derived from."""
+
+_ENTRIES_PER_STEP = 64
+_TURNS_PER_STEP = 32
+_MEMORIES_PER_STEP = 32
+_DIGEST_BYTES = 8
+
+
+class Lag(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is still to do."""
+
+    entries: int
+    """Entries that no memories are derived from yet."""
+    turns: bool
+    """Whether turns wait for their vectors."""
+    memories: int
+    """Memories that wait for their vectors."""
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.entries or self.turns or self.memories)
+
+
+def model_of(embedder: Embedder | None) -> tuple[str, int]:
+    """The id and dimension under which vectors are kept; without a model there are none, but words are counted."""
+    return NO_MODEL if embedder is None else (embedder.model_id, embedder.dimension)
+
+
+class Worker:
+    """One installation's enrichment. Safe to use from many threads and processes: who comes second does nothing."""
+
+    def __init__(self, *, embedder: Embedder | None, catalog: Catalog, clock: Clock) -> None:
+        self._embedder = embedder
+        self._model = model_of(embedder)
+        self._catalog = catalog
+        self._clock = clock
+
+    def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Do everything there is to do; returns in how many steps."""
+        steps = 0
+        while self.step(store):
+            steps += 1
+            progress(steps)
+        return steps
+
+    def step(self, store: Store) -> bool:
+        """A bounded piece of work, memories first; False when there was none."""
+        return (
+            self._derive(store)
+            or self._embed_turns(store)
+            or self._embed_memories(store)
+            or self._tell(store)
+        )
+
+    def lag(self, reader: Reader) -> Lag:
+        marks = reader.marks()
+        model = reader.model(*self._model)
+        last = marks.cursor * TURNS_PER_ENTRY_MAX + TURNS_PER_ENTRY_MAX - 1
+        waiting = reader.turn_heads(after=0 if model is None else reader.embedded(model), until=last, limit=1)
+        return Lag(
+            entries=reader.head().seq - marks.derived, turns=bool(waiting), memories=reader.waiting_count()
+        )
+
+    # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _derive(self, store: Store) -> bool:
+        with store.read() as reader:
+            marks = reader.marks()
+            entries = reader.entries(after=marks.derived, limit=_ENTRIES_PER_STEP)
+            entries = [entry for entry in entries if entry.seq <= marks.cursor]
+            turns = {entry.seq: _turns_of(reader, entry) for entry in entries}
+        if not entries:
+            return False
+        derived = {seq: self._read(said) for seq, said in turns.items()}
+
+        def work(writer: Writer) -> None:
+            if writer.marks().derived != marks.derived:
+                return
+            forgotten = writer.tombstoned([entry.id for entry in entries])
+            for entry in entries:
+                if entry.id not in forgotten:
+                    self._apply(writer, entry, turns[entry.seq], derived[entry.seq])
+            writer.set_derived(entries[-1].seq)
+
+        store.write(work)
+        return True
+
+    def _read(self, turns: Sequence[Turn]) -> list[Memory] | None:
+        """What the turns of an entry say; None where they cannot be understood, which keeps nothing else waiting."""
+        try:
+            return [
+                memory
+                for turn in turns
+                for memory in memories_of(
+                    turn,
+                    extract(turn.text, role=turn.role, catalog=self._catalog),
+                    extractor=RULES,
+                    catalog=self._catalog,
+                )
+            ]
+        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError):
+            return None
+
+    def _apply(
+        self, writer: Writer, entry: Entry, turns: Sequence[Turn], derived: Sequence[Memory] | None
+    ) -> None:
+        if derived is None:
+            writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
+        for memory in derived or ():
+            file_memory(writer, memory, self._catalog)
+        for turn in turns:
+            hear(writer, turn)
+        if entry.body and entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
+            _apply_decision(writer, entry)
+
+    def _tell(self, store: Store) -> bool:
+        now = self._clock()
+        with store.read() as reader:
+            if not is_over(reader, now):
+                return False
+        return store.write(lambda writer: tell_what_is_over(writer, now)) > 0
+
+    # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _embed_turns(self, store: Store) -> bool:
+        with store.read() as reader:
+            model = reader.model(*self._model)
+            done = 0 if model is None else reader.embedded(model)
+            last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
+            heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
+            if not heads:
+                return False
+            turns = reader.turns_between(heads[0].n, heads[-1].n)
+            texts = [_texts(reader, turn) for turn in turns]
+            known = {} if model is None else reader.turn_digests(model, [head.n for head in heads])
+        vectors = self._turn_vectors(turns, texts, known)
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            if writer.embedded(number) == done:
+                writer.add_turn_vectors(number, vectors, until=heads[-1].n)
+
+        store.write(work)
+        return True
+
+    def _turn_vectors(
+        self, turns: Sequence[Turn], texts: Sequence[tuple[str, str]], known: dict[int, bytes]
+    ) -> list[TurnVector]:
+        """Those of turns that have none from the same text."""
+        wanted = []
+        for turn, pair in zip(turns, texts, strict=True):
+            number, digest = turn_number(turn.seq, turn.ordinal), _digest(*pair)
+            if known.get(number) != digest:
+                wanted.append((number, digest, turn, pair))
+        own = self._embed([pair[0] for *_, pair in wanted])
+        both = self._embed([pair[1] for *_, pair in wanted])
+        packed = [None] * len(wanted) if own is None or both is None else _packed(turn_vectors(own, both))
+        return [
+            TurnVector(number, len(stems_of(turn.text)), asks(turn.text), digest, vector)
+            for (number, digest, turn, _), vector in zip(wanted, packed, strict=True)
+        ]
+
+    def _embed_memories(self, store: Store) -> bool:
+        with store.read() as reader:
+            model = reader.model(*self._model)
+            waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
+            known = {} if model is None else reader.memory_digests(model, [memory.id for memory in waiting])
+        if not waiting:
+            return False
+        digests = {memory.id: _digest(memory.searchable) for memory in waiting}
+        fresh = [memory for memory in waiting if known.get(memory.id) != digests[memory.id]]
+        vectors = self._embed([memory.searchable for memory in fresh])
+        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
+        made = [
+            MemoryVector(memory.id, digests[memory.id], vector)
+            for memory, vector in zip(fresh, packed, strict=True)
+        ]
+        kept = [memory.id for memory in waiting if memory not in fresh]
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            writer.add_memory_vectors(number, made)
+            writer.keep_memory_vectors(number, kept)
+
+        store.write(work)
+        return True
+
+    def _embed(self, texts: Sequence[str]) -> Vectors | None:
+        return None if self._embedder is None else self._embedder.embed_texts(texts)
+
+
+def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:
+    """They were told to an agent: what is often of use comes to be told always."""
+    writer.add_accesses(ids, at=now)
+    counts = writer.accesses(ids)
+    tiers = []
+    for id_ in dict.fromkeys(ids):
+        memory = writer.memory(id_)
+        if memory is not None and memory.derived:
+            hot = memory.predicate is not None and catalog[memory.predicate].hot
+            tier = tier_of(importance=memory.importance, accesses=counts.get(id_, 0), hot=hot)
+            if tier is not memory.tier:
+                tiers.append((id_, tier))
+    writer.set_tiers(tiers)
+
+
+def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
+    if entry.op not in (Op.TURN, Op.HISTORY) or not entry.body:
+        return []
+    return reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
+
+
+def _apply_decision(writer: Writer, entry: Entry) -> None:
+    """What a later entry says about memories that were derived before it. Saying it again changes nothing."""
+    match decode(entry):
+        case Forgotten(superseded=superseded, receipt=receipt):
+            for id_ in superseded:
+                writer.supersede(id_, by=receipt, at=entry.recorded)
+        case Purged(before=before):
+            writer.purge_superseded(before=before)
+        case Resolved() as resolved:
+            resolve(writer, resolved.winner, resolved.losers, resolved.at)
+
+
+def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:
+    """What to embed for a turn: itself, and itself with the one before it."""
+    before = reader.turn_before(turn)
+    near = before is not None and abs(turn.at - before.at) < PAUSE
+    return (
+        embedded_text(turn.speaker or turn.role, turn.text),
+        pair_text(before.text if before is not None and near else None, turn.speaker or turn.role, turn.text),
+    )
+
+
+def _digest(*texts: str) -> bytes:
+    return sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).digest()[:_DIGEST_BYTES]
+
+
+def _packed(vectors: Vectors) -> list[bytes]:
+    """Sixteen bits a number: half the room, and no ranking changes by it."""
+    return [row.tobytes() for row in vectors.astype(np.float16)]
