@@ -1,6 +1,7 @@
 """Memplane as its users have it: a data directory, retain, enrich, recall. Nothing here ranks or decides."""
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,8 +12,8 @@ from memplane.recall.result import Limits, Recall
 from memplane.space import Space
 from memplane.types import Role, State
 
-_LIMITS = Limits(turns=100, facts=20)
-"""Enough turns that ten sessions or documents are among them."""
+_WIDE = Limits(turns=100, facts=20)
+"""Enough turns that ten sessions or documents are among them; the usual limits are what is timed."""
 _STANDING = frozenset({State.ACTIVE, State.CONTESTED})
 
 
@@ -30,12 +31,18 @@ def memplane(embedder: Embedder | None) -> Finder:
             space.enrich()
 
             def ask(question: EvalQuestion) -> Found:
-                told = space.recall(question.text, reference_time=question.asked_at, limits=_LIMITS)
-                turns = [hit for hit in told.hits if hit.turn is not None]
+                started = time.perf_counter()
+                usual = space.recall(question.text, reference_time=question.asked_at)
+                ms = (time.perf_counter() - started) * 1_000
+                embedding_ms = usual.timings.get("embed", 0.0)
+                told = space.recall(question.text, reference_time=question.asked_at, limits=_WIDE)
+                turns = [(hit.turn, hit.score) for hit in told.hits if hit.turn is not None]
                 return Found(
-                    places=[places[hit.turn.entry_id] for hit in turns if hit.turn is not None],
+                    places=[places[turn.entry_id] for turn, _ in turns],
                     facts=standing_facts(told),
-                    score=turns[0].score if turns else 0.0,
+                    score=turns[0][1] if turns else 0.0,
+                    embedding_ms=embedding_ms,
+                    rest_ms=ms - embedding_ms,
                 )
 
             yield ask

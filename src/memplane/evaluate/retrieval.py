@@ -69,8 +69,8 @@ Ranker = Callable[[EvalStore], Callable[[EvalQuestion], Scores]]
 """Prepares a store once; then scores its turns, question by question."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What a system answers a question with."""
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a system answers a question with, and how long that took."""
 
     places: Sequence[int]
     """Turns, best first."""
@@ -78,6 +78,12 @@ class Found(msgspec.Struct, frozen=True):
     """What it would tell as true, best first."""
     score: float
     """Of its best turn; 0 if it found none."""
+    embedding_ms: float
+    rest_ms: float
+
+    @property
+    def ms(self) -> float:
+        return self.embedding_ms + self.rest_ms
 
 
 Ask = Callable[[EvalQuestion], Found]

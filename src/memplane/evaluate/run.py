@@ -110,7 +110,7 @@ def _asking(
         if inner is not None and request.cache is not None:
             inner = opened.enter_context(CachedEmbedder(inner, request.cache))
         embedder = None if inner is None else Stopwatch(inner)
-        yield ask_all(stores, finders(request.compare, embedder), embedder, advance)
+        yield ask_all(stores, finders(request.compare, embedder), advance)
 
 
 def _named(store: EvalStore) -> EvalStore:

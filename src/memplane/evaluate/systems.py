@@ -28,21 +28,14 @@ Figures = tuple[str, Mapping[str, float]]
 
 LATENCY = "latency"
 _FACTS = 20
-_TO_MS = 1_000
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One question put to one system, and how long its answer took."""
+    """One question put to one system."""
 
     store: EvalStore
     question: EvalQuestion
     found: Found
-    embedding_ms: float
-    rest_ms: float
-
-    @property
-    def ms(self) -> float:
-        return self.embedding_ms + self.rest_ms
 
 
 def finders(compare: Sequence[str], embedder: Stopwatch | None) -> dict[str, Finder]:
@@ -55,15 +48,15 @@ def finders(compare: Sequence[str], embedder: Stopwatch | None) -> dict[str, Fin
     systems: dict[str, Finder] = {MEMPLANE: memplane(embedder)}
     for name in dict.fromkeys(compare):
         if name == "bm25":
-            systems[name] = by_scores(bm25)
+            systems[name] = by_scores(bm25, None)
         elif embedder is None:
             raise InvalidRequest("the baseline dense needs embeddings", field="compare")
         else:
-            systems[name] = by_scores(dense(embedder))
+            systems[name] = by_scores(dense(embedder), embedder)
     return systems
 
 
-def by_scores(ranker: Ranker) -> Finder:
+def by_scores(ranker: Ranker, embedder: Stopwatch | None) -> Finder:
     """What scores every turn finds the best of them, and would tell what they say."""
 
     @contextmanager
@@ -71,12 +64,17 @@ def by_scores(ranker: Ranker) -> Finder:
         score = ranker(store)
 
         def ask(question: EvalQuestion) -> Found:
+            started, embedded_s = time.perf_counter(), embedder.queries_s if embedder else 0.0
             scores = score(question)
             places = best_first(scores)
+            embedding_s = embedder.queries_s - embedded_s if embedder else 0.0
+            rest_s = time.perf_counter() - started - embedding_s
             return Found(
                 places=places,
                 facts=[store.turns[place].text for place in places[:_FACTS]],
                 score=float(scores[places[0]]) if places else 0.0,
+                embedding_ms=embedding_s * 1_000,
+                rest_ms=rest_s * 1_000,
             )
 
         yield ask
@@ -85,10 +83,7 @@ def by_scores(ranker: Ranker) -> Finder:
 
 
 def ask_all(
-    stores: Sequence[EvalStore],
-    systems: Mapping[str, Finder],
-    embedder: Stopwatch | None,
-    advance: Advance,
+    stores: Sequence[EvalStore], systems: Mapping[str, Finder], advance: Advance
 ) -> dict[str, list[Asked]]:
     """Every question put to every system, one store at a time."""
     asked: dict[str, list[Asked]] = {name: [] for name in systems}
@@ -100,25 +95,10 @@ def ask_all(
                 done += len(store.turns)
                 advance(done, total)
                 for question in store.questions:
-                    asked[name].append(_timed(store, question, ask, embedder))
+                    asked[name].append(Asked(store=store, question=question, found=ask(question)))
                     done += 1
                     advance(done, total)
     return asked
-
-
-def _timed(store: EvalStore, question: EvalQuestion, ask: Ask, embedder: Stopwatch | None) -> Asked:
-    embedded_s = embedder.queries_s if embedder else 0.0
-    started = time.perf_counter()
-    found = ask(question)
-    total_s = time.perf_counter() - started
-    embedding_s = embedder.queries_s - embedded_s if embedder else 0.0
-    return Asked(
-        store=store,
-        question=question,
-        found=found,
-        embedding_ms=embedding_s * _TO_MS,
-        rest_ms=(total_s - embedding_s) * _TO_MS,
-    )
 
 
 def rows_of(figures: Mapping[str, Sequence[Figures]]) -> Iterator[Row]:
@@ -141,13 +121,15 @@ def rows_of(figures: Mapping[str, Sequence[Figures]]) -> Iterator[Row]:
 
 def latency_rows(asked: Mapping[str, Sequence[Asked]]) -> Iterator[Row]:
     """How long an answer took, with the embedding of the question and the rest apart."""
-    parts: dict[str, Callable[[Asked], float]] = {
-        "question": lambda one: one.ms,
-        "its embedding": lambda one: one.embedding_ms,
-        "the rest": lambda one: one.rest_ms,
+    parts: dict[str, Callable[[Found], float]] = {
+        "question": lambda found: found.ms,
+        "its embedding": lambda found: found.embedding_ms,
+        "the rest": lambda found: found.rest_ms,
     }
     count = max((len(cases) for cases in asked.values()), default=0)
     for part, read in parts.items():
         for label, share in (("p50", 0.5), ("p95", 0.95)):
-            values = {name: percentile([read(one) for one in cases], share) for name, cases in asked.items()}
+            values = {
+                name: percentile([read(one.found) for one in cases], share) for name, cases in asked.items()
+            }
             yield Row(group=LATENCY, metric=f"{part} {label}", questions=count, values=values, unit="ms")
