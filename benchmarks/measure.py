@@ -18,10 +18,11 @@ class Figure:
     unit: str = ""
     asked: str = ""
     met: bool | None = None
+    digits: int = 2
 
 
-def at_least(name: str, value: float, floor: float, unit: str = "") -> Figure:
-    return Figure(name, value, unit, f">= {floor:,g}", value >= floor)
+def at_least(name: str, value: float, floor: float, unit: str = "", *, digits: int = 2) -> Figure:
+    return Figure(name, value, unit, f">= {floor:,g}", value >= floor, digits)
 
 
 def at_most(name: str, value: float, ceiling: float, unit: str = "") -> Figure:
@@ -63,5 +64,7 @@ def show(title: str, figures: Sequence[Figure]) -> None:
         table.add_column(column, justify="right" if column == "measured" else "left")
     for figure in figures:
         mark = "" if figure.met is None else ("ok" if figure.met else "MISSED")
-        table.add_row(figure.name, f"{figure.value:,.2f} {figure.unit}".strip(), figure.asked, mark)
+        table.add_row(
+            figure.name, f"{figure.value:,.{figure.digits}f} {figure.unit}".strip(), figure.asked, mark
+        )
     Console().print(table)

@@ -85,7 +85,9 @@ def figures(found: Sequence[Report]) -> list[Figure]:
         for report in found:
             value = report.value(floor.metric, group=floor.group)
             if report.subject == floor.subject and floor.part in report.file and value is not None:
-                made.append(at_least(f"{report.file}: {floor.group} {floor.metric}", value, floor.at_least))
+                made.append(
+                    at_least(f"{report.file}: {floor.group} {floor.metric}", value, floor.at_least, digits=3)
+                )
     return made
 
 

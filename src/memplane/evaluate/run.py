@@ -103,8 +103,7 @@ def _conflicts(request: Request, advance: Advance) -> Report:
 def _asking(
     request: Request, stores: Sequence[EvalStore], advance: Advance
 ) -> Iterator[dict[str, list[Asked]]]:
-    if not any(store.questions for store in stores):
-        raise InvalidRequest(f"{request.path} holds no question that can be measured")
+    _check_some(request, sum(len(store.questions) for store in stores))
     with ExitStack() as opened:
         inner = embedder_of(request.settings) if request.embeddings else None
         if inner is not None and request.cache is not None:
@@ -131,6 +130,7 @@ def _msc(request: Request, advance: Advance) -> Report:
     _refuse_comparison(request)
     with _reading(request):
         scores = score_dialogues(read_json(request.path)[: request.limit], load_catalog())
+    _check_some(request, scores.messages)
     advance(1, 1)
     rows = [
         Row(group=group, metric=metric, questions=scores.messages, values={MEMPLANE: value})
@@ -158,12 +158,18 @@ def _temporal(request: Request, advance: Advance) -> Report:
         else:
             parts = {part: data[part][: request.limit] for part in ("positive", "negative")}
             scores = score_duckling({**data, **parts})
+    _check_some(request, sum(score.cases for score in scores.values()))
     advance(1, 1)
     rows = [
         Row(group=name, metric="accuracy", questions=score.cases, values={MEMPLANE: score.accuracy})
         for name, score in scores.items()
     ]
     return _report(request, {MEMPLANE: None}, rows)
+
+
+def _check_some(request: Request, count: int) -> None:
+    if not count:
+        raise InvalidRequest(f"{request.path} holds nothing that can be measured")
 
 
 def _refuse_comparison(request: Request) -> None:
