@@ -43,12 +43,13 @@ class Vectors:
         values = array("f")
         values.frombytes(path.read_bytes())
         self._found = {
-            key: values[place * dimension : (place + 1) * dimension].tolist()
+            # Some peers trim what they are given.
+            key.strip(): values[place * dimension : (place + 1) * dimension].tolist()
             for place, key in enumerate(keys)
         }
 
     def __call__(self, texts: list[str]) -> list[list[float]]:
-        return [self._found[text] for text in texts]
+        return [self._found[text.strip()] for text in texts]
 
 
 @contextmanager
