@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+_COLUMNS = 110
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -67,4 +69,5 @@ def show(title: str, figures: Sequence[Figure]) -> None:
         table.add_row(
             figure.name, f"{figure.value:,.{figure.digits}f} {figure.unit}".strip(), figure.asked, mark
         )
-    Console().print(table)
+    console = Console(width=max(Console().width, _COLUMNS))
+    console.print(table)

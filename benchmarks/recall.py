@@ -161,13 +161,14 @@ def recalls(size: int, queries: int, model: Embedder, folder: Path) -> list[Figu
         space = plane.space("bench")
         fill(space, talk, size)
         space.recall("warm up")
-        totals, embeddings = [], []
+        totals, embeddings, timings = [], [], []
         for number in range(queries):
             question, embedded_s = talk.question(number), watch.queries_s
             started = time.perf_counter()
-            space.recall(question)
+            told = space.recall(question)
             totals.append((time.perf_counter() - started) * 1_000)
             embeddings.append((watch.queries_s - embedded_s) * 1_000)
+            timings.append(told.timings)
     rests = [total - embedding for total, embedding in zip(totals, embeddings, strict=True)]
     at = f"at {size:,} memories"
     return [
@@ -177,6 +178,11 @@ def recalls(size: int, queries: int, model: Embedder, folder: Path) -> list[Figu
         Figure(f"… its question's embedding p95 {at}", percentile(embeddings, 0.95), "ms"),
         Figure(f"… the rest p50 {at}", median(rests), "ms"),
         _asked(f"… the rest p95 {at}", percentile(rests, 0.95), _ASKED_REST_MS.get(size)),
+        *(
+            Figure(f"… of it {stage} p50 {at}", median([one.get(stage, 0.0) for one in timings]), "ms")
+            for stage in timings[0]
+            if stage not in {"embed", "total"}
+        ),
     ]
 
 
