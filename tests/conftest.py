@@ -82,11 +82,15 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def open_plane(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
-    """Opens the same data directory as often as asked, with whatever settings; closes all in the end."""
+    """Opens the same data directory as often as asked, with whatever settings; closes all in the end. There is no
+    embedding model unless one is given, and a recall works off everything that waits: what is told never depends on
+    how fast the machine is."""
     with ExitStack() as opened:
 
         def open_(**changes: Any) -> Memplane:
-            plane = Memplane.open(tmp_path / "data", clock=clock, settings=Settings(**changes))
+            embedder = changes.pop("embedder", None)
+            settings = Settings(**{"recall_work_ms": 60_000, **changes})
+            plane = Memplane.open(tmp_path / "data", embedder=embedder, clock=clock, settings=settings)
             return opened.enter_context(plane)
 
         yield open_

@@ -26,6 +26,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     embedding_key: str | None = None
     embedding_dimension: int = 1_536
     """Of an `openai` model; a local one says it itself."""
+    llm: str = "none"
+    """What reads facts out of turns besides the rules: `none`, `openai` or `anthropic`."""
+    llm_model: str | None = None
+    llm_url: str = ""
+    """Empty: the provider's own address."""
+    llm_key: str | None = None
     catalog: str | None = None
     """A file with predicates of your own."""
 
@@ -57,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        for secret in ("key", "embedding_key"):
+        for secret in ("key", "embedding_key", "llm_key"):
             if shown[secret] is not None:
                 shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
@@ -74,6 +80,10 @@ _ENVIRONMENT = {
     "MEMPLANE_EMBEDDING_URL": "embedding_url",
     "MEMPLANE_EMBEDDING_KEY": "embedding_key",
     "MEMPLANE_EMBEDDING_DIMENSION": "embedding_dimension",
+    "MEMPLANE_LLM": "llm",
+    "MEMPLANE_LLM_MODEL": "llm_model",
+    "MEMPLANE_LLM_URL": "llm_url",
+    "MEMPLANE_LLM_KEY": "llm_key",
     "MEMPLANE_CATALOG": "catalog",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",

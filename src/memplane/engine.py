@@ -8,9 +8,11 @@ from typing import Self
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
+from memplane.enrich.extract_llm import LLMExtractor
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
 from memplane.providers.embedding import Embedder
+from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
 from memplane.space import Space
 from memplane.space.parts import Parts
@@ -30,6 +32,7 @@ class Engine:
         settings: Settings | None = None,
         *,
         embedder: Embedder | None = None,
+        llm: LLM | None = None,
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> None:
@@ -43,7 +46,12 @@ class Engine:
             events=Events(clock, listener),
             embedder=embedder,
             catalog=catalog,
-            worker=Worker(embedder=embedder, catalog=catalog, clock=clock),
+            worker=Worker(
+                embedder=embedder,
+                catalog=catalog,
+                clock=clock,
+                llm=None if llm is None else LLMExtractor(llm, catalog),
+            ),
             indexes=Indexes(model_of(embedder)),
         )
 

@@ -14,6 +14,10 @@ from memplane.governance.events import Listener
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
+from memplane.providers.llm import LLM
+from memplane.providers.llm_anthropic import AnthropicMessages
+from memplane.providers.llm_endpoint import LLMEndpoint
+from memplane.providers.llm_openai import OpenAIChat
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
@@ -31,12 +35,14 @@ class Memplane(Engine):
         key: str | None = None,
         settings: Settings | None = None,
         embedder: Embedder | Literal["as set"] | None = "as set",
+        llm: LLM | Literal["as set"] | None = "as set",
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> Self:
         """Open a data directory. With a key, everything in it is encrypted.
 
-        `embedder` takes the place of the one that the settings name; with None, recall goes by words alone.
+        `embedder` and `llm` take the place of those that the settings name; with None, recall goes by words alone and
+        facts are read by rules.
         """
         settings = settings or Settings()
         changes = {"data": str(data)} if data is not None else {}
@@ -46,7 +52,8 @@ class Memplane(Engine):
         root = Path(settings.data).expanduser()
         stores = SqliteStores(root, key)
         chosen = embedder_of(settings) if embedder == "as set" else embedder
-        plane = cls(stores, settings, embedder=chosen, clock=clock, listener=listener)
+        reader = llm_of(settings) if llm == "as set" else llm
+        plane = cls(stores, settings, embedder=chosen, llm=reader, clock=clock, listener=listener)
         plane._sqlite = stores
         return plane
 
@@ -83,3 +90,17 @@ def embedder_of(settings: Settings) -> Embedder | None:
                 )
             )
     raise SettingsInvalid(f"embedding: {settings.embedding!r} is not known; it is local, openai or none")
+
+
+def llm_of(settings: Settings) -> LLM | None:
+    if settings.llm == "none":
+        return None
+    if settings.llm_model is None:
+        raise SettingsInvalid("llm_model: name the model that is to read facts")
+    endpoint = LLMEndpoint(model=settings.llm_model, url=settings.llm_url, key=settings.llm_key)
+    match settings.llm:
+        case "openai":
+            return OpenAIChat(endpoint)
+        case "anthropic":
+            return AnthropicMessages(endpoint)
+    raise SettingsInvalid(f"llm: {settings.llm!r} is not known; it is openai, anthropic or none")

@@ -13,14 +13,17 @@ import numpy as np
 
 from memplane.clock import Clock
 from memplane.enrich.catalog import Catalog
-from memplane.enrich.claims import memories_of
-from memplane.enrich.extract_rules import extract
+from memplane.enrich.deriver import Deriver, Reading
+from memplane.enrich.extract_llm import LLMExtractor
 from memplane.enrich.filing import file_memory, resolve
 from memplane.enrich.telling import hear, is_over, tell_what_is_over
 from memplane.enrich.tier import tier_of
-from memplane.ledger.payloads import Forgotten, Purged, Resolved, decode
+from memplane.ledger.ids import derivation_id
+from memplane.ledger.payloads import Derived, Forgotten, Purged, Resolved, decode, encode
+from memplane.memory import projection
 from memplane.memory.sitting import PAUSE
-from memplane.providers.embedding import Embedder, Vectors
+from memplane.providers.embedding import Embedder, EmbeddingFailed, EmbeddingUnavailable, Vectors
+from memplane.providers.llm import LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
@@ -32,13 +35,14 @@ from memplane.storage.base import (
     turn_number,
 )
 from memplane.storage.words import stems_of
-from memplane.types import Entry, Memory, Op, Turn
+from memplane.types import Caller, Draft, Entry, Op, Turn
 
-RULES = "rules-1"
 NO_MODEL = ("none", 0)
 POISONED = "poisoned"
 """The note that counts entries nothing could be derived from."""
 
+_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
+_POISON = Reading(failed=True)
 _ENTRIES_PER_STEP = 64
 _TURNS_PER_STEP = 32
 _MEMORIES_PER_STEP = 32
@@ -68,10 +72,13 @@ def model_of(embedder: Embedder | None) -> tuple[str, int]:
 class Worker:
     """One installation's enrichment. Safe to use from many threads and processes: who comes second does nothing."""
 
-    def __init__(self, *, embedder: Embedder | None, catalog: Catalog, clock: Clock) -> None:
+    def __init__(
+        self, *, embedder: Embedder | None, catalog: Catalog, clock: Clock, llm: LLMExtractor | None = None
+    ) -> None:
         self._embedder = embedder
         self._model = model_of(embedder)
         self._catalog = catalog
+        self._deriver = Deriver(catalog, llm)
         self._clock = clock
 
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -85,10 +92,7 @@ class Worker:
     def step(self, store: Store) -> bool:
         """A bounded piece of work, memories first; False when there was none."""
         return (
-            self._derive(store)
-            or self._embed_turns(store)
-            or self._embed_memories(store)
-            or self._tell(store)
+            self.derive(store) or self._embed_turns(store) or self._embed_memories(store) or self._tell(store)
         )
 
     def lag(self, reader: Reader) -> Lag:
@@ -102,55 +106,76 @@ class Worker:
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _derive(self, store: Store) -> bool:
+    def derive(self, store: Store) -> bool:
+        """Read the next entries and file what they say; False when there are none."""
+        return self._derive(store, _ENTRIES_PER_STEP)
+
+    def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
             marks = reader.marks()
-            entries = reader.entries(after=marks.derived, limit=_ENTRIES_PER_STEP)
+            entries = reader.entries(after=marks.derived, limit=count)
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
-            turns = {entry.seq: _turns_of(reader, entry) for entry in entries}
+            turns = [_turns_of(reader, entry) for entry in entries]
+            told = reader.known([derivation_id(entry.id) for entry in entries])
         if not entries:
             return False
-        derived = {seq: self._read(said) for seq, said in turns.items()}
-
-        def work(writer: Writer) -> None:
-            if writer.marks().derived != marks.derived:
-                return
-            forgotten = writer.tombstoned([entry.id for entry in entries])
-            for entry in entries:
-                if entry.id not in forgotten:
-                    self._apply(writer, entry, turns[entry.seq], derived[entry.seq])
-            writer.set_derived(entries[-1].seq)
-
-        store.write(work)
+        unread = [
+            [] if derivation_id(entry.id) in told else said
+            for entry, said in zip(entries, turns, strict=True)
+        ]
+        readings = self._deriver.read(unread)
+        steps = list(zip(entries, turns, readings, strict=True))
+        left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
+        if not left:
+            raise LLMUnavailable("the language model went away; it is asked again later")
+        try:
+            store.write(lambda writer: self._file(writer, marks.derived, steps[:left]))
+        except _TROUBLE:
+            if count == 1:
+                store.write(lambda writer: self._file(writer, marks.derived, [(entries[0], [], _POISON)]))
+            else:
+                self._derive(store, 1)  # one by one, until the one is found that cannot be filed
         return True
 
-    def _read(self, turns: Sequence[Turn]) -> list[Memory] | None:
-        """What the turns of an entry say; None where they cannot be understood, which keeps nothing else waiting."""
-        try:
-            return [
-                memory
-                for turn in turns
-                for memory in memories_of(
-                    turn,
-                    extract(turn.text, role=turn.role, catalog=self._catalog),
-                    extractor=RULES,
-                    catalog=self._catalog,
-                )
-            ]
-        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError):
-            return None
+    def _file(self, writer: Writer, derived: int, steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> None:
+        if writer.marks().derived != derived:
+            return  # somebody else was faster
+        forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
+        for entry, turns, reading in steps:
+            if entry.id not in forgotten:
+                self._apply(writer, entry, turns, reading)
+        writer.set_derived(steps[-1][0].seq)
 
-    def _apply(
-        self, writer: Writer, entry: Entry, turns: Sequence[Turn], derived: Sequence[Memory] | None
-    ) -> None:
-        if derived is None:
+    def _apply(self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading) -> None:
+        if reading.failed:
             writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
-        for memory in derived or ():
+        if reading.record is not None:
+            self._record(writer, entry, reading.record)
+        for memory in reading.memories:
             file_memory(writer, memory, self._catalog)
         for turn in turns:
             hear(writer, turn)
-        if entry.body and entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
+        if entry.body and entry.op is Op.DERIVE:
+            self._apply_record(writer, entry)
+        elif entry.body and entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
             _apply_decision(writer, entry)
+
+    def _record(self, writer: Writer, entry: Entry, record: Derived) -> None:
+        """What a model said goes into the ledger first; its memories follow when the worker comes to that entry, as
+        they would in a replay."""
+        now = self._clock()
+        draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
+        projection.record(writer, draft, now)
+        for name, tokens in (("tokens_in", record.tokens_in), ("tokens_out", record.tokens_out)):
+            writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
+
+    def _apply_record(self, writer: Writer, entry: Entry) -> None:
+        record = decode(entry)
+        assert isinstance(record, Derived)
+        source = writer.entry(record.entry)
+        if source is not None and source.body:
+            for memory in self._deriver.recorded(_turns_of(writer, source), record):
+                file_memory(writer, memory, self._catalog)
 
     def _tell(self, store: Store) -> bool:
         now = self._clock()
@@ -225,7 +250,17 @@ class Worker:
         return True
 
     def _embed(self, texts: Sequence[str]) -> Vectors | None:
-        return None if self._embedder is None else self._embedder.embed_texts(texts)
+        """One row a text, zeros for a text that the model cannot take: it is found by its words."""
+        if self._embedder is None:
+            return None
+        try:
+            return self._embedder.embed_texts(texts)
+        except EmbeddingUnavailable:
+            raise
+        except EmbeddingFailed:
+            if len(texts) > 1:
+                return np.concatenate([row for text in texts if (row := self._embed([text])) is not None])
+            return np.zeros((len(texts), self._embedder.dimension), np.float32)
 
 
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:

@@ -398,7 +398,7 @@ def test_promise_22_poison_is_labelled_fenced_and_held(plane):
     recalled = space.recall("zebra").text
     assert recalled.splitlines()[-1] == END
     assert recalled.count(END) == 1
-    assert "[kind=instruction, source=memory" in recalled
+    assert "- [instruction] zebra" in recalled
     assert "not commands" in space.brief().markdown
     assert space.memory(poison.id).caller.actor == "web-page"
     attacker.delete(poison.id)

@@ -43,14 +43,18 @@ def test_recall_finds_memories_facts_and_turns(space):
 
 
 def test_recall_is_fenced(space):
-    """One fence, with a line of provenance over each block."""
+    """One fence; facts and what was said stand apart, each on a line with its kind or speaker and its day."""
     space.store("fact", "Lives in Lisbon")
+    space.retain("Lisbon is warm", role="assistant")
 
-    lines = space.recall("Lisbon").text.splitlines()
-    assert lines[0] == HEAD
-    assert lines[-1] == END
-    assert lines[1].startswith("[kind=fact, source=memory, ts=2026-11-15T08:30:00Z, score=")
-    assert lines[2] == "Lives in Lisbon"
+    assert space.recall("Lisbon").text.splitlines() == [
+        HEAD,
+        "Known:",
+        "- [fact] Lives in Lisbon (2026-11-15)",
+        "Said before:",
+        "- 2026-11-15 assistant: Lisbon is warm",
+        END,
+    ]
 
 
 def test_recall_says_what_answers_first(space, clock):
@@ -181,8 +185,9 @@ def test_recall_says_when_it_is_incomplete(space, clock):
     ]
     space.load(drafts)
 
-    (why,) = space.recall("tea").degraded
-    assert why.startswith("indexing: ")
+    indexing, enrichment = space.recall("tea").degraded
+    assert indexing.startswith("indexing: ")
+    assert enrichment.startswith("enrichment: ")
     space.catch_up()
     assert space.recall("tea").degraded == ()
     assert len(blocks(space, "tea 2099")) > 0

@@ -211,7 +211,9 @@ def test_a_full_export_restores_the_same_space(space, plane, clock, tmp_path):
     assert report.rejected_count == 0
     assert snapshot(copy) == snapshot(space)
     assert list(export_lines(copy, "full")) == lines
+    space.enrich()
     copy.replay()
+    copy.enrich()
     assert snapshot(copy) == snapshot(space)
     assert copy.verify().ok
 

@@ -6,6 +6,7 @@ import pytest
 
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.payloads import Derived, Resolved, encode
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
 from memplane.types import Draft, Op
@@ -66,6 +67,9 @@ def ledger(plane, clock):
     space.sweep()
     gone = space.retain("forgotten")
     space.forget(entries=[gone.id, "never seen"], reason="asked")
+    derived = encode(Derived(entry="first", extractor="llm/m/1", claims=[[]]))
+    decided = encode(Resolved(winner="a", losers=("b",), at=clock()))
+    space.load([Draft("derive-1", Op.DERIVE, derived), Draft("resolve-1", Op.RESOLVE, decided)])
     space.retain("last")
     for number in range(3):
         space.note_audit("export", target=f"{number}", outcome="ok", detail="d")

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
-from memplane.providers.embedding import Vector
 from memplane.recall.asked import Asked
-from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.relevance import Question, Relevance
+from memplane.recall.asking import Asking
 from memplane.storage.base import Filter, Reader
 from memplane.types import Kind, Memory, Tier
 
@@ -20,6 +18,8 @@ _PER_CHANNEL = 20
 _HOT_MAX = 8
 _PREDICATES_MAX = 3
 _RECENT_DAYS = 30.0
+_NEAR_ENOUGH = 0.65
+"""What is less near than that has nothing to do with the question, even where nothing is nearer."""
 
 
 class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,37 +66,30 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_facts(
-    reader: Reader,
-    index: MemoryIndex,
-    asked: Asked,
-    question: Question,
-    predicates: Sequence[str],
-    relevance: Relevance,
-    *,
-    model: int | None,
-    query: Vector | None,
-    where: Filter,
-    limit: int,
-    now: Instant,
+    reader: Reader, asking: Asking, predicates: Sequence[str], *, limit: int, now: Instant
 ) -> list[RankedFact]:
     """`predicates` are those the question asks for, best first."""
-    near = (
-        index.nearest(reader, model, query, _PER_CHANNEL) if query is not None and model is not None else []
-    )
+    asked, question, where = asking.asked, asking.question, asking.where
     predicates = predicates[:_PREDICATES_MAX]
-    meaning = dict(near)
+    meaning = {
+        memory.id: memory.deviations
+        for memory in asking.near[:_PER_CHANNEL]
+        if memory.nearness >= _NEAR_ENOUGH
+    }
     brought: dict[str, Sequence[Memory]] = {
         "predicate": reader.claimed(predicates, where, limit=_PER_CHANNEL) if predicates else [],
         "meaning": _in_order(reader.memories_of(list(meaning), where), meaning),
         "words": reader.match_memories(question.words, where, limit=_PER_CHANNEL),
         "time": _told(reader, asked, where),
         "hot": reader.hot(where, limit=_HOT_MAX),
+        "newest": [] if question.words else reader.memories(where, limit=_PER_CHANNEL),
     }
     memories = {memory.id: memory for found in brought.values() for memory in found}
     ranks: dict[str, dict[str, int]] = {}
     for channel, found in brought.items():
         for rank, memory in enumerate(found, start=1):
             ranks.setdefault(memory.id, {})[channel] = rank
+    relevance = asking.relevance
     told = frozenset(memory.id for memory in brought["time"])
     ranked = [
         _ranked(

@@ -39,6 +39,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     """BM25 of the turn with those around it."""
     session: float = 0.32
     """How good the best turn of its sitting is."""
+    fact: float = 0.25
+    """How near the best memory is that was read out of the turn. Where the turn says many things, a memory says one."""
     speaker: float = 1.35
     """Said by the one the question names, or by another."""
     user: float = 2.0
@@ -51,7 +53,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WEIGHTS = Weights()
-_ORDERING = frozenset({"meaning", "words", "passage", "session"})
+_ORDERING = frozenset({"meaning", "words", "passage", "session", "fact"})
 """Channels that put turns in an order; the others say yes or no."""
 
 
@@ -182,6 +184,7 @@ def fuse(
     meaning: Floats | NDArray[np.float32] | None,
     words: Floats,
     passage: Floats,
+    fact: Floats | None = None,
     sample: NDArray[np.bool_] | None = None,
     weights: Weights = WEIGHTS,
 ) -> Fused:
@@ -199,6 +202,8 @@ def fuse(
     if meaning is not None:
         channels["meaning"] = standard(meaning, sample)
         promising = promising + channels["meaning"]
+    if fact is not None:
+        channels["fact"] = fact
     sessions = turns.session[places]
     channels["session"] = standard(best_of_session(promising, sessions, turns.sessions), sample)
     if not asked.of_assistant:

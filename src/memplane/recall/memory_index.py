@@ -2,6 +2,7 @@
 read from the store."""
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,19 @@ from memplane.recall.vectors import VectorTable, unpacked
 from memplane.storage.base import Marks, Reader
 
 _LOAD = 10_000
+_LOOKED_AT_PER_WANTED = 8
+
+
+class Near(NamedTuple):
+    """A memory whose vector is near to the question's."""
+
+    id: str
+    turn: int | None
+    """The number of the turn it was read out of."""
+    deviations: float
+    """How far above what is usual in this space."""
+    nearness: float
+    """The dot product."""
 
 
 class MemoryIndex:
@@ -24,25 +38,34 @@ class MemoryIndex:
 
     def _forget_all(self) -> None:
         self._ids: list[str] = []
+        self._turns: list[int | None] = []
         self._places: dict[str, int] = {}
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
 
-    def nearest(self, reader: Reader, model: int, query: Vector, limit: int) -> list[tuple[str, float]]:
-        """(id, deviations above what is usual) of the memories nearest to the question, nearest first."""
+    def nearest(self, reader: Reader, model: int, query: Vector, limit: int) -> list[Near]:
+        """The memories nearest to the question, nearest first."""
         with self._lock:
             self._refresh(reader, model)
             if not self._ids:
                 return []
-            if self._vectors.exact:
-                scores = self._vectors.scores(query)
+            exact = self._vectors.exact
+            if exact:
+                scores = self._vectors.scores(query).astype(np.float64)
                 chosen = np.flatnonzero(np.isfinite(scores))
+                scores = scores[chosen]
             else:
-                chosen = self._vectors.near(query, limit * 8)
+                chosen = self._vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
             ids = [self._ids[place] for place in chosen]
-        if not self._vectors.exact:
-            return _compared(reader, model, ids, query, limit)
-        return _nearest(ids, scores[chosen].astype(np.float64), limit)
+            turns = [self._turns[place] for place in chosen]
+        if not exact:
+            packed = reader.memory_vectors_of(model, ids)
+            there = [place for place, id_ in enumerate(ids) if id_ in packed]
+            ids, turns = [ids[place] for place in there], [turns[place] for place in there]
+            scores = (
+                (unpacked([packed[id_] for id_ in ids]) @ query).astype(np.float64) if ids else np.empty(0)
+            )
+        return _nearest(ids, turns, scores, limit)
 
     def _refresh(self, reader: Reader, model: int) -> None:
         marks = reader.marks()
@@ -54,6 +77,7 @@ class MemoryIndex:
                 if row.id not in self._places:
                     self._places[row.id] = len(self._ids)
                     self._ids.append(row.id)
+                    self._turns.append(row.turn)
             self._vectors.extend(len(self._ids))
             places = np.array([self._places[row.id] for row in rows], np.int64)
             self._vectors.put(places, [row.vector for row in rows if row.vector is not None])
@@ -61,19 +85,11 @@ class MemoryIndex:
         self._marks = marks
 
 
-def _compared(
-    reader: Reader, model: int, ids: list[str], query: Vector, limit: int
-) -> list[tuple[str, float]]:
-    packed = reader.memory_vectors_of(model, ids)
-    there = [id_ for id_ in ids if id_ in packed]
-    if not there:
+def _nearest(ids: list[str], turns: list[int | None], scores: NDArray[np.float64], limit: int) -> list[Near]:
+    if not ids:
         return []
-    return _nearest(there, (unpacked([packed[id_] for id_ in there]) @ query).astype(np.float64), limit)
-
-
-def _nearest(ids: list[str], scores: NDArray[np.float64], limit: int) -> list[tuple[str, float]]:
-    if not len(ids):
-        return []
-    deviation = float(scores.std()) or 1.0
+    usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
     order = np.argsort(-scores, kind="stable")[:limit]
-    return [(ids[at], float((scores[at] - scores.mean()) / deviation)) for at in order]
+    return [
+        Near(ids[at], turns[at], (float(scores[at]) - usual) / deviation, float(scores[at])) for at in order
+    ]

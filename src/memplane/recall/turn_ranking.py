@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
-from memplane.recall.asked import Asked
+from memplane.recall.asking import Asking
 from memplane.recall.fusion import best, fuse, word_scores
+from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
 from memplane.recall.vectors import unpacked
@@ -18,7 +19,7 @@ from memplane.types import Turn
 COMMON = 20_000
 """A word that more turns hold does not help to choose among them, and looking through them takes long."""
 _NEAR = 1_000
-_BY_WORDS = 500
+_MOST = 500
 _SAMPLE = 1_500
 _FETCHED_PER_WANTED = 2
 
@@ -31,43 +32,35 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
     holds_words: bool
-    """Whether it or its passage holds a word of the question."""
+    """Whether it holds a word of the question."""
     nearness: float
     """The dot product with the question; 0 without a vector."""
 
 
 def rank_turns(
-    reader: Reader,
-    index: TurnIndex,
-    turns: Turns,
-    asked: Asked,
-    held: Mapping[str, tuple[Ints, Floats]],
-    *,
-    model: int | None,
-    query: Vector | None,
-    where: Filter,
-    limit: int,
-    leave_out: Sequence[int] = (),
+    reader: Reader, index: TurnIndex, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
 ) -> list[RankedTurn]:
-    """`held` says which turns hold the stems of the question, and how often; `query` is the question's vector, None
-    without an embedder; `leave_out` are numbers of turns told elsewhere."""
+    """`leave_out` are the numbers of turns that are told elsewhere."""
+    turns, query, where = asking.turns, asking.query, asking.where
     if not turns.count or not limit:
         return []
-    words, passage = word_scores(list(held.values()), turns)
+    words, passage = word_scores(list(asking.held.values()), turns)
+    fact = _of_memories(turns, asking.near)
     meaning: Floats | NDArray[np.float32] | None
     if index.vectors.exact:
         places, sample = np.arange(turns.count), None
         meaning = None if query is None else index.vectors.scores(query)[: turns.count]
     else:
-        places, sample = _chosen(index, turns, query, words, passage)
-        meaning = _exact(reader, model, turns.n[places], query)
+        places, sample = _chosen(index, turns, query, (words, passage, fact))
+        meaning = _exact(reader, asking.model, turns.n[places], query)
     fused = fuse(
         turns,
         places,
-        asked,
+        asking.asked,
         meaning=meaning,
         words=words[places],
         passage=passage[places],
+        fact=fact[places] if asking.near else None,
         sample=sample,
     )
     allowed = _allowed(turns, fused.places, where, leave_out)
@@ -87,7 +80,7 @@ def rank_turns(
                     score=round(float(fused.scores[at]), 4),
                     contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
                     ranks=fused.ranks(at),
-                    holds_words=bool(passage[fused.places[at]] > 0),
+                    holds_words=bool(words[fused.places[at]] > 0),
                     nearness=float(np.nan_to_num(meaning[at])) if meaning is not None else 0.0,
                 )
             )
@@ -103,13 +96,23 @@ def holders(
     return {stem: index.occurrences(reader, turns, stem) for stem in stems}
 
 
+def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
+    """For every turn, how far above what is usual the nearest memory is that was read out of it."""
+    fact = np.zeros(turns.count)
+    of_turns = [memory for memory in near if memory.turn is not None and memory.deviations > 0]
+    places, there = turns.find(np.array([memory.turn for memory in of_turns], np.int64))
+    values = np.array([memory.deviations for memory in of_turns])
+    np.maximum.at(fact, places[there], values[there])
+    return fact
+
+
 def _chosen(
-    index: TurnIndex, turns: Turns, query: Vector | None, words: Floats, passage: Floats
+    index: TurnIndex, turns: Turns, query: Vector | None, opinions: Sequence[Floats]
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
     that says what is usual."""
     sample = np.arange(0, turns.count, max(1, turns.count // _SAMPLE))
-    chosen = [sample, _most(words, _BY_WORDS), _most(passage, _BY_WORDS)]
+    chosen = [sample, *(_most(opinion, _MOST) for opinion in opinions)]
     if query is not None:
         near = index.vectors.near(query, _NEAR)
         chosen.append(near[near < turns.count])

@@ -35,6 +35,9 @@ class Records(Access):
     def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Drop the projection and derive it again from the ledger; returns how many entries were read."""
         count = self._write("replay", lambda writer: projection.replay(writer, progress))
+        with self._store() as store:
+            while self._parts.worker.derive(store):
+                progress(count)
         self.note_audit("replay", target=None, outcome="ok", detail=f"{count} entries")
         return count
 

@@ -1,7 +1,6 @@
 """One space and everything one can do with it."""
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +9,11 @@ import msgspec
 from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
 from memplane.ledger.ids import keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Forgotten, Purged, Put, Resolved, Said, Stored
+from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
-    check_counts,
     check_depth,
     check_kind,
     check_limit,
@@ -40,20 +38,17 @@ from memplane.memory.runs import (
 )
 from memplane.memory.shown import has_expired, shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
-from memplane.providers.embedding import EmbeddingFailed
-from memplane.recall.recall import RecallRequest, Tools, recall
-from memplane.recall.result import Conflict, Limits, Recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
-from memplane.space.records import Moment, Records, waiting
-from memplane.storage.base import Category, Filter, Reader, Scope, Writer
+from memplane.space.recalling import Recalling
+from memplane.space.records import Moment
+from memplane.storage.base import Category, Filter, Scope, Writer
 from memplane.types import Entry, Kind, Memory, Op, Receipt, Retained, Turn
-from memplane.worker import Lag
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Records):
+class Space(Recalling):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -367,91 +362,6 @@ class Space(Records):
         with self._operation("search") as reader:
             return search(reader, request, self._clock())
 
-    def recall(
-        self,
-        query: str,
-        *,
-        conversation: str | None = None,
-        reference_time: Moment | None = None,
-        as_of: Moment | None = None,
-        include_superseded: bool = False,
-        limits: Limits | None = None,
-    ) -> Recall:
-        """What to tell the agent before its next turn.
-
-        `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
-        been answered then.
-        """
-        check_asked(conversation=conversation)
-        request = RecallRequest(
-            query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-            conversation=conversation,
-            reference=None
-            if reference_time is None
-            else parse_instant(reference_time, field="reference_time"),
-            as_of=None if as_of is None else parse_instant(as_of, field="as_of"),
-            include_superseded=include_superseded,
-            limits=limits or Limits(tokens=self._settings.recall_tokens_max),
-        )
-        asked = request.limits
-        check_counts(turns=asked.turns, facts=asked.facts, answers=asked.answers, tokens=asked.tokens)
-        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
-        tools = Tools(
-            embedder=self._parts.embedder,
-            catalog=self._parts.catalog,
-            settings=self._settings,
-            turn_index=turn_index,
-            memory_index=memory_index,
-        )
-        self._work_a_while()
-        with self._events.operation(self.owner, "recall") as event:
-            with self._reading() as reader:
-                told = recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
-            if event is not None:
-                event.memory_blocks = len(told.blocks)
-                event.memory_bytes = len(told.text.encode("utf-8"))
-            return told
-
-    def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
-        self.catch_up()
-        with self._store() as store:
-            return self._parts.worker.drain(store, progress=progress)
-
-    def enrichment(self) -> Lag:
-        """How much waits to be enriched."""
-        with self._read() as reader:
-            return self._parts.worker.lag(reader)
-
-    def conflicts(self) -> list[Conflict]:
-        """Memories that cannot both be so, as long as nobody has settled it."""
-        now = self._clock()
-        with self._operation("conflicts") as reader:
-            pairs = reader.conflicts(())
-            ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, Filter(now=now))}
-        return [
-            Conflict(left=there[left], right=there[right])
-            for left, right in pairs
-            if left in there and right in there
-        ]
-
-    def resolve(self, winner: str) -> Memory:
-        """Settle a conflict: this memory holds, and those it is at odds with are replaced by it."""
-        now = self._clock()
-        self.enrich()
-
-        def work(writer: Writer) -> None:
-            losers = [other for pair in writer.conflicts((winner,)) for other in pair if other != winner]
-            if not losers:
-                raise NotFound("conflict of memory", winner)
-            payload = Resolved(winner=winner, losers=tuple(losers), at=now)
-            projection.record(writer, self._draft(new_id("resolve", now), Op.RESOLVE, payload), now)
-
-        self._write("resolve", work)
-        self.enrich()
-        return self.memory(winner)
-
     def brief(self) -> Brief:
         """What to tell the agent at session start."""
         with self._operation("brief") as reader:
@@ -515,33 +425,6 @@ class Space(Records):
             at=to_datetime(self._clock()),
             dry_run=True,
         )
-
-    def _work_a_while(self) -> None:
-        """Where no worker runs, a recall works off what waits, for a bounded time: what was just said is found by its
-        meaning, and a large import does not keep anyone waiting."""
-        until = time.monotonic() + self._settings.recall_work_ms / 1_000
-        with self._store() as store:
-            with store.read() as reader:
-                if self._parts.worker.lag(reader).nothing:
-                    return
-            while time.monotonic() < until:
-                try:
-                    if not self._parts.worker.step(store):
-                        return
-                except EmbeddingFailed:
-                    return  # the recall says so itself
-
-    def _lags(self, reader: Reader) -> tuple[str, ...]:
-        """Why an answer may not be whole yet."""
-        reasons = []
-        if count := waiting(reader):
-            reasons.append(f"indexing: {count:,} entries cannot be searched yet")
-        lag = self._parts.worker.lag(reader)
-        if lag.entries:
-            reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
-        if lag.turns or lag.memories:
-            reasons.append("vectors: some turns or memories are found by their words only, for now")
-        return tuple(reasons)
 
     def _finish_forget(self, receipt: Receipt) -> Receipt:
         """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""

@@ -150,6 +150,8 @@ class MemoryVector(msgspec.Struct, frozen=True, gc=False):
     id: str
     digest: bytes
     vector: bytes | None
+    turn: int | None = None
+    """The number of the turn it was read out of, where there is one."""
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):

@@ -24,8 +24,6 @@ from memplane.types import Retained
 
 app = typer.Typer()
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, or - to read it from stdin.")]
-
 
 @command(
     app,
@@ -42,6 +40,9 @@ def retain(
     role: Annotated[
         str, typer.Option("--role", help="user, assistant, system or tool.", autocompletion=complete_role)
     ] = "user",
+    speaker: Annotated[
+        str | None, typer.Option("--speaker", metavar="NAME", help="Who said it, where several people talk.")
+    ] = None,
     conversation: Conversation = None,
     project: Project = None,
     at: Annotated[
@@ -63,6 +64,7 @@ def retain(
     kept = call.space().retain(
         read_content(call, content),
         role=role,
+        speaker=speaker,
         conversation=conversation,
         project=project,
         at=at,
@@ -174,32 +176,6 @@ def search(
     call.out.answer({"hits": hits}, *(part for hit in hits for part in _hit(hit)))
     if not hits:
         call.out.note("Nothing found.")
-
-
-@command(
-    app,
-    examples=[
-        'memplane recall "where does she live?"',
-        'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
-    ],
-)
-def recall(
-    call: Call,
-    query: Query,
-    conversation: Annotated[
-        str | None,
-        typer.Option(
-            "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
-        ),
-    ] = None,
-) -> None:
-    """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
-    told = call.existing_space().recall(read_content(call, query), conversation=conversation)
-    call.out.answer_text(told, told.text)
-    for reason in told.degraded:
-        call.out.warn(f"the answer may be incomplete: {reason}")
-    if not told.blocks:
-        call.out.note("Nothing in memory bears on that.")
 
 
 @command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])

@@ -58,10 +58,8 @@ class SqliteIndexReader(Session):
 
     def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
         return [
-            (stamp, MemoryVector(id_, digest, vector))
-            for stamp, id_, digest, vector in self._all(
-                "memory_vectors", model=model, after=after, limit=limit
-            )
+            (stamp, MemoryVector(*row))
+            for stamp, *row in self._all("memory_vectors", model=model, after=after, limit=limit)
         ]
 
     def memory_vectors_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:

@@ -280,7 +280,7 @@ WHERE v.model = :model AND v.vector IS NOT NULL
 SELECT v.n, v.digest FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value WHERE v.model = :model
 
 -- name: memory_vectors
-SELECT v.stamp, v.id, v.digest, v.vector FROM memory_vector v
+SELECT v.stamp, v.id, v.digest, v.vector, m.turn FROM memory_vector v JOIN memory m ON m.id = v.id
 WHERE v.stamp > :after AND v.model = :model ORDER BY v.stamp LIMIT :limit
 
 -- name: memory_vectors_of

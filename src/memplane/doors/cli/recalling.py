@@ -1,0 +1,136 @@
+"""Recalling, and the enrichment behind it."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from memplane.doors.cli.call import Call
+from memplane.doors.cli.command import command
+from memplane.doors.cli.options import read_content
+from memplane.doors.cli.output import cell, line, pairs, table, when
+from memplane.recall.result import Limits, Recall, RecallHit
+
+app = typer.Typer()
+
+Query = Annotated[
+    str, typer.Argument(metavar="QUERY", help="What the turn is about, or - to read it from stdin.")
+]
+
+
+@command(
+    app,
+    examples=[
+        'memplane recall "where does she live?"',
+        'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
+        'memplane recall "where does she live?" --explain',
+        'memplane recall "where did she live?" --as-of 2026-01-01',
+    ],
+)
+def recall(
+    call: Call,
+    query: Query,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
+        ),
+    ] = None,
+    reference_time: Annotated[
+        str | None,
+        typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="DATE", help="Answer as it was then (ISO 8601).")
+    ] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", min=0, metavar="N", help="At most so many tokens of text.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what was found, by which channels, and why.")
+    ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option("--expect", metavar="ID", help="Say why this entry or memory is told or is not."),
+    ] = None,
+) -> None:
+    """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
+    space, question = call.existing_space(), read_content(call, query)
+    told = space.recall(
+        question,
+        conversation=conversation,
+        reference_time=reference_time,
+        as_of=as_of,
+        include_superseded=superseded,
+        limits=None if tokens is None else Limits(tokens=tokens),
+    )
+    if expect is not None:
+        why = space.why_not(question, expect, conversation=conversation)
+        call.out.answer({"id": expect, "why": why}, line(why))
+    elif explain:
+        call.out.answer(told, *_explained(told))
+    else:
+        call.out.answer_text(told, told.text)
+    for reason in told.degraded:
+        call.out.warn(f"the answer may be incomplete: {reason}")
+    if not told.blocks:
+        call.out.note("Nothing in memory bears on that.")
+
+
+@command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
+def enrich(call: Call) -> None:
+    """Work off everything that waits: read facts out of turns, make vectors. Reads do it too, a little at a time."""
+    space = call.existing_space()
+    with call.out.progress("Enriching") as advance:
+        steps = space.enrich(progress=lambda done: advance(done, None))
+    lag, sizes = space.enrichment(), space.stats()
+    call.out.answer(
+        {"steps": steps, "waiting": lag.entries + lag.memories, "memories": sizes.memories},
+        line(("Enriched", "green"), f" in {steps:,} steps: {sizes.memories:,} memories"),
+    )
+
+
+@command(app, examples=["memplane conflicts"])
+def conflicts(call: Call) -> None:
+    """Memories that cannot both be so, as long as nobody has said which holds."""
+    found = call.existing_space().conflicts()
+    sides = [memory for conflict in found for memory in (conflict.left, conflict.right)]
+    rows = [(memory.id, memory.line, when(memory.updated_at)) for memory in sides]
+    call.out.answer({"conflicts": found}, table("id", "says", "since", rows=rows))
+
+
+@command(app, examples=["memplane resolve fact-3f0c…"])
+def resolve(
+    call: Call,
+    winner: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds.")],
+) -> None:
+    """Settle a conflict: this memory holds, those it is at odds with are replaced by it."""
+    memory = call.existing_space().resolve(winner)
+    call.out.answer(memory, line(("Settled", "green"), f": {memory.line}"))
+
+
+def _explained(told: Recall) -> tuple[Table, Table]:
+    routing = told.routing
+    return (
+        pairs(
+            [
+                ("understood as", routing.mode),
+                ("asks for", ", ".join(routing.predicates) or "nothing in the catalog"),
+                ("about", ", ".join(routing.speakers) or "nobody by name"),
+                ("time", routing.temporal_intent or "none"),
+                ("channels", ", ".join(routing.channels)),
+                ("took", f"{told.timings.get('total', 0):.1f} ms"),
+            ]
+        ),
+        table("hit", "score", "channels (rank)", "id", rows=[_row(hit) for hit in told.hits]),
+    )
+
+
+def _row(hit: RecallHit) -> tuple[object, ...]:
+    said = hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else ""
+    channels = ", ".join(
+        f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
+        for name, value in hit.channels.items()
+    )
+    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, hit.id

@@ -1,0 +1,68 @@
+"""Why a recall does not tell what one expected of it."""
+
+from memplane.clock import Instant
+from memplane.memory.shown import has_expired
+from memplane.recall.result import Recall, RecallHit
+from memplane.storage.base import Reader, turn_number
+from memplane.types import Memory, Role, State
+
+
+def why_not(reader: Reader, expected: str, told: Recall, ranked: Recall, *, now: Instant) -> str:
+    """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with room for much more."""
+    if any(block.id == expected for block in told.blocks):
+        return "It is told."
+    if any(turn.entry_id == expected for turn in told.conversation_history):
+        return "It is told as a part of the conversation that goes on."
+    if reader.tombstoned([expected]):
+        return "It was forgotten, and a forgotten thing is never told."
+    memory = reader.memory(expected)
+    if memory is not None:
+        return _why_not_memory(memory, told, ranked, now)
+    return _why_not_entry(reader, expected, told, ranked)
+
+
+def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall) -> str:
+    entry = reader.entry(expected)
+    if entry is None:
+        return "Nothing with this id was ever kept in this space."
+    turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
+    if not turns:
+        return "Nothing of it can be recalled: it is empty once secrets and recalled text are taken out."
+    if all(turn.role == Role.SYSTEM for turn in turns):
+        return "It is a system turn, and those are never told."
+    return _place(expected, told, ranked, "turns")
+
+
+def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) -> str:
+    if memory.state is State.SUPERSEDED:
+        return f"It was replaced by {memory.superseded_by}; ask with include_superseded, or as of an earlier date."
+    if has_expired(memory, now):
+        return f"It expired on {memory.expires_at:%Y-%m-%d}."
+    if memory.derived and any(block.id == memory.entry_id for block in told.blocks):
+        return f"The turn it was read out of, {memory.entry_id}, is told instead."
+    return _place(memory.id, told, ranked, "memories")
+
+
+def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
+    same = [hit for hit in ranked.hits if (hit.turn is not None) == (among == "turns")]
+    found = next(((rank, hit) for rank, hit in enumerate(same, start=1) if hit.id == id_), None)
+    if found is None:
+        return (
+            f"No channel brought it among the best {len(same):,} {among}: it shares no word with the question and is "
+            "not near in meaning."
+        )
+    rank, hit = found
+    return f"It ranks {rank:,} among {among}, and {_told(told, among)} fit. {_channels(hit)}"
+
+
+def _told(told: Recall, among: str) -> str:
+    blocks = [block for block in told.blocks if (block.kind == "turn") == (among == "turns")]
+    return f"{len(blocks)} of them" if blocks else "none of them"
+
+
+def _channels(hit: RecallHit) -> str:
+    parts = (
+        f"{name} {value:+.2f}" + (f" (rank {hit.ranks[name]:,})" if name in hit.ranks else "")
+        for name, value in hit.channels.items()
+    )
+    return f"Its score is {hit.score:.2f}: {', '.join(parts)}."
