@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-peers eval clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 env: $(VENV)/ready ## Create .venv with Memplane in it
 
@@ -42,10 +42,19 @@ format: env ## Let ruff rewrite what it can
 bench: env ## The engine benchmark, as ratios of one run
 	$(BIN)/python -m benchmarks.engine
 
+bench-recall: env ## The recall benchmark: latency by part, enrichment beside the bare model
+	$(BIN)/python -m benchmarks.recall
+
+bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
+	$(BIN)/python -m benchmarks.peers
+
+eval: env ## Quality on the development data in MEMPLANE_EVAL_DATA or ../shared/data
+	$(BIN)/python -m benchmarks.quality
+
 lock: env ## Pin the dependencies anew, with hashes and without addresses
 	$(PIP) install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-header \
 	  --no-emit-index-url --no-annotate --quiet --output-file requirements.lock
 
 clean: ## Remove what the commands above made
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

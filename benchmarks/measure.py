@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+_COLUMNS = 110
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -18,10 +20,11 @@ class Figure:
     unit: str = ""
     asked: str = ""
     met: bool | None = None
+    digits: int = 2
 
 
-def at_least(name: str, value: float, floor: float, unit: str = "") -> Figure:
-    return Figure(name, value, unit, f">= {floor:,g}", value >= floor)
+def at_least(name: str, value: float, floor: float, unit: str = "", *, digits: int = 2) -> Figure:
+    return Figure(name, value, unit, f">= {floor:,g}", value >= floor, digits)
 
 
 def at_most(name: str, value: float, ceiling: float, unit: str = "") -> Figure:
@@ -63,5 +66,8 @@ def show(title: str, figures: Sequence[Figure]) -> None:
         table.add_column(column, justify="right" if column == "measured" else "left")
     for figure in figures:
         mark = "" if figure.met is None else ("ok" if figure.met else "MISSED")
-        table.add_row(figure.name, f"{figure.value:,.2f} {figure.unit}".strip(), figure.asked, mark)
-    Console().print(table)
+        table.add_row(
+            figure.name, f"{figure.value:,.{figure.digits}f} {figure.unit}".strip(), figure.asked, mark
+        )
+    console = Console(width=max(Console().width, _COLUMNS))
+    console.print(table)

@@ -5,7 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import engine
+import pytest
+from benchmarks import engine, peers, quality, recall
+
+from eval_samples import LOCOMO, write_samples
+from memplane.evaluate.retrieval import _locomo_store
+from memplane.providers.embedding_local import LocalEmbedder
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +40,61 @@ def test_the_engine_benchmark_prints_json():
     )
 
     assert [figure["asked"] for figure in json.loads(done.stdout)] == ["<= 5"]
+
+
+def test_the_recall_benchmark_runs_tiny(tmp_path):
+    """
+    Each part gives its figures, the embedding of the question apart from the rest.
+    """
+    figures = recall.run(recall.TINY, tmp_path)
+
+    names = {figure.name for figure in figures}
+    assert all(figure.value > 0 for figure in figures)
+    assert {"recall p95 at 40 memories", "… the rest p95 at 40 memories", "enrichment"} <= names
+
+
+def test_common_words_are_measured_tiny(tmp_path):
+    """
+    What `--large` does with a million rows, with forty.
+    """
+    assert [figure.value > 0 for figure in recall.common_words(40, 3, tmp_path)] == [True, True]
+
+
+def test_quality_shows_what_was_asked_and_skips_what_is_absent(tmp_path):
+    """
+    Beside every measured figure that was asked for stands the floor; absent data gives its reason.
+    """
+    folder = write_samples(tmp_path / "samples")
+    (folder / "locomo-dev.json.gz").unlink()
+    found = list(
+        quality.reports(
+            ["locomo", "longmemeval", "temporal"], folder, limit=1, multihop=1, cache=tmp_path / "cache"
+        )
+    )
+
+    asked = quality.figures(found[1:])
+    assert "skipped" in found[0]
+    assert [figure.asked for figure in asked] == [">= 0.8", ">= 0.7", ">= 0.85", ">= 0.8"]
+
+
+def test_a_peer_that_is_not_installed_is_skipped_with_a_reason(tmp_path):
+    """
+    The worker runs under an interpreter without the peer; what it says last is the reason.
+    """
+    store = _locomo_store(LOCOMO[0])
+    request = peers.write_request([store], recall.MadeUp(LocalEmbedder()), tmp_path)
+
+    with pytest.raises(peers.Skipped, match="No module named 'bm25s'"):
+        peers.ask("bm25s", Path(sys.executable), request, tmp_path / "bm25s")
+
+
+def test_a_peer_is_measured_by_its_answer():
+    """
+    Quality, rates and latencies come from what the worker wrote.
+    """
+    store = _locomo_store(LOCOMO[0])
+    answer = {"version": "1", "stores": [{"ingest_s": 2.0, "ranked": [[0], [1]], "latencies_ms": [1.0, 3.0]}]}
+
+    one = peers.standing("chromadb", answer, [store], embedding_rate=2.0)
+    assert (one.turn_at_10, one.ingest_rate, one.ingest_rate_embedding) == (0.5, 2.0, 1.0)
+    assert (one.query_ms_p50, one.query_ms_p95) == (3.0, 3.0)

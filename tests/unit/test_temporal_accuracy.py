@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memplane.evaluate.files import read_json
 from memplane.evaluate.temporal import score_ctparse, score_duckling
 
 CTPARSE_FLOOR = 0.86
@@ -24,7 +25,7 @@ def test_ctparse_accuracy_does_not_fall(data):
     """
     Travel requests are read as well as when this was written.
     """
-    score = score_ctparse(data / "temporal-ctparse-dev.json.gz")
+    score = score_ctparse(read_json(data / "temporal-ctparse-dev.json.gz"))
 
     assert score.cases == score.correct + len(score.misses)
     assert score.accuracy >= CTPARSE_FLOOR
@@ -34,7 +35,7 @@ def test_duckling_accuracy_does_not_fall(data):
     """
     So are Duckling's cases, and what holds no time yields none.
     """
-    scores = score_duckling(data / "temporal-duckling-dev.json.gz")
+    scores = score_duckling(read_json(data / "temporal-duckling-dev.json.gz"))
 
     assert scores["past_or_neutral"].accuracy >= PAST_OR_NEUTRAL_FLOOR
     assert scores["future"].accuracy >= FUTURE_FLOOR

@@ -4,12 +4,11 @@ The data is the user's own download, in its upstream schema, gzipped or not. A `
 turn of a store for a question; BM25 and plain vectors are here.
 """
 
-import gzip
-import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.errors import InvalidRequest
+from memplane.evaluate.files import read_json
 from memplane.providers.embedding import Embedder, Vectors
 from memplane.recall.embedded import embedded_text
 from memplane.recall.relevance import Question
@@ -26,6 +26,9 @@ from memplane.storage.words import stems_of
 
 Scores = NDArray[np.float64]
 """One number a turn; the largest is the best."""
+
+TURNS_AT = (5, 10, 20)
+SESSIONS_AT = (5, 10)
 
 _LOCOMO_ANSWERED = frozenset({1, 2, 3, 4})
 """Category 5 asks for what nobody said."""
@@ -66,6 +69,28 @@ Ranker = Callable[[EvalStore], Callable[[EvalQuestion], Scores]]
 """Prepares a store once; then scores its turns, question by question."""
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a system answers a question with, and how long that took."""
+
+    places: Sequence[int]
+    """Turns, best first."""
+    facts: Sequence[str]
+    """What it would tell as true, best first."""
+    score: float
+    """Of its best turn; 0 if it found none."""
+    embedding_ms: float
+    rest_ms: float
+
+    @property
+    def ms(self) -> float:
+        return self.embedding_ms + self.rest_ms
+
+
+Ask = Callable[[EvalQuestion], Found]
+Finder = Callable[[EvalStore], AbstractContextManager[Ask]]
+"""Takes a store in, answers question by question, and lets go of it."""
+
+
 # ── the data sets ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,9 +99,10 @@ def load_locomo(path: Path) -> list[EvalStore]:
     return [_locomo_store(sample) for sample in _read(path)]
 
 
-def load_longmemeval(path: Path) -> list[EvalStore]:
-    """All sessions of all questions in one store; a question without a marked turn is left out."""
-    samples = _read(path)
+def load_longmemeval(path: Path, limit: int | None = None) -> list[EvalStore]:
+    """All sessions of all questions (or of the first so many) in one store; a question without a marked turn is left
+    out."""
+    samples = _read(path)[:limit]
     turns: list[EvalTurn] = []
     begins: dict[str, int] = {}
     sessions = (
@@ -103,6 +129,17 @@ def load_longmemeval(path: Path) -> list[EvalStore]:
     questions = [_longmemeval_question(sample, begins) for sample in samples]
     answered = [question for question in questions if question.evidence]
     return [EvalStore(name="longmemeval", turns=turns, questions=answered)]
+
+
+def first_questions(stores: Sequence[EvalStore], limit: int | None) -> list[EvalStore]:
+    """The first so many questions of all, each with the whole store it is put to."""
+    kept, left = [], limit
+    for store in stores:
+        questions = store.questions[:left]
+        left = None if left is None else left - len(questions)
+        if questions:
+            kept.append(msgspec.structs.replace(store, questions=questions))
+    return kept
 
 
 def _locomo_store(sample: Mapping[str, Any]) -> EvalStore:
@@ -168,11 +205,7 @@ def _longmemeval_date(text: str) -> datetime:
 
 
 def _read(path: Path) -> list[Any]:
-    try:
-        raw = path.read_bytes()
-        found = json.loads(gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw)
-    except (OSError, EOFError, ValueError) as exc:
-        raise InvalidRequest(f"{path} cannot be read as a data set: {exc}") from exc
+    found = read_json(path)
     if not isinstance(found, list):
         raise InvalidRequest(f"{path} is no list of samples")
     return found
@@ -187,27 +220,44 @@ def recall_at(ranked: Sequence[int], wanted: Iterable[int], k: int) -> float:
     return len(wanted.intersection(ranked[:k])) / len(wanted)
 
 
+def recalls(
+    store: EvalStore,
+    question: EvalQuestion,
+    ranked: Sequence[int],
+    *,
+    turns_at: Sequence[int] = TURNS_AT,
+    sessions_at: Sequence[int] = SESSIONS_AT,
+) -> dict[str, float]:
+    """`turn@k` and `session@k` of one question, from the places of turns, best first. A session is as good as its
+    best turn."""
+    sessions = list(dict.fromkeys(store.turns[place].session for place in ranked))
+    wanted = {store.turns[place].session for place in question.evidence}
+    return {f"turn@{k}": recall_at(ranked, question.evidence, k) for k in turns_at} | {
+        f"session@{k}": recall_at(sessions, wanted, k) for k in sessions_at
+    }
+
+
+def best_first(scores: Scores) -> list[int]:
+    """The places of all turns; of two equals the earlier one."""
+    return [int(place) for place in np.argsort(-scores, kind="stable")]
+
+
 def evaluate(
     stores: Sequence[EvalStore],
     ranker: Ranker,
     *,
-    turns_at: Sequence[int] = (5, 10, 20),
-    sessions_at: Sequence[int] = (5, 10),
+    turns_at: Sequence[int] = TURNS_AT,
+    sessions_at: Sequence[int] = SESSIONS_AT,
 ) -> dict[str, float]:
-    """Mean recall over all questions: `turn@k`, `session@k`. A session is as good as its best turn."""
+    """Mean recall over all questions: `turn@k`, `session@k`."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for store in stores:
         score = ranker(store)
-        sessions = np.array([turn.session for turn in store.turns])
         for question in store.questions:
-            scores = score(question)
-            ranked = np.argsort(-scores, kind="stable").tolist()
-            ranked_sessions = list(dict.fromkeys(sessions[ranked].tolist()))
-            wanted = {int(sessions[place]) for place in question.evidence}
-            for k in turns_at:
-                found[f"turn@{k}"].append(recall_at(ranked, question.evidence, k))
-            for k in sessions_at:
-                found[f"session@{k}"].append(recall_at(ranked_sessions, wanted, k))
+            ranked = best_first(score(question))
+            figures = recalls(store, question, ranked, turns_at=turns_at, sessions_at=sessions_at)
+            for name, value in figures.items():
+                found[name].append(value)
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 

@@ -4,12 +4,9 @@ Of several mentions in one text, the longest is the answer. It is right where it
 when that ends (where the gold has an end), and was understood as precisely; how each set writes these is told below.
 """
 
-import gzip
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from memplane.clock import to_datetime, to_instant
@@ -46,9 +43,8 @@ class _Answer(NamedTuple):
     kind: str
 
 
-def score_ctparse(path: Path) -> Score:
+def score_ctparse(rows: Sequence[Mapping[str, Any]]) -> Score:
     """ctparse's travel requests. They look ahead and are written by Europeans: the future and the day come first."""
-    rows = _load(path)
     misses = []
     for row in rows:
         reference = datetime.fromisoformat(row["ref_time"])
@@ -58,7 +54,7 @@ def score_ctparse(path: Path) -> Score:
     return Score("ctparse", len(rows), len(rows) - len(misses), misses)
 
 
-def score_duckling(path: Path) -> dict[str, Score]:
+def score_duckling(data: Mapping[str, Any]) -> dict[str, Score]:
     """Duckling's corpus in three parts and as a whole, and the texts that hold no time.
 
     `past_or_neutral`, asked with the past preferred, is what does not depend on Duckling's preference for the future:
@@ -66,18 +62,12 @@ def score_duckling(path: Path) -> dict[str, Score]:
     date of three numbers). `future`, asked with the future preferred, is the rest; `all` asks every case that way.
     `negative` are texts in which nothing may be found.
     """
-    data = _load(path)
     parts: dict[str, list[Any]] = {"past_or_neutral": [], "future": [], "all": data["positive"]}
     for row in data["positive"]:
         parts["past_or_neutral" if _past_or_neutral(row) else "future"].append(row)
     scores = {name: _score_part(name, rows) for name, rows in parts.items()}
     scores["negative"] = _score_negative(data["negative"], data["reference"])
     return scores
-
-
-def _load(path: Path) -> Any:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return json.load(file)
 
 
 def _answer(

@@ -1,0 +1,142 @@
+"""What Memplane finds and understands, on all development data: `python -m benchmarks.quality [--only SUBJECT] [--json]`.
+
+Runs every `memplane eval` beside its baselines and prints each table, then the figures that were asked for with what
+was asked beside them. They are shown, not asserted. Data that is not there is skipped, and the reason said.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Figure, at_least, show
+from memplane.evaluate.files import SOURCES, DataMissing, data_folder, usual_files
+from memplane.evaluate.report import BASELINES, Report, Request
+from memplane.evaluate.run import run
+
+CACHE = Path(".eval-cache")
+MULTIHOP_QUESTIONS = 200
+"""All of them take the better part of an hour to embed; `--full` does."""
+
+_SEARCHING = frozenset({"locomo", "longmemeval", "conflicts", "multihop"})
+_COLUMNS = 110
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A figure that was asked for."""
+
+    subject: str
+    part: str
+    """What the name of the file holds."""
+    group: str
+    metric: str
+    at_least: float
+
+
+FLOORS = (
+    Floor("locomo", "locomo", "all", "turn@10", 0.84),
+    Floor("locomo", "locomo", "all", "session@10", 0.96),
+    Floor("longmemeval", "longmemeval", "all", "session@5", 0.80),
+    Floor("longmemeval", "longmemeval", "all", "turn@10", 0.70),
+    Floor("conflicts", "consolidation", "factconsolidation_sh_6k", "first fact", 0.90),
+    Floor("conflicts", "scenarios", "all", "active", 0.90),
+    Floor("msc", "msc", "gate", "F1", 0.88),
+    Floor("msc", "msc", "facts", "F1", 0.55),
+    Floor("msc", "msc", "quotes", "exact", 1.0),
+    Floor("temporal", "ctparse", "all", "accuracy", 0.85),
+    Floor("temporal", "duckling", "past_or_neutral", "accuracy", 0.80),
+)
+
+
+def reports(
+    subjects: Sequence[str], folder: Path, *, limit: int | None, multihop: int | None, cache: Path | None
+) -> Iterator[Report | str]:
+    """A report a file, or why there is none."""
+    for subject in subjects:
+        try:
+            paths = usual_files(subject, folder)
+        except DataMissing as exc:
+            yield f"{subject}: skipped, {exc}"
+            continue
+        for path in paths:
+            yield run(
+                Request(
+                    subject=subject,
+                    path=path,
+                    compare=BASELINES if subject in _SEARCHING else (),
+                    limit=multihop if subject == "multihop" and limit is None else limit,
+                    cache=cache,
+                )
+            )
+
+
+def figures(found: Sequence[Report]) -> list[Figure]:
+    """What was asked for, as far as it was measured."""
+    made = []
+    for floor in FLOORS:
+        for report in found:
+            value = report.value(floor.metric, group=floor.group)
+            if report.subject == floor.subject and floor.part in report.file and value is not None:
+                made.append(
+                    at_least(f"{report.file}: {floor.group} {floor.metric}", value, floor.at_least, digits=3)
+                )
+    return made
+
+
+def show_report(report: Report) -> None:
+    table = Table(title=f"{report.subject}: {report.file}", title_justify="left")
+    for column in ("", "metric", "questions", *report.systems):
+        table.add_column(column, justify="left" if column in {"", "metric"} else "right")
+    before = ""
+    for row in report.rows:
+        shown = [
+            f"{row.values[name]:,.3f} {row.unit}" if name in row.values else "" for name in report.systems
+        ]
+        table.add_row(row.group if row.group != before else "", row.metric, f"{row.questions:,}", *shown)
+        before = row.group
+    console = Console(width=max(Console().width, _COLUMNS))
+    console.print(table)
+    for note in report.notes:
+        console.print(note, markup=False, highlight=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=list(SOURCES), action="append", help="this one; may be repeated")
+    parser.add_argument("--limit", type=int, help="the first so many questions of each, for a quick look")
+    parser.add_argument("--full", action="store_true", help=f"more than {MULTIHOP_QUESTIONS} of multihop")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where vectors are kept between runs")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    arguments = parser.parse_args()
+    found: list[Report] = []
+    for report in reports(
+        arguments.only or list(SOURCES),
+        data_folder(os.environ),
+        limit=arguments.limit,
+        multihop=None if arguments.full else MULTIHOP_QUESTIONS,
+        cache=arguments.cache,
+    ):
+        if isinstance(report, str):
+            print(report, file=sys.stderr)
+            continue
+        found.append(report)
+        if not arguments.json:
+            show_report(report)
+    asked = figures(found)
+    if arguments.json:
+        document = {"reports": msgspec.to_builtins(found), "asked": [asdict(figure) for figure in asked]}
+        print(json.dumps(document, indent=2))
+    elif asked:
+        show("what was asked", asked)
+
+
+if __name__ == "__main__":
+    main()
