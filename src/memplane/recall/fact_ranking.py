@@ -12,12 +12,14 @@ import msgspec
 from memplane.clock import DAY, Instant, to_instant
 from memplane.recall.asked import Asked
 from memplane.recall.asking import Asking
+from memplane.recall.relevance import Relevance
 from memplane.storage.base import Filter, Reader
-from memplane.types import Kind, Memory, Tier
+from memplane.types import Kind, Memory, State, Tier
 
 _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
+_CHAIN_MAX = 8
 _WORDS_MAX = 4
 """Only the rarest words choose; all of them count."""
 _PREDICATES_MAX = 2
@@ -35,6 +37,8 @@ class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
     """The share of the question's telling words that it holds."""
     predicate: float = 0.8
     """It files under what the question asks for; the first predicate counts most."""
+    replaces: float = 1.0
+    """How well what it replaced would have answered: who asks for the old is told the new."""
     time: float = 1.0
     """It speaks of the time the question names, or was said then."""
     speaker: float = 0.8
@@ -61,7 +65,7 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answers(self) -> bool:
-        direct = sum(self.contributions.get(name, 0.0) for name in ("words", "predicate", "time"))
+        direct = sum(self.contributions.get(name, 0.0) for name in ("words", "predicate", "replaces", "time"))
         return direct >= _ANSWER_MIN
 
     @property
@@ -81,10 +85,15 @@ def rank_facts(
         for memory in asking.near[:_PER_CHANNEL]
         if memory.nearness >= _NEAR_ENOUGH
     }
+    ever = msgspec.structs.replace(where, include_superseded=True)
+    near = _in_order(reader.memories_of(list(meaning), ever), meaning)
+    worded = reader.match_memories(_rarest(asking), ever, limit=_PER_CHANNEL)
+    heirs = _heirs(reader, [*near, *worded], where)
     brought: dict[str, Sequence[Memory]] = {
         "predicate": reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
-        "meaning": _in_order(reader.memories_of(list(meaning), where), meaning),
-        "words": reader.match_memories(_rarest(asking), where, limit=_PER_CHANNEL),
+        "meaning": [memory for memory in near if _holds(memory, where)],
+        "words": [memory for memory in worded if _holds(memory, where)],
+        "replaces": [heir for heir, _ in heirs],
         "time": _told(reader, asked, where),
         "hot": reader.hot(where, limit=_HOT_MAX),
         "newest": [] if question.words else reader.memories(where, limit=_PER_CHANNEL),
@@ -95,11 +104,15 @@ def rank_facts(
         for rank, memory in enumerate(found, start=1):
             ranks.setdefault(memory.id, {})[channel] = rank
     relevance = asking.relevance
+    replaced: dict[str, Memory] = {}
+    for heir, before in heirs:
+        replaced.setdefault(heir.id, before)
     told = frozenset(memory.id for memory in brought["time"])
     opinions = {
         memory.id: {
             "meaning": max(meaning.get(memory.id, 0.0), 0.0),
             "words": relevance.score(memory.searchable) if question.words else 0.0,
+            "replaces": _inherited(replaced.get(memory.id), meaning, relevance),
             "predicate": _of_predicate(memory, predicates),
             "time": float(memory.id in told),
             "speaker": _about(memory, asked),
@@ -136,6 +149,44 @@ def _ranked(
 
 def _by_weight(part: tuple[str, float]) -> float:
     return -abs(part[1])
+
+
+def _holds(memory: Memory, where: Filter) -> bool:
+    """Whether a memory that was looked up with all that was ever replaced is one to tell."""
+    if where.include_superseded:
+        return True
+    if where.as_of is None:
+        return memory.state is not State.SUPERSEDED
+    return memory.superseded_at is None or to_instant(memory.superseded_at) > where.as_of
+
+
+def _heirs(reader: Reader, found: Iterable[Memory], where: Filter) -> list[tuple[Memory, Memory]]:
+    """(what holds now, what it replaced) for those found that no longer hold."""
+    ends: dict[str, Memory] = {}
+    for memory in found:
+        if not _holds(memory, where):
+            end = _end_of_chain(reader, memory)
+            if end is not None:
+                ends.setdefault(end, memory)
+    live = reader.memories_of(list(ends), where) if ends else []
+    return [(memory, ends[memory.id]) for memory in live]
+
+
+def _end_of_chain(reader: Reader, memory: Memory) -> str | None:
+    following: Memory | None = memory
+    for _ in range(_CHAIN_MAX):
+        if following is None or following.superseded_by is None:
+            return None if following is None else following.id
+        following = reader.memory(following.superseded_by)
+    return None
+
+
+def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: Relevance) -> float:
+    if before is None:
+        return 0.0
+    return WEIGHTS.words * relevance.score(before.searchable) + WEIGHTS.meaning * max(
+        meaning.get(before.id, 0.0), 0.0
+    )
 
 
 def _rarest(asking: Asking) -> list[str]:

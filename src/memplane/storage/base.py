@@ -237,7 +237,8 @@ class IndexReader(Protocol):
         """How many of them there are."""
 
     def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
-        """Live claims about a subject that have this predicate or hold one of the words, the newest first."""
+        """Live claims about a subject: those that have this predicate, those that hold one of the words, and the newest;
+        at most `limit` of each."""
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
         """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""

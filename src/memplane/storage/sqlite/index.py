@@ -100,6 +100,7 @@ class SqliteIndexReader(Session):
 
     def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
         found = self._all("rivals", subject=subject, predicate=predicate, limit=limit)
+        found += self._all("newest_rivals", subject=subject, limit=limit)
         if words:
             found += self._all("rivals_by_words", subject=subject, match=match(words), limit=limit)
         return list({row[0]: rows.memory_from(row) for row in found}.values())

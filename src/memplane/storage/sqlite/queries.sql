@@ -322,6 +322,11 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
   AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
+-- name: newest_rivals
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
+  AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
+
 -- name: rivals_by_words
 SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
 WHERE i.memory_index MATCH :match AND m.subject = :subject AND m.claim IS NOT NULL

@@ -18,6 +18,7 @@ ALTER TABLE memory ADD COLUMN time_until INTEGER;
 ALTER TABLE memory ADD COLUMN embedded INTEGER;
 CREATE INDEX memory_by_predicate ON memory (predicate, updated) WHERE predicate IS NOT NULL;
 CREATE INDEX memory_by_subject ON memory (subject, predicate) WHERE subject IS NOT NULL;
+CREATE INDEX memory_by_subject_live ON memory (subject, n) WHERE claim IS NOT NULL AND state IN ('active', 'contested');
 CREATE INDEX memory_by_time_told ON memory (time_from) WHERE time_from IS NOT NULL;
 CREATE INDEX memory_by_successor ON memory (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memory_hot ON memory (updated) WHERE tier = 'hot';
