@@ -26,6 +26,7 @@ LAYERS = (
     ("ledger", "governance", "memory"),
     ("recall", "enrich"),
     ("worker",),
+    ("background",),
     ("space",),
     ("engine", "transfer", "doctor"),
     ("main",),

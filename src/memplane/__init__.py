@@ -8,6 +8,7 @@
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.main import Memplane
+from memplane.recall.result import Limits, Recall
 from memplane.space import Space
 from memplane.types import Caller, Kind, Memory, Receipt, Retained, State, Tier, Turn
 
@@ -15,8 +16,10 @@ __all__ = [
     "Caller",
     "Engine",
     "Kind",
+    "Limits",
     "Memory",
     "Memplane",
+    "Recall",
     "Receipt",
     "Retained",
     "Settings",

@@ -10,9 +10,12 @@ from memplane.doors.cli.app import main
 from memplane.doors.cli.call import Wiring
 from memplane.main import Memplane
 
+_PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
+"""A command works alone and is worth waiting for: an answer at once that lacks half of it is of no use to a person."""
+
 
 def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
-    return Memplane.open(data, settings=settings_from(environment))
+    return Memplane.open(data, settings=settings_from({**_PATIENCE, **environment}))
 
 
 def run() -> None:

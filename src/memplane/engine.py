@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from memplane.background import Background
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
@@ -33,12 +34,19 @@ class Engine:
         *,
         embedder: Embedder | None = None,
         llm: LLM | None = None,
+        background: bool = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self._stores = stores
         catalog = load_catalog(None if self.settings.catalog is None else Path(self.settings.catalog))
+        worker = Worker(
+            embedder=embedder,
+            catalog=catalog,
+            clock=clock,
+            llm=None if llm is None else LLMExtractor(llm, catalog),
+        )
         self._parts = Parts(
             stores=stores,
             settings=self.settings,
@@ -46,12 +54,8 @@ class Engine:
             events=Events(clock, listener),
             embedder=embedder,
             catalog=catalog,
-            worker=Worker(
-                embedder=embedder,
-                catalog=catalog,
-                clock=clock,
-                llm=None if llm is None else LLMExtractor(llm, catalog),
-            ),
+            worker=worker,
+            background=Background(stores, worker, self._all_spaces) if background else None,
             indexes=Indexes(model_of(embedder)),
         )
 
@@ -66,7 +70,12 @@ class Engine:
         return iter(self._stores.owners(tenant))
 
     def close(self) -> None:
+        if self._parts.background is not None:
+            self._parts.background.close()
         self._stores.close()
+
+    def _all_spaces(self) -> Iterator[tuple[str, str]]:
+        return ((tenant, owner) for tenant in self._stores.tenants() for owner in self._stores.owners(tenant))
 
     def __enter__(self) -> Self:
         return self

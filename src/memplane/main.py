@@ -36,13 +36,15 @@ class Memplane(Engine):
         settings: Settings | None = None,
         embedder: Embedder | Literal["as set"] | None = "as set",
         llm: LLM | Literal["as set"] | None = "as set",
+        background: bool = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
     ) -> Self:
         """Open a data directory. With a key, everything in it is encrypted.
 
         `embedder` and `llm` take the place of those that the settings name; with None, recall goes by words alone and
-        facts are read by rules.
+        facts are read by rules. With `background`, a thread enriches what comes in; without, a recall does it, for at
+        most `recall_work_ms`, or `space.enrich()`.
         """
         settings = settings or Settings()
         changes = {"data": str(data)} if data is not None else {}
@@ -53,7 +55,15 @@ class Memplane(Engine):
         stores = SqliteStores(root, key)
         chosen = embedder_of(settings) if embedder == "as set" else embedder
         reader = llm_of(settings) if llm == "as set" else llm
-        plane = cls(stores, settings, embedder=chosen, llm=reader, clock=clock, listener=listener)
+        plane = cls(
+            stores,
+            settings,
+            embedder=chosen,
+            llm=reader,
+            background=background,
+            clock=clock,
+            listener=listener,
+        )
         plane._sqlite = stores
         return plane
 

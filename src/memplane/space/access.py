@@ -84,10 +84,12 @@ class Access:
         """A write; that it was refused for a limit or an unknown name goes to the audit log."""
         with self._events.operation(self.owner, name), self._store() as store:
             try:
-                return store.write(work)
+                done = store.write(work)
             except (LimitReached, NotFound) as exc:
                 self.note_audit(name, target=None, outcome=f"refused: {exc.code}", detail=str(exc))
                 raise
+            self._parts.notify(self.tenant, self.owner)
+            return done
 
     def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
         try:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from memplane.background import Background
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
@@ -22,4 +23,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Embedder | None
     catalog: Catalog
     worker: Worker
+    background: Background | None
     indexes: Indexes
+
+    def notify(self, tenant: str, owner: str) -> None:
+        """Something came in that can be enriched."""
+        if self.background is not None:
+            self.background.notify(tenant, owner)

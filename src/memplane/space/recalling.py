@@ -125,6 +125,8 @@ class Recalling(Records):
     def _work_a_while(self) -> None:
         """Where no worker runs, a recall works off what waits, for a bounded time: what was just said is found by its
         meaning, and a large import does not keep anyone waiting."""
+        if self._parts.background is not None:
+            return
         until = time.monotonic() + self._settings.recall_work_ms / 1_000
         with self._store() as store:
             with store.read() as reader:

@@ -508,6 +508,9 @@ class Stores(Protocol):
     def open(self, tenant: str, owner: str, *, create: bool) -> AbstractContextManager[Store]:
         """The store of one space, for the length of the block; raises `NotFound` unless `create`."""
 
+    def tenants(self) -> Iterable[str]:
+        """Every tenant with a space, in a stable order."""
+
     def owners(self, tenant: str) -> Iterable[str]:
         """Every owner with a space, in a stable order."""
 

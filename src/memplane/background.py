@@ -1,0 +1,117 @@
+"""Enrichment beside everything else: one thread that works off whichever spaces have something waiting."""
+
+import random
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from memplane.errors import MemplaneError, NotFound
+from memplane.storage.base import Stores
+from memplane.worker import Worker
+
+_STEPS_PER_TURN = 8
+"""Then another space has its turn."""
+_LOOK_AGAIN_S = 60.0
+"""So often every space is looked at, for what became due by itself: a conversation that has paused."""
+_WAIT_FIRST_S = 0.5
+_WAIT_MAX_S = 60.0
+
+
+class Background:
+    """Works until it is closed. A space that fails waits longer each time and keeps no other waiting."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        worker: Worker,
+        spaces: Callable[[], Iterable[tuple[str, str]]],
+        *,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        self._stores = stores
+        self._worker = worker
+        self._spaces = spaces
+        self._wait = wait
+        self._waiting: dict[tuple[str, str], None] = {}
+        self._failures: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+        self._bell = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="memplane-worker", daemon=True)
+        self._thread.start()
+
+    def notify(self, tenant: str, owner: str) -> None:
+        """Something came in there."""
+        with self._lock:
+            self._waiting[tenant, owner] = None
+        self._bell.set()
+
+    def failing(self) -> dict[tuple[str, str], int]:
+        """Spaces whose enrichment does not get on, and how often it was tried."""
+        with self._lock:
+            return dict(self._failures)
+
+    def close(self) -> None:
+        """Finish the step at hand and stop. What is left is done by whoever opens the spaces next."""
+        self._closing = True
+        self._bell.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        self._look_at_all()
+        while not self._closing:
+            space = self._next()
+            if space is not None:
+                self._work(*space)
+            elif not self._wait(self._bell, self._pause()):
+                self._look_at_all()
+            self._bell.clear()
+
+    def _next(self) -> tuple[str, str] | None:
+        with self._lock:
+            space = next(iter(self._waiting), None)
+            if space is not None:
+                del self._waiting[space]
+            return space
+
+    def _work(self, tenant: str, owner: str) -> None:
+        try:
+            with self._stores.open(tenant, owner, create=False) as store:
+                for _ in range(_STEPS_PER_TURN):
+                    if self._closing or not self._worker.step(store):
+                        break
+                else:
+                    self.notify(tenant, owner)
+            with self._lock:
+                self._failures.pop((tenant, owner), None)
+        except NotFound:
+            return
+        except MemplaneError:
+            with self._lock:
+                self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
+
+    def _look_at_all(self) -> None:
+        try:
+            found = list(self._spaces())
+        except MemplaneError:
+            return
+        with self._lock:
+            self._waiting.update(dict.fromkeys(found))
+
+    def _pause(self) -> float:
+        """Until every space is looked at again; sooner while one fails, and longer each time it does."""
+        with self._lock:
+            tries = min(self._failures.values(), default=None)
+        if tries is None:
+            return _LOOK_AGAIN_S
+        longest = min(_WAIT_MAX_S, _WAIT_FIRST_S * float(2 ** min(tries, 10)))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that many processes do not knock at once
