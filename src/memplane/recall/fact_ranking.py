@@ -20,7 +20,7 @@ _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
 _CHAIN_MAX = 8
-_WORDS_MAX = 4
+_WORDS_MAX = 3
 """Only the rarest words choose; all of them count."""
 _PREDICATES_MAX = 2
 _RECENT_DAYS = 30.0

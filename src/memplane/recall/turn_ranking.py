@@ -21,7 +21,8 @@ COMMON = 20_000
 _NEAR = 600
 _MOST = 250
 _SAMPLE = 500
-_FETCHED_PER_WANTED = 2
+_SPARE = 4
+"""Fetched beyond what is wanted, for turns that went since the index was looked at."""
 
 
 class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +68,7 @@ def rank_turns(
     )
     allowed = _allowed(turns, fused.places, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
-    chosen = [at for at in best(masked, limit * _FETCHED_PER_WANTED) if np.isfinite(masked.scores[at])]
+    chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
     found = {
         (turn.seq, turn.ordinal): turn
         for turn in reader.turns_at([int(turns.n[fused.places[at]]) for at in chosen], where)
@@ -118,8 +119,12 @@ def _chosen(
     if query is not None:
         near = index.vectors.near(query, _NEAR)
         chosen.append(near[near < turns.count])
-    places = np.unique(np.concatenate(chosen))
-    return places, np.isin(places, sample)
+    is_chosen, is_sample = np.zeros(turns.count, np.bool_), np.zeros(turns.count, np.bool_)
+    is_sample[sample] = True
+    for places in chosen:
+        is_chosen[places] = True
+    found: Ints = np.flatnonzero(is_chosen)
+    return found, is_sample[found]
 
 
 def _most(scores: Floats, limit: int) -> Ints:

@@ -41,7 +41,8 @@ class VectorTable:
         """Once codes choose: a byte a number, and by row what it was divided by."""
         self._scale = np.zeros(0, np.float32)
         self._there = np.zeros(0, np.bool_)
-        self._codes: Codes | None = None
+        self._codes: list[Codes] | None = None
+        """Word by word: the first 64 bits of every code, then the next."""
         self._middle: Vector = np.zeros(dimension, np.float32)
 
     @property
@@ -65,7 +66,7 @@ class VectorTable:
         if self._small is not None:
             self._small, self._scale = _grown(self._small, count), _grown(self._scale, count)
         if self._codes is not None:
-            self._codes = _grown(self._codes, count)
+            self._codes = [_grown(words, count) for words in self._codes]
         self._there = _grown(self._there, count)
         self._count = count
 
@@ -79,7 +80,8 @@ class VectorTable:
         if self._codes is not None:
             if not self._middle.any():
                 self._middle = vectors.mean(axis=0)
-            self._codes[places] = self._code(vectors)
+            for words, new in zip(self._codes, self._code(vectors), strict=True):
+                words[places] = new
         if self._small is not None:
             self._small[places], self._scale[places] = _made_small(vectors)
         self._there[places] = True
@@ -97,9 +99,9 @@ class VectorTable:
     def near(self, query: Vector, limit: int) -> Places:
         """The places whose codes differ least from the question's, in no order."""
         assert self._codes is not None
-        differing = np.bitwise_count(self._codes[: self._count] ^ self._code(query[None, :])).sum(
-            axis=1, dtype=np.int16
-        )
+        differing = np.zeros(self._count, np.int16)
+        for words, asked in zip(self._codes, self._code(query[None, :]), strict=True):
+            differing += np.bitwise_count(words[: self._count] ^ asked)
         differing[~self._there[: self._count]] = np.iinfo(np.int16).max
         if limit < self._count:
             chosen: Places = np.argpartition(differing, limit)[:limit]
@@ -118,12 +120,12 @@ class VectorTable:
         self._small, self._scale = _made_small(rows)
         self._rows = None
 
-    def _code(self, vectors: Vectors) -> Codes:
+    def _code(self, vectors: Vectors) -> list[Codes]:
         """Which numbers lie above the middle: without the middle taken out, most bits would be the same in all."""
         bits = np.packbits(vectors > self._middle, axis=1)
         padded = np.zeros((len(vectors), -(-self.dimension // _WORD_BITS) * 8), np.uint8)
         padded[:, : bits.shape[1]] = bits
-        return padded.view(np.uint64)
+        return list(np.ascontiguousarray(padded.view(np.uint64).T))
 
 
 def dots(vectors: Vectors, query: Vector) -> NDArray[np.float32]:
