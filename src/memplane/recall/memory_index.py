@@ -49,16 +49,15 @@ class MemoryIndex:
             self._refresh(reader, model)
             if not self._ids:
                 return []
-            exact = self._vectors.exact
-            if exact:
-                scores = self._vectors.scores(query).astype(np.float64)
-                chosen = np.flatnonzero(np.isfinite(scores))
-                scores = scores[chosen]
+            exact = self._vectors.scores(query)
+            if exact is not None:
+                chosen = np.flatnonzero(np.isfinite(exact))
+                scores = exact[chosen].astype(np.float64)
             else:
                 chosen = self._vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
             ids = [self._ids[place] for place in chosen]
             turns = [self._turns[place] for place in chosen]
-        if not exact:
+        if exact is None:
             packed = reader.memory_vectors_of(model, ids)
             there = [place for place, id_ in enumerate(ids) if id_ in packed]
             ids, turns = [ids[place] for place in there], [turns[place] for place in there]

@@ -38,7 +38,7 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_turns(
-    reader: Reader, index: TurnIndex, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
+    reader: Reader, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
 ) -> list[RankedTurn]:
     """`leave_out` are the numbers of turns that are told elsewhere."""
     turns, query, where = asking.turns, asking.query, asking.where
@@ -47,11 +47,12 @@ def rank_turns(
     words, passage = word_scores(list(asking.held.values()), turns)
     fact = _of_memories(turns, asking.near)
     meaning: Floats | NDArray[np.float32] | None
-    if index.vectors.exact:
+    meaning = None if query is None else turns.vectors.scores(query)
+    if meaning is not None or (query is None and turns.vectors.exact):
         places, sample = np.arange(turns.count), None
-        meaning = None if query is None else index.vectors.scores(query)[: turns.count]
+        meaning = None if meaning is None else meaning[: turns.count]
     else:
-        places, sample = _chosen(index, turns, query, (words, passage, fact))
+        places, sample = _chosen(turns, query, (words, passage, fact))
         meaning = _exact(reader, asking.model, turns.n[places], query)
     fused = fuse(
         turns,
@@ -106,15 +107,13 @@ def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
     return fact
 
 
-def _chosen(
-    index: TurnIndex, turns: Turns, query: Vector | None, opinions: Sequence[Floats]
-) -> tuple[Ints, NDArray[np.bool_]]:
+def _chosen(turns: Turns, query: Vector | None, opinions: Sequence[Floats]) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
     that says what is usual."""
     sample = np.arange(0, turns.count, max(1, turns.count // _SAMPLE))
     chosen = [sample, *(_most(opinion, _MOST) for opinion in opinions)]
     if query is not None:
-        near = index.vectors.near(query, _NEAR)
+        near = turns.vectors.near(query, _NEAR)
         chosen.append(near[near < turns.count])
     places = np.unique(np.concatenate(chosen))
     return places, np.isin(places, sample)

@@ -62,10 +62,12 @@ class VectorTable:
             self._codes[places] = self._code(vectors)
             self._coded[places] = True
 
-    def scores(self, query: Vector) -> NDArray[np.float32]:
-        """The dot product with every place, NaN where there is no vector. Only while `exact`."""
-        assert self._rows is not None
-        scores: NDArray[np.float32] = self._rows[: self._count] @ query
+    def scores(self, query: Vector) -> NDArray[np.float32] | None:
+        """The dot product with every place, NaN where there is no vector; None where only codes are here."""
+        rows = self._rows
+        if rows is None:
+            return None
+        scores: NDArray[np.float32] = rows[: self._count] @ query
         return scores
 
     def near(self, query: Vector, limit: int) -> Places:
