@@ -89,7 +89,7 @@ def recall(
     with watch.stage("turns"):
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
-        said += _unsettled(reader, request, where, leave_out, limits.turns - len(said))
+        said = _joined(said, _unsettled(reader, request, where, leave_out), limits.turns)
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
     with watch.stage("render"):
@@ -211,15 +211,13 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
 
 
 def _unsettled(
-    reader: Reader, request: RecallRequest, where: Filter, leave_out: Sequence[int], limit: int
+    reader: Reader, request: RecallRequest, where: Filter, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     """Turns that came in while an import is under way are not ranked yet; they are found by their words."""
     cursor = reader.cursor()
-    if limit <= 0 or reader.head().seq == cursor:
+    if not request.limits.turns or reader.head().seq == cursor:
         return []
-    hits = search(
-        reader, SearchRequest(query=request.query, memories=False, limit=min(limit, LIMIT_MAX)), where.now
-    )
+    hits = search(reader, SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX), where.now)
     return [
         RankedTurn(
             turn=hit.turn,
@@ -236,6 +234,17 @@ def _unsettled(
         and turn_number(hit.turn.seq, hit.turn.ordinal) not in leave_out
         and (where.as_of is None or to_instant(hit.turn.at) <= where.as_of)
     ]
+
+
+def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> list[RankedTurn]:
+    """What holds the words but could not be ranked comes before what was ranked for want of anything better; it may
+    take half of the places, and more where there is room."""
+    if not late:
+        return ranked
+    relevant = [turn for turn in ranked if _relevant(turn)]
+    late = late[: max(limit - len(relevant), limit // 2)]
+    others = [turn for turn in ranked if not _relevant(turn)]
+    return [*relevant[: limit - len(late)], *late, *others][:limit]
 
 
 def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, tuple[str, ...]]:
