@@ -131,6 +131,10 @@ class CacheMachine(RuleBasedStateMachine):
             drafts.append(Draft(f"load{self.said}", Op.TURN, encode(said)))
         self.spaces(which).load(drafts)
         self.entries += [draft.id for draft in drafts]
+        if (
+            self.work_ms
+        ):  # a recall reads what it finds caught up, so that the second one would have done more
+            self.spaces(which).catch_up()
 
     @precondition(lambda self: self.entries)
     @rule(which=st.booleans(), pick=st.integers(0, 99))
