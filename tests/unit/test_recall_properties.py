@@ -336,7 +336,7 @@ def test_a_turn_is_found_by_each_of_its_words_at_once(texts, data):
         options = Settings(recall_work_ms=0)
         plane = opened.enter_context(Memplane.open(folder, embedder=None, settings=options))
         space = plane.space("alice")
-        kept = {space.retain(text).id: text for text in texts}
+        kept = {space.retain(text, id=f"t{number}").id: text for number, text in enumerate(texts)}
         turns = {turn.entry_id: turn for turn in space.turns()}
         assume(turns)
         id_ = data.draw(st.sampled_from(sorted(turns))) if data else next(iter(turns))
