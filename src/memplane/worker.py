@@ -91,17 +91,21 @@ class Worker:
 
     def step(self, store: Store) -> bool:
         """A bounded piece of work, memories first; False when there was none."""
-        return (
-            self.derive(store) or self._embed_turns(store) or self._embed_memories(store) or self._tell(store)
-        )
+        return self.derive(store) or self.embed(store) or self._tell(store)
+
+    def embed(self, store: Store) -> bool:
+        """A bounded number of vectors; False when there was none to make."""
+        return self._embed_turns(store) or self._embed_memories(store)
 
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
-        model = reader.model(*self._model)
+        model = self._current(reader)
         done = 0 if model is None else reader.embedded(model)
         last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
         return Lag(
-            entries=reader.head().seq - marks.derived, turns=last > done, memories=reader.waiting_count()
+            entries=reader.head().seq - marks.derived,
+            turns=last > done,
+            memories=reader.memory_count() if model is None else reader.waiting_count(),
         )
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,9 +190,14 @@ class Worker:
 
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _current(self, reader: Reader) -> int | None:
+        """The number of our model; None where vectors are not made with it, so that all of them wait."""
+        number = reader.model(*self._model)
+        return number if number == reader.current_model() else None
+
     def _embed_turns(self, store: Store) -> bool:
         with store.read() as reader:
-            model = reader.model(*self._model)
+            model = self._current(reader)
             done = 0 if model is None else reader.embedded(model)
             last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
             heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
@@ -226,9 +235,14 @@ class Worker:
 
     def _embed_memories(self, store: Store) -> bool:
         with store.read() as reader:
-            model = reader.model(*self._model)
+            model = self._current(reader)
+            if model is None and not reader.memory_count():
+                return False
+        if model is None:  # from here on they wait for a vector of ours
+            model = store.write(lambda writer: writer.use_model(*self._model))
+        with store.read() as reader:
             waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
-            known = {} if model is None else reader.memory_digests(model, [memory.id for memory in waiting])
+            known = reader.memory_digests(model, [memory.id for memory in waiting])
         if not waiting:
             return False
         digests = {memory.id: _digest(memory.searchable) for memory in waiting}

@@ -74,7 +74,8 @@ def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
 
 def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int]]:
     """The memory, and the seqs of the entries it quotes."""
-    first, last = sitting[episode.first], sitting[episode.after - 1]
+    told = sitting[episode.first : episode.after]
+    first = told[0]
     quote = episode.quotes[0]
     source = sitting[quote.turn]
     memory = Memory(
@@ -85,8 +86,8 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
         seq=source.seq,
         start=quote.start,
         end=quote.end,
-        created_at=first.at,
-        updated_at=last.at,
+        created_at=min(turn.at for turn in told),
+        updated_at=max(turn.at for turn in told),
         conversation=first.conversation,
         project=first.project,
         ordinal=source.ordinal,

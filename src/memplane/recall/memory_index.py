@@ -52,8 +52,9 @@ class MemoryIndex:
             places = (
                 np.arange(len(ids)) if vectors.exact else vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
             )
-            if vectors.kept:
-                scores = vectors.scores(query, places).astype(np.float64)
+            kept = vectors.scores(query, places)
+            if kept is not None:
+                scores = kept.astype(np.float64)
             else:
                 packed = reader.memory_vectors_of(model, [ids[place] for place in places])
                 places = np.array([place for place in places if ids[place] in packed], np.int64)

@@ -88,12 +88,12 @@ def recall(
     routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
     with watch.stage("turns"):
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
-        said = rank_turns(reader, tools.turn_index, asking, limit=limits.turns, leave_out=leave_out)
-        said += _unsettled(reader, request, where, now, limits.turns - len(said))
+        said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
+        said = _joined(said, _unsettled(reader, request, where, leave_out), limits.turns)
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
     with watch.stage("render"):
-        told, tame = _told(reader, request, said, known, now), Tamer()
+        told, tame = _told(reader, request, said, known, where), Tamer()
         text, tokens = render(
             told.worth_telling,
             told.conflicts,
@@ -177,7 +177,7 @@ def _told(
     request: RecallRequest,
     said: Sequence[RankedTurn],
     known: Sequence[RankedFact],
-    now: Instant,
+    where: Filter,
 ) -> _Told:
     turns = [_turn_hit(ranked) for ranked in said]
     answers = [fact for fact in known if fact.answers][: request.limits.answers]
@@ -186,14 +186,14 @@ def _told(
     chosen |= {fact.memory.id for fact in background}
     supporting = [fact for fact in known if fact.memory.id not in chosen]
     facts = [*answers, *supporting, *background]
-    hits = {fact.memory.id: _fact_hit(fact, now) for fact in facts}
+    hits = {fact.memory.id: _fact_hit(fact, where.now) for fact in facts}
     return _Told(
         turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if _relevant(ranked)),
         answers=tuple(hits[fact.memory.id] for fact in answers),
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
         background=tuple(hits[fact.memory.id] for fact in background),
-        conflicts=_conflicts(reader, [fact.memory for fact in facts], now),
-        episodes=_episodes(reader, request, said, now),
+        conflicts=_conflicts(reader, [fact.memory for fact in facts], where),
+        episodes=_episodes(reader, request, said, where.now),
         hits=tuple(_alternating(list(hits.values()), turns)),
     )
 
@@ -201,22 +201,23 @@ def _told(
 def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
     if conversation is None:
         return []
-    newest = reader.turns(
-        msgspec.structs.replace(where, conversation=conversation), limit=settings.recall_turns_max
-    )
-    return [shown_turn(turn) for turn in reversed(newest)]
+    here, wanted = msgspec.structs.replace(where, conversation=conversation), settings.recall_turns_max
+    found: list[Turn] = []
+    offset = 0
+    while len(found) < wanted and (newest := reader.turns(here, limit=wanted, offset=offset)):
+        found += [turn for turn in newest if turn.role != Role.SYSTEM]
+        offset += len(newest)
+    return [shown_turn(turn) for turn in reversed(found[:wanted])]
 
 
 def _unsettled(
-    reader: Reader, request: RecallRequest, where: Filter, now: Instant, limit: int
+    reader: Reader, request: RecallRequest, where: Filter, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     """Turns that came in while an import is under way are not ranked yet; they are found by their words."""
     cursor = reader.cursor()
-    if limit <= 0 or reader.head().seq == cursor:
+    if not request.limits.turns or reader.head().seq == cursor:
         return []
-    hits = search(
-        reader, SearchRequest(query=request.query, memories=False, limit=min(limit, LIMIT_MAX)), now
-    )
+    hits = search(reader, SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX), where.now)
     return [
         RankedTurn(
             turn=hit.turn,
@@ -230,8 +231,20 @@ def _unsettled(
         if hit.turn is not None
         and hit.turn.seq > cursor
         and hit.turn.role != Role.SYSTEM
+        and turn_number(hit.turn.seq, hit.turn.ordinal) not in leave_out
         and (where.as_of is None or to_instant(hit.turn.at) <= where.as_of)
     ]
+
+
+def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> list[RankedTurn]:
+    """What holds the words but could not be ranked comes before what was ranked for want of anything better; it may
+    take half of the places, and more where there is room."""
+    if not late:
+        return ranked
+    relevant = [turn for turn in ranked if _relevant(turn)]
+    late = late[: max(limit - len(relevant), limit // 2)]
+    others = [turn for turn in ranked if not _relevant(turn)]
+    return [*relevant[: limit - len(late)], *late, *others][:limit]
 
 
 def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, tuple[str, ...]]:
@@ -275,17 +288,13 @@ def _alternating(facts: Sequence[RecallHit], turns: Sequence[RecallHit]) -> list
     return [hit for pair in pairs for hit in pair if hit is not None]
 
 
-def _conflicts(reader: Reader, facts: Sequence[Memory], now: Instant) -> tuple[Conflict, ...]:
+def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
     contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
     if not contested:
         return ()
     pairs = reader.conflicts(contested)
-    there = {
-        memory.id: shown(memory, now)
-        for memory in reader.memories_of(
-            list(dict.fromkeys(id_ for pair in pairs for id_ in pair)), Filter(now=now)
-        )
-    }
+    ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
+    there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
     return tuple(
         Conflict(left=there[left], right=there[right])
         for left, right in pairs

@@ -6,7 +6,7 @@ last look; when something was forgotten, everything is read anew.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from memplane.memory.sitting import PAUSE
 from memplane.recall.embedded import ROLES
 from memplane.recall.vectors import VectorTable
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Marks, Reader, TurnHead, turn_number
-from memplane.storage.words import stems_of
+from memplane.storage.words import is_prefix, stems_of
 from memplane.types import Role
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,10 @@ _POSTINGS_KEPT = 512
 class Turns:
     """The columns as they are now: one entry a turn. More may be added behind; what is here stays."""
 
-    def __init__(self, columns: "_Columns") -> None:
+    def __init__(self, columns: "_Columns", vectors: VectorTable) -> None:
         self.count = count = columns.count
+        self.vectors = vectors
+        """One row a turn, and perhaps more behind."""
         self.n = columns.n[:count]
         self.session = columns.session[:count]
         """Which sitting of which conversation it belongs to."""
@@ -130,6 +132,42 @@ class _Columns:
         self._join(place, head)
         self.count = place + 1
 
+    def correct(self, counted: Iterable[tuple[int, int, bool]]) -> bool:
+        """(place, words, asks) as the worker counted them; until then they were a guess. Whether anything changed."""
+        changed: set[int] = set()
+        for place, words, asks in counted:
+            if self.words[place] != words or self.asks[place] != asks:
+                self.words_total += words - float(self.words[place])
+                self.words[place], self.asks[place] = words, asks
+                changed.update(
+                    (place, *self._following(self.before, place), *self._following(self.after, place))
+                )
+        for place in changed:
+            self._measure(place)
+        return bool(changed)
+
+    def _following(self, links: Ints, place: int) -> Iterator[int]:
+        """The turns on one side of it that a passage may reach, the nearest first."""
+        for _ in range(WINDOW_TURNS):
+            place = int(links[place])
+            if place == _NOBODY:
+                return
+            yield place
+
+    def _measure(self, place: int) -> None:
+        """Its passage, from the words around it."""
+        whole = float(self.words[place])
+        for links, window in ((self.before, self.window_before), (self.after, self.window_after)):
+            reach, side = 0, 0.0
+            for other in self._following(links, place):
+                side += float(self.words[other])
+                if side > WINDOW_WORDS:
+                    break
+                reach += 1
+                whole += float(self.words[other])
+            window[place] = reach
+        self.passage_words[place] = whole
+
     def _speaker(self, name: str | None) -> int:
         if name is None or name in ROLES:
             return _NOBODY
@@ -179,7 +217,7 @@ class TurnIndex:
         self._stamp = 0
         self._tail: dict[int, Counter[str]] = {}
         self._postings: OrderedDict[str, tuple[int, Ints, Floats]] = OrderedDict()
-        self.vectors = VectorTable(self._model[1])
+        self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> Turns:
         """The turns as this reader sees them, or as a later one saw them already."""
@@ -219,7 +257,7 @@ class TurnIndex:
                 if len(self._postings) > _POSTINGS_KEPT:
                     self._postings.popitem(last=False)
         _, numbers, found = known
-        waiting = [(n, held[stem]) for n, held in tail.items() if stem in held]
+        waiting = [(n, count) for n, held in tail.items() if (count := _count(held, stem))]
         if waiting:
             numbers = np.concatenate([numbers, np.array([n for n, _ in waiting], np.int64)])
             found = np.concatenate([found, np.array([count for _, count in waiting], np.float64)])
@@ -228,7 +266,7 @@ class TurnIndex:
 
     def _known(self) -> Turns:
         if self._turns is None or self._turns.count != self._columns.count:
-            self._turns = Turns(self._columns)
+            self._turns = Turns(self._columns, self._vectors)
         return self._turns
 
     def _load_turns(self, reader: Reader, marks: Marks) -> None:
@@ -239,7 +277,7 @@ class TurnIndex:
             for head in heads:
                 columns.add(head)
             after = heads[-1].n
-        self.vectors.extend(columns.count)
+        self._vectors.extend(columns.count)
 
     def _load_vectors(self, reader: Reader) -> None:
         model = reader.model(*self._model)
@@ -247,10 +285,14 @@ class TurnIndex:
             return
         turns = self._known()
         while found := reader.turn_vectors(model, after=self._stamp, limit=_LOAD):
-            rows = [row for _, row in found if row.vector is not None]
-            places, there = turns.find(np.array([row.n for row in rows], np.int64))
-            packed = [row.vector for row, here in zip(rows, there, strict=True) if here and row.vector]
-            self.vectors.put(places[there], packed)
+            places, there = turns.find(np.array([row.n for _, row in found], np.int64))
+            rows = [
+                (int(place), row) for (_, row), place, here in zip(found, places, there, strict=True) if here
+            ]
+            if self._columns.correct([(place, row.words, row.asks) for place, row in rows]):
+                self._turns = None
+            packed = [(place, row.vector) for place, row in rows if row.vector is not None]
+            self._vectors.put(np.array([place for place, _ in packed], np.int64), [row for _, row in packed])
             self._stamp = found[-1][0]
 
     def _load_tail(self, reader: Reader, marks: Marks) -> None:
@@ -261,3 +303,9 @@ class TurnIndex:
         last = turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
         for n, text in reader.not_indexed(after=seen, until=last, limit=_TAIL_MAX):
             self._tail[n] = Counter(stems_of(text))
+
+
+def _count(held: Counter[str], stem: str) -> int:
+    if is_prefix(stem):
+        return sum(count for other, count in held.items() if other.startswith(stem))
+    return held[stem]

@@ -39,7 +39,7 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_turns(
-    reader: Reader, index: TurnIndex, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
+    reader: Reader, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
 ) -> list[RankedTurn]:
     """`leave_out` are the numbers of turns that are told elsewhere."""
     turns, query, where = asking.turns, asking.query, asking.where
@@ -47,14 +47,12 @@ def rank_turns(
         return []
     words, passage = word_scores(list(asking.held.values()), turns)
     fact = _of_memories(turns, asking.near)
-    if index.vectors.exact:
+    if turns.vectors.exact:
         places, sample = np.arange(turns.count), None
     else:
-        places, sample = _chosen(index, turns, query, (words, passage, fact))
-    meaning = None
-    if query is not None and index.vectors.kept:
-        meaning = index.vectors.scores(query, places)
-    elif query is not None and asking.model is not None:
+        places, sample = _chosen(turns, query, (words, passage, fact))
+    meaning = None if query is None else turns.vectors.scores(query, places)
+    if meaning is None and query is not None and asking.model is not None:
         meaning = _from_store(reader, asking.model, turns.n[places], query)
     fused = fuse(
         turns,
@@ -109,15 +107,13 @@ def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
     return fact
 
 
-def _chosen(
-    index: TurnIndex, turns: Turns, query: Vector | None, opinions: Sequence[Floats]
-) -> tuple[Ints, NDArray[np.bool_]]:
+def _chosen(turns: Turns, query: Vector | None, opinions: Sequence[Floats]) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
     that says what is usual."""
     sample = np.arange(0, turns.count, max(1, turns.count // _SAMPLE))
     chosen = [sample, *(_most(opinion, _MOST) for opinion in opinions)]
     if query is not None:
-        near = index.vectors.near(query, _NEAR)
+        near = turns.vectors.near(query, _NEAR)
         chosen.append(near[near < turns.count])
     is_chosen, is_sample = np.zeros(turns.count, np.bool_), np.zeros(turns.count, np.bool_)
     is_sample[sample] = True

@@ -50,11 +50,6 @@ class VectorTable:
         """Whether all are compared; else codes choose."""
         return self._codes is None
 
-    @property
-    def kept(self) -> bool:
-        """Whether the vectors are here; else only their codes are."""
-        return self._rows is not None or self._small is not None
-
     def extend(self, count: int) -> None:
         """Make room up to `count` places; new ones have no vector yet."""
         if count > self._exact_max and self._codes is None:
@@ -86,28 +81,27 @@ class VectorTable:
             self._small[places], self._scale[places] = _made_small(vectors)
         self._there[places] = True
 
-    def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32]:
-        """The dot product with these places, or with all; NaN where there is no vector. Only while `kept`."""
-        chosen = slice(self._count) if places is None else places
-        if self._rows is not None:
-            scores = dots(self._rows[chosen], query)
+    def scores(self, query: Vector, places: Places) -> NDArray[np.float32] | None:
+        """The dot product with these places, NaN where there is no vector; None where only codes are here."""
+        rows, small, scale = self._rows, self._small, self._scale  # a larger table may take over any time
+        if rows is not None:
+            scores = dots(rows[places], query)
+        elif small is not None:
+            scores = dots(small[places].astype(np.float32), query) * scale[places]
         else:
-            assert self._small is not None
-            scores = dots(self._small[chosen].astype(np.float32), query) * self._scale[chosen]
-        return np.where(self._there[chosen], scores, np.float32(np.nan))
+            return None
+        return np.where(self._there[places], scores, np.float32(np.nan))
 
     def near(self, query: Vector, limit: int) -> Places:
         """The places whose codes differ least from the question's, in no order."""
         assert self._codes is not None
-        differing = np.zeros(self._count, np.int16)
+        count, there = self._count, self._there
+        differing = np.zeros(count, np.int16)
         for words, asked in zip(self._codes, self._code(query[None, :]), strict=True):
-            differing += np.bitwise_count(words[: self._count] ^ asked)
-        differing[~self._there[: self._count]] = np.iinfo(np.int16).max
-        if limit < self._count:
-            chosen: Places = np.argpartition(differing, limit)[:limit]
-        else:
-            chosen = np.arange(self._count)
-        near: Places = chosen[self._there[chosen]]
+            differing += np.bitwise_count(words[:count] ^ asked)
+        differing[~there[:count]] = np.iinfo(np.int16).max
+        chosen: Places = np.argpartition(differing, limit)[:limit] if limit < count else np.arange(count)
+        near: Places = chosen[there[chosen]]
         return near
 
     def _make_codes(self) -> None:
@@ -116,9 +110,9 @@ class VectorTable:
         rows, there = self._rows[: self._count], self._there[: self._count]
         if there.any():
             self._middle = rows[there].mean(axis=0)
-        self._codes = self._code(rows)
+        codes = self._code(rows)
         self._small, self._scale = _made_small(rows)
-        self._rows = None
+        self._codes, self._rows = codes, None
 
     def _code(self, vectors: Vectors) -> list[Codes]:
         """Which numbers lie above the middle: without the middle taken out, most bits would be the same in all."""

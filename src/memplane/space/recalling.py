@@ -11,6 +11,7 @@ from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts
 from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
+from memplane.providers.llm import LLMFailed
 from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallRequest, Tools, recall
 from memplane.recall.result import Conflict, Limits, Recall
@@ -52,7 +53,13 @@ class Recalling(Records):
             limits=limits or Limits(tokens=self._settings.recall_tokens_max),
         )
         asked = request.limits
-        check_counts(turns=asked.turns, facts=asked.facts, answers=asked.answers, tokens=asked.tokens)
+        check_counts(
+            turns=asked.turns,
+            facts=asked.facts,
+            answers=asked.answers,
+            tokens=asked.tokens,
+            blocks=asked.blocks or 0,
+        )
         turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
         tools = Tools(
             embedder=self._parts.embedder,
@@ -132,10 +139,13 @@ class Recalling(Records):
             with store.read() as reader:
                 if self._parts.worker.lag(reader).nothing:
                     return
+            work = self._parts.worker.step
             while time.monotonic() < until:
                 try:
-                    if not self._parts.worker.step(store):
+                    if not work(store):
                         return
+                except LLMFailed:  # facts wait, vectors need not
+                    work = self._parts.worker.embed
                 except EmbeddingFailed:
                     return  # the recall says so itself
 

@@ -428,6 +428,7 @@ class Space(Recalling):
 
     def _finish_forget(self, receipt: Receipt) -> Receipt:
         """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
+        self._parts.indexes.drop(self.tenant, self.owner)
         try:
             with self._store() as store:
                 off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)

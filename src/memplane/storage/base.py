@@ -188,6 +188,9 @@ class IndexReader(Protocol):
     def model(self, model_id: str, dimension: int) -> int | None:
         """The number of an embedding model whose vectors may be here."""
 
+    def current_model(self) -> int | None:
+        """The number of the model that vectors are made with; None as long as there are none."""
+
     def embedded(self, model: int) -> int:
         """Every turn up to this number has a vector of this model."""
 
@@ -204,7 +207,7 @@ class IndexReader(Protocol):
         """Of these turns, those with a vector of this model, and what it was made from."""
 
     def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
-        """As `turn_vectors`, of memories that are there."""
+        """As `turn_vectors`, of memories that are there and wait for no other."""
 
     def memory_vectors_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
         """The vectors of these memories, as far as there are any."""
@@ -213,7 +216,8 @@ class IndexReader(Protocol):
         """As `turn_digests`."""
 
     def occurrences(self, stem: str) -> list[int]:
-        """The number of every indexed turn that holds the stem, once for each time it does."""
+        """The number of every indexed turn that holds the stem, once for each time it does. A stem that `is_prefix`
+        stands for every one that begins with it."""
 
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
         """Of these words, those that more than `beyond` turns hold; looks no further than that."""
@@ -396,8 +400,8 @@ class IndexWriter(Protocol):
     """What enrichment asks of a store, beside `Writer`."""
 
     def use_model(self, model_id: str, dimension: int) -> int:
-        """The number of the model that vectors are made with from now on. Where it is another than before, memories
-        wait for new vectors; the old ones stay until they are replaced."""
+        """The number of the model that vectors are made with from now on. Where it is another than before, turns and
+        memories wait for new vectors; the old ones stay until they are replaced, and the generation grows."""
 
     def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
         """Add or replace; every turn up to `until` has one now. Turns that are gone meanwhile get none."""
@@ -406,7 +410,7 @@ class IndexWriter(Protocol):
         """Add or replace; such a memory does not wait any more. Memories that are gone get none."""
 
     def keep_memory_vectors(self, model: int, ids: Sequence[str]) -> None:
-        """The vectors that these memories have from before are still theirs."""
+        """The vectors that these memories have from before are still theirs; they get a new stamp."""
 
     def set_derived(self, seq: int) -> None:
         """Memories are derived from everything up to seq."""

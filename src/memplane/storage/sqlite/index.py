@@ -19,8 +19,10 @@ from memplane.storage.base import (
 )
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.sqlite.session import Session, match
+from memplane.storage.words import is_prefix
 from memplane.types import Memory, Turn
 
+_LAST_CHARACTER = "\U0010ffff"
 _decode_numbers = msgspec.json.Decoder(list[int]).decode
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
@@ -34,6 +36,10 @@ class SqliteIndexReader(Session):
     def model(self, model_id: str, dimension: int) -> int | None:
         row = self._one("model", id=model_id, dimension=dimension)
         return None if row is None else int(row[0])
+
+    def current_model(self) -> int | None:
+        number = self._note("model")
+        return None if number is None else int(number)
 
     def embedded(self, model: int) -> int:
         return int(self._note(f"embedded:{model}") or 0)
@@ -69,7 +75,11 @@ class SqliteIndexReader(Session):
         return dict(self._all("memory_digests", model=model, ids=json.dumps(ids)))
 
     def occurrences(self, stem: str) -> list[int]:
-        return _decode_numbers(self._one("occurrences", stem=stem)[0])
+        if is_prefix(stem):
+            found = self._one("occurrences_of_prefix", stem=stem, last=stem + _LAST_CHARACTER)
+        else:
+            found = self._one("occurrences", stem=stem)
+        return _decode_numbers(found[0])
 
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
         return {

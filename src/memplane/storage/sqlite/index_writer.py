@@ -6,13 +6,14 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.storage.base import Evidence, MemoryVector, TurnVector, Untold
-from memplane.storage.sqlite.session import SQL, Session
+from memplane.storage.sqlite.index import SqliteIndexReader
+from memplane.storage.sqlite.session import SQL
 from memplane.types import State, Tier
 
 _encode = msgspec.json.Encoder().encode
 
 
-class SqliteIndexWriter(Session):
+class SqliteIndexWriter(SqliteIndexReader):
     """See `IndexWriter`."""
 
     def use_model(self, model_id: str, dimension: int) -> int:
@@ -21,9 +22,10 @@ class SqliteIndexWriter(Session):
             self._many("add_model", [(model_id, dimension)])
             found = self._one("model", id=model_id, dimension=dimension)
         number = int(found[0])
-        if self._note("model") != str(number):
+        if self.current_model() != number:
             self._set_note("model", str(number))
-            self._connection.execute(SQL["embed_anew"])
+            for query in ("embed_anew", "forget_embedded", "grow_generation"):
+                self._connection.execute(SQL[query])
         return number
 
     def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
@@ -48,6 +50,7 @@ class SqliteIndexWriter(Session):
 
     def keep_memory_vectors(self, model: int, ids: Sequence[str]) -> None:
         self._ready()
+        self._many("stamp_memory_vector", [(id_,) for id_ in ids])
         self._many("set_embedded", [(model, id_) for id_ in ids])
 
     def set_derived(self, seq: int) -> None:

@@ -282,7 +282,7 @@ SELECT v.n, v.digest FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.va
 
 -- name: memory_vectors
 SELECT v.stamp, v.id, v.digest, v.vector, m.turn FROM memory_vector v JOIN memory m ON m.id = v.id
-WHERE v.stamp > :after AND v.model = :model ORDER BY v.stamp LIMIT :limit
+WHERE v.stamp > :after AND v.model = :model AND m.embedded = :model ORDER BY v.stamp LIMIT :limit
 
 -- name: memory_vectors_of
 SELECT v.id, v.vector FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.value
@@ -293,6 +293,9 @@ SELECT v.id, v.digest FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.va
 
 -- name: occurrences
 SELECT json_group_array(doc) FROM turn_words WHERE term = :stem
+
+-- name: occurrences_of_prefix
+SELECT json_group_array(doc) FROM turn_words WHERE term >= :stem AND term <= :last
 
 -- name: count_up_to
 SELECT count(*) FROM (SELECT 1 FROM turn_index WHERE turn_index MATCH :match LIMIT :limit)
@@ -433,6 +436,13 @@ DELETE FROM memory_vector WHERE id = ?
 
 -- name: set_embedded
 UPDATE memory SET embedded = ? WHERE id = ?
+
+-- name: stamp_memory_vector
+INSERT OR REPLACE INTO memory_vector (id, model, digest, vector)
+SELECT id, model, digest, vector FROM memory_vector WHERE id = ?
+
+-- name: forget_embedded
+DELETE FROM meta WHERE name LIKE 'embedded:%'
 
 -- name: embed_anew
 UPDATE memory SET embedded = NULL WHERE embedded IS NOT NULL

@@ -371,8 +371,10 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
 
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
-        self._drop_memories(found)
-        self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
+        if found:
+            self._drop_memories(found)
+            self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
+            self._connection.execute(SQL["grow_generation"])
         return len(found)
 
     def hide(self, seq: int) -> None:
@@ -389,7 +391,7 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
         for table in ("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"):
             self._connection.execute(f"DELETE FROM {table}")
-        self._connection.execute("DELETE FROM meta WHERE name LIKE 'embedded:%'")
+        self._connection.execute(SQL["forget_embedded"])
         self._connection.execute(SQL["grow_generation"])
         self.set_derived(0)
         self.set_cursor(0)
