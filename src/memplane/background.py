@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from memplane.errors import MemplaneError, NotFound
-from memplane.storage.base import Stores
+from memplane.providers.llm import LLMFailed
+from memplane.storage.base import Store, Stores
 from memplane.worker import Worker
 
 _STEPS_PER_TURN = 8
@@ -86,10 +87,13 @@ class Background:
     def _work(self, tenant: str, owner: str) -> None:
         try:
             with self._stores.open(tenant, owner, create=False) as store:
-                for _ in range(_STEPS_PER_TURN):
-                    if self._closing or not self._worker.step(store):
-                        break
-                else:
+                try:
+                    more = self._steps(store, self._worker.step)
+                except LLMFailed:  # facts wait for the model, vectors need not
+                    if self._steps(store, self._worker.embed):
+                        self.notify(tenant, owner)
+                    raise
+                if more:
                     self.notify(tenant, owner)
             with self._lock:
                 self._failures.pop((tenant, owner), None)
@@ -98,6 +102,10 @@ class Background:
         except MemplaneError:
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
+
+    def _steps(self, store: Store, step: Callable[[Store], bool]) -> bool:
+        """Whether there may be more to do."""
+        return all(not self._closing and step(store) for _ in range(_STEPS_PER_TURN))
 
     def _look_at_all(self) -> None:
         try:
