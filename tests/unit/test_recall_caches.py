@@ -342,9 +342,10 @@ def test_another_process_writes_and_forgets(plane, folder, clock, embedder):
     assert "black tea" not in told.text
 
 
-def test_a_large_space_forgets_too(folder, clock, embedder, monkeypatch):
+@pytest.mark.parametrize("kept_max", [0, 1_000])
+def test_a_large_space_forgets_too(folder, clock, embedder, monkeypatch, kept_max):
     """With codes in place of vectors: what is forgotten is not told, what is said later is."""
-    monkeypatch.setattr(VectorTable.__init__, "__kwdefaults__", {"exact_max": 20})
+    monkeypatch.setattr(VectorTable.__init__, "__kwdefaults__", {"exact_max": 20, "kept_max": kept_max})
     with open_plane(folder, clock, embedder=embedder) as plane:
         space = plane.space("alice")
         kept = [space.retain(f"tea word{n}x and coffee") for n in range(40)]

@@ -4,6 +4,7 @@ import pytest
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
+from memplane.background import Background
 from memplane.ledger.payloads import Said, encode
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.providers.embedding_local import LocalEmbedder
@@ -181,3 +182,18 @@ def test_the_real_model_finds_what_shares_no_word(open_plane, question):
     assert first.turn.text == "My sister adopted a kitten named Whiskers."
     assert first.ranks["meaning"] == 1
     assert told.degraded == ()
+
+
+def test_a_background_makes_vectors_while_the_language_model_is_away(tmp_path, clock, embedder):
+    """Facts wait for the model, vectors do not, and that the space fails is noted all the same."""
+    llm = AbsentLLM(LLMUnavailable("away"))
+    with Memplane.open(tmp_path / "data", embedder=embedder, llm=llm, clock=clock) as plane:
+        space = plane.space("alice")
+        space.retain("I live in Lisbon, and I love tea.")
+        with Background(plane._parts.stores, plane._parts.worker, list) as background:
+            background._work("default", "alice")
+            failing = background.failing()
+
+        lag = space.enrichment()
+        assert (lag.entries, lag.turns) == (1, False)
+        assert failing == {("default", "alice"): 1}
