@@ -724,7 +724,7 @@ def test_memories_are_found_by_their_entry_and_by_what_they_replaced(scribe):
     for memory in (old, stored):
         scribe.store.write(lambda writer, id_=memory.id: writer.supersede(id_, by=new.id, at=1))
     with scribe.store.read() as reader:
-        assert ids(reader.memories_from([old.seq, new.seq])) == [old.id, new.id]
+        assert ids(reader.memories_from([old.seq, new.seq])) == [new.id, old.id]
         assert reader.replaced_by([new.id]) == [old.id]
         assert reader.replaced_by([]) == []
 

@@ -186,8 +186,12 @@ class IndexReader(Protocol):
     def model(self, model_id: str, dimension: int) -> int | None:
         """The number of an embedding model whose vectors may be here."""
 
+    def model_in_use(self) -> int | None:
+        """The number of the model that vectors were made with last."""
+
     def embedded(self, model: int) -> int:
-        """Every turn up to this number has a vector of this model."""
+        """Every turn up to this number has a vector of this model. A turn has one vector, so that of a model which is
+        not in use nothing is promised."""
 
     def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
         """Turns with after < n <= until, in order."""

@@ -35,8 +35,12 @@ class SqliteIndexReader(Session):
         row = self._one("model", id=model_id, dimension=dimension)
         return None if row is None else int(row[0])
 
+    def model_in_use(self) -> int | None:
+        number = self._note("model")
+        return None if number is None else int(number)
+
     def embedded(self, model: int) -> int:
-        return int(self._note(f"embedded:{model}") or 0)
+        return int(self._note(f"embedded:{model}") or 0) if model == self.model_in_use() else 0
 
     def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
         found = self._all("turn_heads", after=after, until=until, limit=limit)

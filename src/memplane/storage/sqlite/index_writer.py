@@ -23,6 +23,7 @@ class SqliteIndexWriter(Session):
         number = int(found[0])
         if self._note("model") != str(number):
             self._set_note("model", str(number))
+            self._set_note(f"embedded:{number}", "0")  # those it had may have been replaced meanwhile
             self._connection.execute(SQL["embed_anew"])
         return number
 

@@ -425,6 +425,9 @@ SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
 -- name: drop_memory_vector
 DELETE FROM memory_vector WHERE id = ?
 
+-- name: drop_lost_vectors
+DELETE FROM memory_vector WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.id = memory_vector.id)
+
 -- name: set_embedded
 UPDATE memory SET embedded = ? WHERE id = ?
 
