@@ -40,6 +40,8 @@ from memplane.types import Caller, Draft, Entry, Op, Turn
 NO_MODEL = ("none", 0)
 POISONED = "poisoned"
 """The note that counts entries nothing could be derived from."""
+_READ = "read"
+"""The note of the last seq that was ever read for facts: up to there a replay asks no model."""
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = Reading(failed=True)
@@ -82,27 +84,44 @@ class Worker:
         self._clock = clock
 
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Do everything there is to do; returns in how many steps."""
+        """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
+        from being done, and only then is it told."""
         steps = 0
-        while self.step(store):
+        away: LLMUnavailable | None = None
+        while True:
+            try:
+                if not self.step(store, reading=away is None):
+                    break
+            except LLMUnavailable as exc:
+                away = exc
             steps += 1
             progress(steps)
+        if away is not None:
+            raise away
         return steps
 
-    def step(self, store: Store) -> bool:
-        """A bounded piece of work, memories first; False when there was none."""
+    def step(self, store: Store, *, reading: bool = True) -> bool:
+        """A bounded piece of work, memories first; False when there was none. Raises `LLMUnavailable` and
+        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts."""
         return (
-            self.derive(store) or self._embed_turns(store) or self._embed_memories(store) or self._tell(store)
+            (reading and self.derive(store))
+            or self._embed_turns(store)
+            or self._embed_memories(store)
+            or self._tell(store)
         )
 
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
         model = reader.model(*self._model)
+        waiting_count = reader.waiting_count() if self._in_use(reader) else reader.memory_count()
         last = marks.cursor * TURNS_PER_ENTRY_MAX + TURNS_PER_ENTRY_MAX - 1
         waiting = reader.turn_heads(after=0 if model is None else reader.embedded(model), until=last, limit=1)
-        return Lag(
-            entries=reader.head().seq - marks.derived, turns=bool(waiting), memories=reader.waiting_count()
-        )
+        return Lag(entries=reader.head().seq - marks.derived, turns=bool(waiting), memories=waiting_count)
+
+    def _in_use(self, reader: Reader) -> bool:
+        """Whether vectors are made with our model, rather than with one from before."""
+        model = reader.model(*self._model)
+        return model is not None and model == reader.model_in_use()
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,13 +136,15 @@ class Worker:
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
             turns = [_turns_of(reader, entry) for entry in entries]
             told = reader.known([derivation_id(entry.id) for entry in entries])
+            read = int(reader.note(_READ) or 0)
         if not entries:
             return False
         unread = [
             [] if derivation_id(entry.id) in told else said
             for entry, said in zip(entries, turns, strict=True)
         ]
-        readings = self._deriver.read(unread)
+        before = sum(entry.seq <= read for entry in entries)
+        readings = self._deriver.read_again(unread[:before]) + self._deriver.read(unread[before:])
         steps = list(zip(entries, turns, readings, strict=True))
         left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
         if not left:
@@ -140,17 +161,26 @@ class Worker:
     def _file(self, writer: Writer, derived: int, steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> None:
         if writer.marks().derived != derived:
             return  # somebody else was faster
+        if derived == 0:
+            writer.set_note(POISONED, "0")
         forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
         for entry, turns, reading in steps:
+            if entry.ref is not None:
+                _replace(writer, entry)
             if entry.id not in forgotten:
                 self._apply(writer, entry, turns, reading)
-        writer.set_derived(steps[-1][0].seq)
+        last = steps[-1][0].seq
+        writer.set_derived(last)
+        writer.set_note(_READ, str(max(last, int(writer.note(_READ) or 0))))
 
     def _apply(self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading) -> None:
         if reading.failed:
             writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
         if reading.record is not None:
             self._record(writer, entry, reading.record)
+        for name, tokens in (("tokens_in", reading.tokens_in), ("tokens_out", reading.tokens_out)):
+            if tokens:
+                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
         for memory in reading.memories:
             file_memory(writer, memory, self._catalog)
         for turn in turns:
@@ -166,8 +196,6 @@ class Worker:
         now = self._clock()
         draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
         projection.record(writer, draft, now)
-        for name, tokens in (("tokens_in", record.tokens_in), ("tokens_out", record.tokens_out)):
-            writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
 
     def _apply_record(self, writer: Writer, entry: Entry) -> None:
         record = decode(entry)
@@ -227,8 +255,12 @@ class Worker:
     def _embed_memories(self, store: Store) -> bool:
         with store.read() as reader:
             model = reader.model(*self._model)
+            changed = not self._in_use(reader) and reader.memory_count() > 0
             waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
             known = {} if model is None else reader.memory_digests(model, [memory.id for memory in waiting])
+        if changed:
+            store.write(lambda writer: writer.use_model(*self._model))
+            return True
         if not waiting:
             return False
         digests = {memory.id: _digest(memory.searchable) for memory in waiting}
@@ -282,6 +314,15 @@ def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
     if entry.op not in (Op.TURN, Op.HISTORY) or not entry.body:
         return []
     return reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
+
+
+def _replace(writer: Writer, entry: Entry) -> None:
+    """Something stored on purpose took the place of what was derived. The projection did so when it came in; in a
+    replay there is nothing to replace before the worker comes to it. Done even when it was forgotten since."""
+    assert entry.ref is not None
+    replaced = writer.memory(entry.ref)
+    if replaced is not None and replaced.derived:
+        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
 
 
 def _apply_decision(writer: Writer, entry: Entry) -> None:

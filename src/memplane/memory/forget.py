@@ -11,7 +11,7 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.checks import check_encodable
-from memplane.storage.base import Evidence, Reader, Scope, Untold, Writer
+from memplane.storage.base import Evidence, Reader, Scope, Untold, Writer, turn_number
 from memplane.types import Entry, Memory, Op, Receipt, State
 
 _TIMES = ("since", "until", "expired_by")
@@ -81,7 +81,7 @@ def bury(
     gone = list(fates)
     heirs = [said for said in writer.evidence(gone) if said.own.seq not in seqs]
     odds = writer.conflicts(gone) if gone else []
-    cut = writer.episodes_citing(sorted(seqs))
+    cut = writer.conversations_of(sorted(seqs))
     payload = Forgotten(
         receipt=new_id("receipt", now),
         at=now,
@@ -138,13 +138,17 @@ def _inherit(
             writer.contest(left, right)
 
 
-def _untell(writer: Writer, cut: Sequence[Memory]) -> None:
-    """A conversation of which an episode went is told anew, as it is now."""
-    for conversation in sorted({episode.conversation for episode in cut if episode.conversation is not None}):
-        there = writer.untold_in(conversation)
-        last = max(to_instant(episode.updated_at) for episode in cut if episode.conversation == conversation)
+def _untell(writer: Writer, cut: Sequence[str]) -> None:
+    """A conversation that lost a turn is told anew, as it is now: what was chosen to stand for it, and where its
+    sittings part, was up to that turn, too. Of one that lost all of its turns not even the name is left."""
+    unheard = turn_number(writer.marks().derived + 1, 0)
+    for conversation in cut:
+        last = writer.last_turn_of(conversation, before=unheard)
         writer.drop_episodes(conversation)
-        writer.set_untold(Untold(conversation, 0, last if there is None else there.last_at))
+        if last is None:
+            writer.set_told(conversation)
+        else:
+            writer.set_untold(Untold(conversation, 0, to_instant(last.at)))
 
 
 def _hidden_in(entry: Entry, scope: Scope) -> bool:

@@ -41,6 +41,7 @@ from memplane.memory.runs import (
 from memplane.memory.shown import has_expired, shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
 from memplane.providers.embedding import EmbeddingFailed
+from memplane.providers.llm import LLMFailed
 from memplane.recall.recall import RecallRequest, Tools, recall
 from memplane.recall.result import Conflict, Limits, Recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
@@ -524,10 +525,13 @@ class Space(Records):
             with store.read() as reader:
                 if self._parts.worker.lag(reader).nothing:
                     return
+            reading = True
             while time.monotonic() < until:
                 try:
-                    if not self._parts.worker.step(store):
+                    if not self._parts.worker.step(store, reading=reading):
                         return
+                except LLMFailed:
+                    reading = False  # the recall says how much is not read yet
                 except EmbeddingFailed:
                     return  # the recall says so itself
 

@@ -277,6 +277,12 @@ class IndexReader(Protocol):
     def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
         """The turns of a conversation with n >= since, in order."""
 
+    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
+        """The turn of a conversation with the largest n < before."""
+
+    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
+        """The conversations that turns of these entries belong to."""
+
     def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
         """Episodes that quote one of these entries."""
 

@@ -155,6 +155,13 @@ class SqliteIndexReader(Session):
         found = self._all("turns_of", conversation=conversation, since=since)
         return [rows.turn_from(row) for row in found]
 
+    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
+        row = self._one("last_turn_of", conversation=conversation, before=before)
+        return None if row is None else rows.turn_from(row)
+
+    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
+        return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
+
     def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("episodes_citing", seqs=json.dumps(seqs))]
 

@@ -387,6 +387,15 @@ DELETE FROM untold WHERE conversation = ?
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n >= :since ORDER BY t.n
 
+-- name: last_turn_of
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n < :before ORDER BY t.n DESC LIMIT 1
+
+-- name: conversations_of
+SELECT DISTINCT t.conversation FROM json_each(:seqs) s
+JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
+WHERE t.conversation IS NOT NULL ORDER BY t.conversation
+
 -- name: episodes_citing
 SELECT DISTINCT {columns} FROM json_each(:seqs) s JOIN cited c ON c.seq = s.value JOIN memory m ON m.id = c.memory
 JOIN ledger l ON l.seq = m.seq
