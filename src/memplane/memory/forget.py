@@ -89,7 +89,7 @@ def bury(
         counts=writer.count_scope([seq for seq, _ in victims if seq]),
         reason=reason,
         victims=victims_digest(id_ for _, id_ in victims if id_ not in before),
-        superseded=tuple(id_ for id_ in writer.replaced_by(gone) if id_ not in fates),
+        superseded=(*(id_ for id_ in writer.replaced_by(gone) if id_ not in fates), *_replaced(heirs, fates)),
     )
     entry = record(payload)
     writer.erase(victims, seq=entry.seq, at=now, reason=reason)
@@ -111,6 +111,12 @@ def _derivations(writer: Writer, victims: Sequence[tuple[int, str]]) -> list[tup
     there = frozenset(id_ for _, id_ in victims)
     known = [id_ for id_ in writer.known(ids) if id_ not in there]
     return writer.in_scope(Scope(entries=tuple(known))) if known else []
+
+
+def _replaced(heirs: Sequence[Evidence], fates: Mapping[str, Memory]) -> list[str]:
+    """Of those that take over, the ones that inherit having been replaced."""
+    first = {heir.memory: heir.own.id for heir in reversed(heirs)}
+    return [id_ for gone, id_ in first.items() if fates[gone].state is State.SUPERSEDED]
 
 
 def _inherit(
