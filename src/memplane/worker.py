@@ -27,6 +27,7 @@ from memplane.providers.llm import LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
+    Filter,
     MemoryVector,
     Reader,
     Store,
@@ -116,7 +117,11 @@ class Worker:
         waiting_count = reader.waiting_count() if self._in_use(reader) else reader.memory_count()
         last = marks.cursor * TURNS_PER_ENTRY_MAX + TURNS_PER_ENTRY_MAX - 1
         waiting = reader.turn_heads(after=0 if model is None else reader.embedded(model), until=last, limit=1)
-        return Lag(entries=reader.head().seq - marks.derived, turns=bool(waiting), memories=waiting_count)
+        return Lag(
+            entries=reader.head().seq - marks.derived,
+            turns=bool(waiting or reader.stale_turns(limit=1)),
+            memories=waiting_count,
+        )
 
     def _in_use(self, reader: Reader) -> bool:
         """Whether vectors are made with our model, rather than with one from before."""
@@ -220,17 +225,22 @@ class Worker:
             done = 0 if model is None else reader.embedded(model)
             last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
             heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
-            if not heads:
+            if heads:
+                turns = reader.turns_between(heads[0].n, heads[-1].n)
+            else:
+                turns = reader.turns_at(reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0))
+            if not turns:
                 return False
-            turns = reader.turns_between(heads[0].n, heads[-1].n)
+            until = heads[-1].n if heads else done
+            numbers = [turn_number(turn.seq, turn.ordinal) for turn in turns]
             texts = [_texts(reader, turn) for turn in turns]
-            known = {} if model is None else reader.turn_digests(model, [head.n for head in heads])
+            known = {} if model is None else reader.turn_digests(model, numbers)
         vectors = self._turn_vectors(turns, texts, known)
 
         def work(writer: Writer) -> None:
             number = writer.use_model(*self._model)
             if writer.embedded(number) == done:
-                writer.add_turn_vectors(number, vectors, until=heads[-1].n)
+                writer.add_turn_vectors(number, vectors, until=until)
 
         store.write(work)
         return True

@@ -193,11 +193,7 @@ def test_a_model_that_hangs_up_halfway_is_asked_for_the_rest(server, space):
     first = len(records(space))
     server.plan = []
     space.enrich()
-    sent = [
-        message["text"]
-        for exchange in server.requests
-        for message in exchange.messages
-    ]
+    sent = [message["text"] for exchange in server.requests for message in exchange.messages]
 
     assert first == 12
     assert len(records(space)) == 30
@@ -236,4 +232,6 @@ def test_an_invented_quote_is_no_memory(server, space):
 
 
 def invented(exchange):
-    return [claim(message["message"], "I live in Atlantis", object="Atlantis") for message in exchange.messages]
+    return [
+        claim(message["message"], "I live in Atlantis", object="Atlantis") for message in exchange.messages
+    ]

@@ -6,13 +6,12 @@ import pytest
 from tests.conftest import MORNING
 from tests.stub_embedder_enrich import BagOfWords
 
-from memplane import Memplane
+from memplane import Memplane, worker
 from memplane.enrich import deriver
 from memplane.errors import InvalidRequest, NotFound
 from memplane.providers.embedding import EmbeddingUnavailable
 from memplane.storage.base import Filter
 from memplane.types import Kind, State, Tier
-from memplane.worker import POISONED
 
 DAY = timedelta(days=1)
 TALK = (
@@ -202,9 +201,7 @@ def test_somebody_can_settle_it(space):
     settled = space.resolve(left.id)
 
     def standing():
-        return [
-            (memory.id, memory.state, memory.superseded_by) for memory in derived(space, superseded=True)
-        ]
+        return [(memory.id, memory.state, memory.superseded_by) for memory in derived(space, superseded=True)]
 
     expected = [(left.id, State.ACTIVE, None), (right.id, State.SUPERSEDED, left.id)]
     assert settled.state is State.ACTIVE
@@ -314,7 +311,9 @@ def test_what_matters_most_is_always_told(space):
     say(space, "You work at Acme", role="assistant")
     tiers = {memory.object_text: memory.tier for memory in derived(space)}
     importance = {memory.object_text: memory.importance for memory in derived(space)}
-    background = [hit.memory.object_text for hit in space.recall("tell me a joke").background_facts if hit.memory]
+    background = [
+        hit.memory.object_text for hit in space.recall("tell me a joke").background_facts if hit.memory
+    ]
 
     assert tiers == {"allergic to peanuts": Tier.HOT, "jazz": Tier.WARM, "Acme": Tier.WARM}
     assert importance["allergic to peanuts"] > importance["jazz"] > importance["Acme"] > 0
@@ -350,8 +349,6 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
 
         monkeypatch.setattr(deriver, "extract", extract)
     else:
-        import memplane.worker as worker
-
         file_memory = worker.file_memory
 
         def file_or_fail(writer, memory, catalog):
@@ -366,7 +363,7 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
     space.retain("I work at Acme")
     space.enrich()
     read = texts(space)
-    counted = note(space, POISONED)
+    counted = note(space, worker.POISONED)
     space.replay()
     space.enrich()
 
@@ -375,7 +372,7 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
     assert space.enrichment().nothing
     assert [turn.text for turn in space.turns() if turn.text == poison] == [poison]
     assert texts(space) == read
-    assert note(space, POISONED) == "1"
+    assert note(space, worker.POISONED) == "1"
 
 
 def test_an_embedding_model_that_is_away_loses_nothing(open_plane):

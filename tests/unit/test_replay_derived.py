@@ -39,7 +39,10 @@ AGREEING = (
     "I went to Porto yesterday",
 )
 ROLE = st.sampled_from(["user", "user", "user", "assistant"])
-OF_THE_USER = {"I live in Rome": "You live in Rome", "My favorite color is blue": "Your favorite color is blue"}
+OF_THE_USER = {
+    "I live in Rome": "You live in Rome",
+    "My favorite color is blue": "Your favorite color is blue",
+}
 CONVERSATION = st.sampled_from([None, "a", "a", "b"])
 BACK = st.sampled_from([timedelta(0), timedelta(0), timedelta(0), timedelta(minutes=90), timedelta(days=3)])
 PASSING = st.sampled_from([timedelta(minutes=1), timedelta(hours=3), timedelta(days=1), timedelta(days=40)])
@@ -75,7 +78,9 @@ class DerivedMachine(RuleBasedStateMachine):
     def everything(self) -> dict[str, list]:
         with self.space._read() as reader:
             where = Filter(now=self.clock(), include_superseded=True)
-            memories = sorted(reader.memories(where, limit=10_000), key=lambda memory: (memory.seq, memory.id))
+            memories = sorted(
+                reader.memories(where, limit=10_000), key=lambda memory: (memory.seq, memory.id)
+            )
             ids = [memory.id for memory in memories]
             return {
                 "memories": [
@@ -91,7 +96,9 @@ class DerivedMachine(RuleBasedStateMachine):
                     for memory in memories
                     if memory.kind is not Kind.EPISODE
                 ],
-                "evidence": sorted((place.memory, place.own.id, place.own.quote) for place in reader.evidence(ids)),
+                "evidence": sorted(
+                    (place.memory, place.own.id, place.own.quote) for place in reader.evidence(ids)
+                ),
                 "conflicts": reader.conflicts(()),
                 "episodes": [memory for memory in memories if memory.kind is Kind.EPISODE],
             }

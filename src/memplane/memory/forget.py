@@ -1,6 +1,6 @@
 """Forgetting: one transaction over every table and index, a tombstone for every entry, and a receipt."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,9 +11,19 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.checks import check_encodable
-from memplane.storage.base import Evidence, Reader, Scope, Untold, Writer, turn_number
+from memplane.storage.base import (
+    TURNS_PER_ENTRY_MAX,
+    Evidence,
+    Reader,
+    Scope,
+    Untold,
+    Writer,
+    turn_number,
+)
 from memplane.types import Entry, Memory, Op, Receipt, State
 
+_FOLLOWERS_MAX = 4
+"""In order there is one; what was said earlier and came in later makes for more."""
 _TIMES = ("since", "until", "expired_by")
 
 
@@ -119,6 +129,8 @@ class _Loss(msgspec.Struct, frozen=True):
     heirs: Sequence[Evidence]
     odds: Sequence[tuple[str, str]]
     conversations: Sequence[str]
+    followers: Sequence[int]
+    """Turns whose vectors were made with a turn that goes."""
 
 
 def _loss(writer: Writer, victims: Sequence[tuple[int, str]]) -> _Loss:
@@ -129,13 +141,23 @@ def _loss(writer: Writer, victims: Sequence[tuple[int, str]]) -> _Loss:
         heirs=[said for said in writer.evidence(list(fates)) if said.own.seq not in seqs],
         odds=writer.conflicts(list(fates)) if fates else [],
         conversations=writer.conversations_of(sorted(seqs)),
+        followers=list(_followers(writer, seqs)),
     )
+
+
+def _followers(writer: Writer, seqs: frozenset[int]) -> Iterator[int]:
+    for seq in sorted(seqs):
+        for turn in writer.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
+            for other in writer.turns_after(turn, limit=_FOLLOWERS_MAX):
+                if other.seq not in seqs and writer.turn_before(other) == turn:
+                    yield turn_number(other.seq, other.ordinal)
 
 
 def _erase(
     writer: Writer, victims: Sequence[tuple[int, str]], loss: _Loss, *, seq: int, at: Instant, reason: str
 ) -> None:
     writer.erase(victims, seq=seq, at=at, reason=reason)
+    writer.embed_again(loss.followers)
     _inherit(writer, loss)
     _untell(writer, loss.conversations)
 
