@@ -40,6 +40,10 @@ class SqliteIndexWriter(SqliteIndexReader):
         )
         self._set_note(f"embedded:{model}", str(until))
 
+    def embed_again(self, numbers: Sequence[int]) -> None:
+        self._ready()
+        self._many("embed_turn_again", [(n,) for n in numbers])
+
     def add_memory_vectors(self, model: int, vectors: Sequence[MemoryVector]) -> None:
         self._ready()
         self._many("drop_memory_vector", [(vector.id,) for vector in vectors])
