@@ -98,7 +98,7 @@ def state_of(store, memory: Memory) -> State:
 
 def test_marks_of_an_empty_space_are_nought(scribe):
     """Nothing is derived, indexed or embedded, and the first thing that is changes a mark."""
-    assert marks(scribe.store) == Marks(0, 0, 0, 0, 0, 0)
+    assert marks(scribe.store) == Marks(0, 0, 0, 0, 0, 0, 0)
 
 
 def test_marks_say_how_far_a_space_is(scribe):
@@ -119,6 +119,7 @@ def test_marks_say_how_far_a_space_is(scribe):
 
     assert seen == seen_inside
     assert (seen.cursor, seen.indexed, seen.derived) == (memory.seq, number(turn), turn.seq)
+    assert seen.last_turn == number(turn)
     assert seen.turn_stamp > 0
     assert seen.memory_stamp > 0
     assert seen.generation == 0
@@ -455,6 +456,9 @@ def test_vectors_outlive_a_cleared_projection_but_not_a_forget(scribe):
     model = scribe.store.write(work)
     with scribe.store.read() as reader:
         assert reader.memory_digests(model, [kept.id]) == {kept.id: b"d"}
+        assert reader.memory_vectors(model, after=0, limit=ALL) == []
+    scribe.store.write(lambda writer: writer.keep_memory_vectors(model, [kept.id]))
+    with scribe.store.read() as reader:
         assert [vector.id for _, vector in reader.memory_vectors(model, after=0, limit=ALL)] == [kept.id]
     erase(scribe.store, gone)
 
@@ -556,12 +560,13 @@ def test_common_words_are_told_apart(scribe):
 # ── claims ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_rivals_share_a_subject_and_a_predicate_or_a_word(scribe, clock):
-    """Live claims only, those of the predicate first and the newest of them first, nobody twice."""
+def test_rivals_share_a_subject(scribe, clock):
+    """Live claims only: those of the predicate first, then the newest of any, then those that hold a word; nobody
+    twice."""
     old = claimed(scribe, "lives in Rome", updated_at=clock.moment - timedelta(days=1))
     new = claimed(scribe, "lives in Oslo")
     by_word = claimed(scribe, "loves Oslo", predicate="likes")
-    claimed(scribe, "loves tea", predicate="likes")
+    other = claimed(scribe, "loves tea", predicate="likes")
     claimed(scribe, "Bob lives in Oslo", subject="bob")
     replaced = claimed(scribe, "lives in Bern")
     contested = claimed(scribe, "lives in Kyiv")
@@ -573,14 +578,16 @@ def test_rivals_share_a_subject_and_a_predicate_or_a_word(scribe, clock):
             contested.id,
             new.id,
             old.id,
+            other.id,
             by_word.id,
         ]
-        assert ids(reader.rivals("user", "lives_in", [], limit=1)) == [contested.id]
+        assert ids(reader.rivals("user", "lives_in", ["oslo"], limit=1)) == [contested.id, by_word.id]
         assert reader.rivals("nobody", "lives_in", ["oslo"], limit=ALL) == []
 
 
 def test_claims_are_found_by_predicate(scribe, clock):
-    """Any of those asked for, the newest first, through the filter."""
+    """Predicate by predicate in the order asked for, the newest of each first, through the filter."""
+    older = claimed(scribe, "lives in Paris", updated_at=clock.moment - timedelta(days=2))
     old = claimed(scribe, "lives in Rome", updated_at=clock.moment - timedelta(days=1))
     new = claimed(scribe, "works at Acme", predicate="works_at")
     claimed(scribe, "likes tea", predicate="likes")
@@ -588,8 +595,8 @@ def test_claims_are_found_by_predicate(scribe, clock):
     scribe.store.write(lambda writer: writer.supersede(replaced.id, by="x", at=1))
     with scribe.store.read() as reader:
         asked = ["lives_in", "works_at"]
-        assert ids(reader.claimed(asked, NOW, limit=ALL)) == [new.id, old.id]
-        assert ids(reader.claimed(asked, NOW, limit=1)) == [new.id]
+        assert ids(reader.claimed(asked, NOW, limit=ALL)) == [old.id, older.id, new.id]
+        assert ids(reader.claimed(asked, NOW, limit=1)) == [old.id, new.id]
         everything = Filter(now=0, include_superseded=True)
         assert replaced.id in ids(reader.claimed(asked, everything, limit=ALL))
         assert reader.claimed([], NOW, limit=ALL) == []

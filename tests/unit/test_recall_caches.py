@@ -16,7 +16,7 @@ from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
 from memplane.ledger.payloads import Said, encode
-from memplane.recall.vectors import VectorTable
+from memplane.recall.vectors import KEPT_MAX, VectorTable
 from memplane.types import Draft, Op
 
 ROOT = Path(__file__).parents[2]
@@ -344,7 +344,7 @@ def test_another_process_writes_and_forgets(plane, folder, clock, embedder):
 
 def test_a_large_space_forgets_too(folder, clock, embedder, monkeypatch):
     """With codes in place of vectors: what is forgotten is not told, what is said later is."""
-    monkeypatch.setattr(VectorTable.__init__, "__kwdefaults__", {"exact_max": 20})
+    monkeypatch.setattr(VectorTable.__init__, "__kwdefaults__", {"exact_max": 20, "kept_max": KEPT_MAX})
     with open_plane(folder, clock, embedder=embedder) as plane:
         space = plane.space("alice")
         kept = [space.retain(f"tea word{n}x and coffee") for n in range(40)]
