@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("numpy", reason="learning needs numpy, which comes with memplane[recall]")
 
 from benchmarks.learn_extraction import FOLDS, Learner
+
 from memplane.enrich.linear import read_linear
 
 SAID = [
@@ -26,5 +27,5 @@ def test_learning_tells_facts_from_small_talk():
     models = Learner(dialogues()).models()
     notes = read_linear(models["notes"])
 
-    assert notes.add(["verb have", "verb work"]) > 0 > notes.add(["verb hope"])
+    assert notes.add(["verb have", "verb work"], set()) > 0 > notes.add(["verb hope"], set())
     assert Learner(dialogues()).models() == models

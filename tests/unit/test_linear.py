@@ -16,9 +16,9 @@ def test_what_is_written_is_read():
 
     assert len(model) == 2
     assert model.bias == 0.25
-    assert model.add(["a"]) == pytest.approx(2.0, abs=0.01)
-    assert model.add(["b"]) == pytest.approx(-1.0, abs=0.01)
-    assert model.add(["c", "never met"]) == 0.0
+    assert model.add(["a"], set()) == pytest.approx(2.0, abs=0.01)
+    assert model.add(["b"], set()) == pytest.approx(-1.0, abs=0.01)
+    assert model.add(["c", "never met"], set()) == 0.0
 
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.floats(-9, 9), max_size=20))
@@ -38,7 +38,7 @@ def test_the_shipped_models_are_small(name):
     They are there, hold something, and remember only features they were taught.
     """
     model = load_linear(name)
-    before = model.add(["a feature that nobody ever taught"])
+    before = model.add(["a feature that nobody ever taught"], set())
 
     assert before == 0.0
     assert 5_000 < len(model) < 60_000

@@ -12,6 +12,7 @@ from memplane.enrich.english import DETERMINERS, STOP_WORDS, base_form, expand
 from memplane.enrich.sentences import split_sentences
 
 _WORDS_MAX = 10
+_ANSWER_CHARS_MAX = 200
 _YES = re.compile(
     r"(?:(?:oh|well|hi|hey|haha|lol|wow)[ ,!]+)*(?:yes|yeah|yep|yup|yea|ya|of course|definitely|absolutely|sure do"
     r"|i (?:sure )?(?:do|am|have|did|was|can|would|will)(?=[ ,.!]*(?:$|[.,!]|and\b|too\b)))\b",
@@ -82,7 +83,7 @@ class Answer(NamedTuple):
 def answers(text: str, before: str) -> Iterator[Answer]:
     """What the beginning of `text` says as an answer to `before`; nothing without a question one can be sure of."""
     first = next(split_sentences(text), None)
-    if first is None or first.question:
+    if first is None or first.question or first.end - first.start > _ANSWER_CHARS_MAX:
         return
     said = expand(text[first.start : first.end])
     if _SAME.match(said):
@@ -129,11 +130,14 @@ _BEFORE_CHARS = 160
 
 
 def _last_question(before: str) -> str:
-    last = ""
-    for sentence in split_sentences(before[-500:]):
-        if sentence.question:
-            last = before[-500:][sentence.start : sentence.end]
-    return expand(last).strip(" ?.!").lower()
+    last = before.rfind("?")
+    if last < 0:
+        return ""
+    begin = max(before.rfind(mark, 0, last) for mark in ".!?\n") + 1
+    return expand(before[max(begin, last - _QUESTION_CHARS) : last]).strip(" ?.!").lower()
+
+
+_QUESTION_CHARS = 300
 
 
 def _yes_or_no(said: str, helper: str, rest: str) -> tuple[str, str] | None:

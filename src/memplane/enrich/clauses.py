@@ -76,6 +76,8 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
 def second_verb(text: str, clause: Clause, parsed: Parsed) -> tuple[int, int] | None:
     """Where the first statement ends and the second begins in `I feed the cats and milk the cows`: after `and` stands a
     verb of the same form as the first. What hangs on a `to` is one statement: `I want to travel and see the world`."""
+    if text.find(" and ", clause.start, clause.end) < 0:
+        return None
     last = parsed.group.rpartition(" ")[2]
     for found in _AND_WORD.finditer(text, clause.start, clause.end):
         word = found.group(1).lower()

@@ -33,6 +33,7 @@ _UPDATE_LEAD = re.compile(
 )
 _PERSONAL = re.compile(r"\b(?:I|my|me|we|our|us|mine)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our|ours|us|mine|im|ive|myself)\b", re.IGNORECASE)
+_OTHERS = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
 _DOUBTFUL = frozenset({"would", "could", "might"})
 
 
@@ -52,7 +53,7 @@ def drafts(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[
     antecedent: str | None = None
     if before and role == Role.USER:
         found.extend(_of_answers(text, before, catalog))
-        antecedent = asked_after(before)
+        antecedent = asked_after(before) if _OTHERS.search(text) else None
     for sentence in split_sentences(text):
         if found:
             antecedent = _antecedent(found[-1].proposition) or antecedent
@@ -115,7 +116,7 @@ def _of_sentence(
     if (
         antecedent
         or _touches_user(text, sentence, role)
-        or _unsaid(text[sentence.start : sentence.end], sentence, role)
+        or _is_unsaid(text[sentence.start : sentence.end], sentence, role)
     ):
         for draft in _of_clauses(text, sentence, role, catalog, antecedent):
             spoke = True
@@ -141,8 +142,9 @@ def _of_clauses(
             continue
         said = expand(text[clause.start : clause.end])
         turned = None if role == Role.USER else turn_round(said)
-        inherited = owner if clause.continues else _unsaid(said, sentence, role)
-        parsed = parse(turned or said, inherited=inherited, antecedent=antecedent)
+        parsed = parse(turned or said, inherited=owner if clause.continues else None, antecedent=antecedent)
+        unsaid = parsed is None and not clause.continues and _is_unsaid(said, sentence, role)
+        parsed = parse(said, inherited="I") if unsaid else parsed
         second = second_verb(text, clause, parsed) if parsed and sentence.ordinal is None else None
         if second:
             pending += [clause._replace(start=second[1], continues=True), clause._replace(end=second[0])]
@@ -152,13 +154,11 @@ def _of_clauses(
             proposition = _of_clause(parsed, clause, sentence, role, catalog, updates=updates)
             if proposition and role != Role.USER:
                 proposition = _of_others(proposition, parsed, role, about_user=turned is not None)
-        elif role == Role.USER:
-            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
         else:
-            proposition = None
+            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
         if proposition:
             antecedent = _antecedent(proposition) or antecedent
-            yield _worded(proposition, parsed, unsaid=inherited is not None and not clause.continues)
+            yield _worded(proposition, parsed, unsaid=unsaid)
         if role == Role.USER and sentence.ordinal is None and not (parsed and is_over(parsed)):
             yield from _of_belongings(text, clause, catalog)
 
@@ -172,11 +172,9 @@ def _worded(proposition: Proposition, parsed: Parsed | None, *, unsaid: bool) ->
     return Draft(proposition, "unsaid" if unsaid else "clause", tuple(phrasings(parsed)), parsed)
 
 
-def _unsaid(said: str, sentence: Sentence, role: str) -> str | None:
-    """`I` where people leave it out: `Just got a puppy`, `Love jazz`. An order looks alike, so only verbs that give none."""
-    if role != Role.USER or sentence.ordinal is not None:
-        return None
-    return "I" if _SUBJECTLESS.match(said) else None
+def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
+    """Whether `I` is left out: `Just got a puppy`, `Love jazz`. An order looks alike, so only verbs that give none."""
+    return role == Role.USER and sentence.ordinal is None and _SUBJECTLESS.match(said) is not None
 
 
 _SUBJECTLESS = re.compile(

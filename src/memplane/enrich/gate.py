@@ -17,6 +17,14 @@ MESSAGE_MIN = 0.4
 
 _IMPORTANT = 0.7
 
+_REQUEST = re.compile(
+    r"I (?:would (?:like|love)|want|need|am (?:looking|trying|hoping)|was (?:hoping|wondering|thinking)) "
+    r"(?:to )?(?:know|ask|hear|see if|understand|find out|figure out|if you)\b|I (?:was|am) wondering\b",
+    re.IGNORECASE,
+)
+"""What one asks an agent for says little about oneself; people who talk to people hardly ever say it."""
+_REQUEST_SHARE = 0.4
+
 _SMALL_TALK = re.compile(
     r"""(?:i\ (?:am|was|feel)\ )?(?:\w+\ )?(?:sure|glad|sorry|happy\ for\ you|happy\ to\ hear|jealous|impressed|kidding
     |joking|just\ saying|doing\ (?:well|good|fine|great|ok|okay|alright)|good|fine|ok|okay|well|great|here|curious|with\ you
@@ -41,6 +49,8 @@ def utility(proposition: Proposition, catalog: Catalog) -> float:
     if proposition.noted is None:
         return told
     learned = round(_scaled(proposition.noted, NOTED_MIN), 3)
+    if _REQUEST.match(proposition.note):
+        learned *= _REQUEST_SHARE
     return max(told, learned) if predicate.importance >= _IMPORTANT else learned
 
 

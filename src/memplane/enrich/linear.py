@@ -29,23 +29,27 @@ class Linear:
     def __len__(self) -> int:
         return len(self._weights)
 
-    def add(self, features: Iterable[str]) -> float:
+    def add(self, features: Iterable[str], unknown: set[str]) -> float:
+        """`unknown` takes the features that weigh nothing, so that the same message asks for them once."""
         met = self._met
         total = 0.0
         for feature in features:
             weight = met.get(feature)
             if weight is None:
+                if feature in unknown:
+                    continue
                 weight = self._weigh(feature)
+                if weight is None:
+                    unknown.add(feature)
+                    continue
             total += weight
         return total
 
-    def _weigh(self, feature: str) -> float:
+    def _weigh(self, feature: str) -> float | None:
         """Hashing costs more than the rest together, so features are remembered; but only those that were learned, so that
         no word of a message outlives it here."""
         weight = self._weights.get(hash_of(feature))
-        if weight is None:
-            return 0.0
-        if len(self._met) < _MET_MAX:
+        if weight is not None and len(self._met) < _MET_MAX:
             self._met[feature] = weight
         return weight
 

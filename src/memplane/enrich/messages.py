@@ -24,7 +24,9 @@ _EVIDENCE = 3.0
 
 def chance_noted(text: str, before: str, propositions: Sequence[Proposition]) -> float:
     model = load_linear("messages")
-    score = sum(share * model.add(features) for share, features in of_message(text, before, propositions))
+    score = sum(
+        share * model.add(features, set()) for share, features in of_message(text, before, propositions)
+    )
     return probability(model.bias + score)
 
 

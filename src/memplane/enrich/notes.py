@@ -39,14 +39,15 @@ def choose(drafts: Sequence[Draft], text: str, before: str) -> list[Proposition]
         return [draft.proposition for draft in drafts]
     model = load_linear("notes")
     asked = asked_words(before)
-    shared = model.bias + model.add(of_message(text, before))
+    unknown: set[str] = set()
+    shared = model.bias + model.add(of_message(text, before), unknown)
     chosen: list[Proposition] = []
     for draft in drafts:
         if not draft.ways:
             chosen.append(draft.proposition)
             continue
-        base = shared + model.add(of_draft(draft))
-        scores = [model.add(of_way(draft, way, asked)) for way in draft.ways]
+        base = shared + model.add(of_draft(draft), unknown)
+        scores = [model.add(of_way(draft, way, asked), unknown) for way in draft.ways]
         best = max(scores)
         note = "" if draft.proposition.replaces else draft.ways[scores.index(best)].text
         noted = round(probability(base + best), 4)
@@ -59,7 +60,7 @@ def _once(chosen: Sequence[Proposition]) -> list[Proposition]:
     Rex`. Of two, the one people would rather write down stays."""
     kept: list[Counter[str]] = []
     dropped: set[int] = set()
-    if len(chosen) < 2:  # noqa: PLR2004
+    if len(chosen) < 2 or not any(map(_may_repeat, chosen)):  # noqa: PLR2004
         return [*chosen]
     order = sorted(range(len(chosen)), key=lambda at: (-(chosen[at].noted or 1.0), at))
     for at in order:
@@ -67,12 +68,15 @@ def _once(chosen: Sequence[Proposition]) -> list[Proposition]:
         words = Counter(_WORDS.findall(proposition.note.lower()))
         if not words:
             continue
-        inside = proposition.predicate in _OFTEN_REPEATED or proposition.completed
-        if inside and any(_alike(words, other) for other in kept):
+        if _may_repeat(proposition) and any(_alike(words, other) for other in kept):
             dropped.add(at)
         else:
             kept.append(words)
     return [proposition for at, proposition in enumerate(chosen) if at not in dropped]
+
+
+def _may_repeat(proposition: Proposition) -> bool:
+    return proposition.completed or proposition.predicate in _OFTEN_REPEATED
 
 
 _OFTEN_REPEATED = frozenset({"has_family", "has_pet", "owns"})
