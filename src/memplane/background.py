@@ -88,9 +88,9 @@ class Background:
         try:
             with self._stores.open(tenant, owner, create=False) as store:
                 try:
-                    more = self._steps(store, self._worker.step)
+                    more = self._steps(store)
                 except LLMFailed:  # facts wait for the model, vectors need not
-                    if self._steps(store, self._worker.embed):
+                    if self._steps(store, reading=False):
                         self.notify(tenant, owner)
                     raise
                 if more:
@@ -103,9 +103,11 @@ class Background:
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
 
-    def _steps(self, store: Store, step: Callable[[Store], bool]) -> bool:
+    def _steps(self, store: Store, *, reading: bool = True) -> bool:
         """Whether there may be more to do."""
-        return all(not self._closing and step(store) for _ in range(_STEPS_PER_TURN))
+        return all(
+            not self._closing and self._worker.step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
+        )
 
     def _look_at_all(self) -> None:
         try:

@@ -27,6 +27,7 @@ from memplane.providers.llm import LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
+    Filter,
     MemoryVector,
     Reader,
     Store,
@@ -40,6 +41,8 @@ from memplane.types import Caller, Draft, Entry, Op, Turn
 NO_MODEL = ("none", 0)
 POISONED = "poisoned"
 """The note that counts entries nothing could be derived from."""
+_READ = "read"
+"""The note of the last seq that was ever read for facts: up to there a replay asks no model."""
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = Reading(failed=True)
@@ -82,20 +85,31 @@ class Worker:
         self._clock = clock
 
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Do everything there is to do; returns in how many steps."""
+        """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
+        from being done, and only then is it told."""
         steps = 0
-        while self.step(store):
+        away: LLMUnavailable | None = None
+        while True:
+            try:
+                if not self.step(store, reading=away is None):
+                    break
+            except LLMUnavailable as exc:
+                away = exc
             steps += 1
             progress(steps)
+        if away is not None:
+            raise away
         return steps
 
-    def step(self, store: Store) -> bool:
-        """A bounded piece of work, memories first; False when there was none."""
-        return self.derive(store) or self.embed(store) or self._tell(store)
-
-    def embed(self, store: Store) -> bool:
-        """A bounded number of vectors; False when there was none to make."""
-        return self._embed_turns(store) or self._embed_memories(store)
+    def step(self, store: Store, *, reading: bool = True) -> bool:
+        """A bounded piece of work, memories first; False when there was none. Raises `LLMUnavailable` and
+        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts."""
+        return (
+            (reading and self.derive(store))
+            or self._embed_turns(store)
+            or self._embed_memories(store)
+            or self._tell(store)
+        )
 
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
@@ -104,7 +118,7 @@ class Worker:
         last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
         return Lag(
             entries=reader.head().seq - marks.derived,
-            turns=last > done,
+            turns=last > done or bool(reader.stale_turns(limit=1)),
             memories=reader.memory_count() if model is None else reader.waiting_count(),
         )
 
@@ -121,13 +135,15 @@ class Worker:
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
             turns = [_turns_of(reader, entry) for entry in entries]
             told = reader.known([derivation_id(entry.id) for entry in entries])
+            read = int(reader.note(_READ) or 0)
         if not entries:
             return False
         unread = [
             [] if derivation_id(entry.id) in told else said
             for entry, said in zip(entries, turns, strict=True)
         ]
-        readings = self._deriver.read(unread)
+        before = sum(entry.seq <= read for entry in entries)
+        readings = self._deriver.read_again(unread[:before]) + self._deriver.read(unread[before:])
         steps = list(zip(entries, turns, readings, strict=True))
         left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
         if not left:
@@ -144,17 +160,26 @@ class Worker:
     def _file(self, writer: Writer, derived: int, steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> None:
         if writer.marks().derived != derived:
             return  # somebody else was faster
+        if derived == 0:
+            writer.set_note(POISONED, "0")
         forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
         for entry, turns, reading in steps:
+            if entry.ref is not None:
+                _replace(writer, entry)
             if entry.id not in forgotten:
                 self._apply(writer, entry, turns, reading)
-        writer.set_derived(steps[-1][0].seq)
+        last = steps[-1][0].seq
+        writer.set_derived(last)
+        writer.set_note(_READ, str(max(last, int(writer.note(_READ) or 0))))
 
     def _apply(self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading) -> None:
         if reading.failed:
             writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
         if reading.record is not None:
             self._record(writer, entry, reading.record)
+        for name, tokens in (("tokens_in", reading.tokens_in), ("tokens_out", reading.tokens_out)):
+            if tokens:
+                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
         for memory in reading.memories:
             file_memory(writer, memory, self._catalog)
         for turn in turns:
@@ -170,8 +195,6 @@ class Worker:
         now = self._clock()
         draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
         projection.record(writer, draft, now)
-        for name, tokens in (("tokens_in", record.tokens_in), ("tokens_out", record.tokens_out)):
-            writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
 
     def _apply_record(self, writer: Writer, entry: Entry) -> None:
         record = decode(entry)
@@ -201,17 +224,22 @@ class Worker:
             done = 0 if model is None else reader.embedded(model)
             last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
             heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
-            if not heads:
+            if heads:
+                turns = reader.turns_between(heads[0].n, heads[-1].n)
+            else:
+                turns = reader.turns_at(reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0))
+            if not turns:
                 return False
-            turns = reader.turns_between(heads[0].n, heads[-1].n)
+            until = heads[-1].n if heads else done
+            numbers = [turn_number(turn.seq, turn.ordinal) for turn in turns]
             texts = [_texts(reader, turn) for turn in turns]
-            known = {} if model is None else reader.turn_digests(model, [head.n for head in heads])
+            known = {} if model is None else reader.turn_digests(model, numbers)
         vectors = self._turn_vectors(turns, texts, known)
 
         def work(writer: Writer) -> None:
             number = writer.use_model(*self._model)
             if writer.embedded(number) == done:
-                writer.add_turn_vectors(number, vectors, until=heads[-1].n)
+                writer.add_turn_vectors(number, vectors, until=until)
 
         store.write(work)
         return True
@@ -296,6 +324,15 @@ def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
     if entry.op not in (Op.TURN, Op.HISTORY) or not entry.body:
         return []
     return reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
+
+
+def _replace(writer: Writer, entry: Entry) -> None:
+    """Something stored on purpose took the place of what was derived. The projection did so when it came in; in a
+    replay there is nothing to replace before the worker comes to it. Done even when it was forgotten since."""
+    assert entry.ref is not None
+    replaced = writer.memory(entry.ref)
+    if replaced is not None and replaced.derived:
+        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
 
 
 def _apply_decision(writer: Writer, entry: Entry) -> None:

@@ -16,12 +16,12 @@ MINUTE = timedelta(minutes=1)
 
 
 def known(text, *, role="user", at=THEN, id="old", contested=False):
-    (found,) = extract(text, role=role, catalog=CATALOG)
+    found, *_ = extract(text, role=role, catalog=CATALOG)
     return Known(id=id, proposition=found, text=text, at=at, contested=contested)
 
 
 def decide(text, *existing, role="user", at=THEN + MINUTE):
-    (new,) = extract(text, role=role, catalog=CATALOG)
+    new, *_ = extract(text, role=role, catalog=CATALOG)
     return settle(new, existing, catalog=CATALOG, text=text, at=at)
 
 

@@ -32,14 +32,15 @@ def load(name):
 
 def test_dialogues():
     """
-    The gate, the sentences and the quotes do as well as they did when this was written.
+    The gate, the sentences and the quotes do as well as they did when this was written. The shipped models learned from
+    these dialogues, so the figures are too good; docs/internals/extraction.md has those for dialogues held out.
     """
     scores = score_dialogues(load("msc-facts"), CATALOG)
 
     assert scores.quotes_exact == 1.0
-    assert scores.gate.f1 >= 0.85
-    assert scores.stored.f1 >= 0.84
-    assert scores.facts.f1 >= 0.33
+    assert scores.gate.f1 >= 0.90
+    assert scores.stored.f1 >= 0.82
+    assert scores.facts.f1 >= 0.42
 
 
 def test_conflicts():

@@ -64,7 +64,9 @@ def triples(text):
         ("I use emacs as my editor", [("user", "uses", "emacs as my editor")]),
         ("I plan to visit Japan", [("user", "plans", "to visit Japan")]),
         ("We rebranded the company as Hooli", [("user", "company_is", "Hooli")]),
-        ("My wife works as a teacher", [("user's wife", "works_as", "a teacher")]),
+        ("My wife works as a teacher", [
+            ("user's wife", "works_as", "a teacher"), ("user", "has_family", "a wife"),
+        ]),
         ("My deadline is April 1", [("user", "has_deadline", "April 1")]),
         ("The meeting moved to Thursday", [("user", "has_deadline", "Thursday")]),
         ("I have a son. He is five years old.", [

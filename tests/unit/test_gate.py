@@ -61,6 +61,23 @@ def test_what_matters_passes(text):
     assert score(text) >= UTILITY_MIN
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would like to know more about whales",
+        "I want to understand monads",
+        "I was wondering if that works",
+    ],
+)
+def test_requests_are_no_facts(text):
+    """
+    What one asks an agent for is not kept as a fact about oneself.
+    """
+    found = extract(text, role="user", catalog=CATALOG)
+
+    assert not [proposition for proposition in found if utility(proposition, CATALOG) >= UTILITY_MIN]
+
+
 @given(st.text())
 def test_utility_is_in_bounds(text):
     """

@@ -290,6 +290,9 @@ def test_another_model_is_used_even_for_memories_alone(plane, folder, clock):
         told = changed.space("alice").recall("tea is fine")
         assert told.degraded == ()
         assert "meaning" in told.hits[0].channels
+    assert plane.space("alice").enrichment().memories == 2
+    plane.space("alice").enrich()
+    assert "meaning" in plane.space("alice").recall("tea is fine").hits[0].channels
 
 
 def test_going_back_to_an_earlier_model(plane, folder, clock, embedder):

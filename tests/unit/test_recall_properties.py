@@ -225,7 +225,7 @@ def test_nothing_that_must_not_be_told_is_told(steps, questions, embeds, works):
     """However a space came about, with a model or without, enriched or not."""
     with ExitStack() as opened:
         folder, clock = opened.enter_context(fresh_folder()), HandClock()
-        options = Settings(recall_work_ms=60_000 if works else 0, recall_chars_max=600)
+        options = Settings(recall_work_ms=60_000 if works else 0, recall_chars_max=120)
         embedder = StubEmbedder() if embeds else None
         plane = Memplane.open(folder, embedder=embedder, clock=clock, settings=options)
         life = Life(opened.enter_context(plane), clock)
@@ -238,7 +238,8 @@ def test_nothing_that_must_not_be_told_is_told(steps, questions, embeds, works):
 
 def _ask_and_check(life, options, *, question, as_of, include_superseded, conversation, limits) -> None:
     if isinstance(question, int):  # ask for something by its own mark, hidden or not
-        question = f"tea Mark{1 + question % (life.marks + 1)}x"
+        thing = life.pick(question // 3, memories=(None, True, True)[question % 3])
+        question = f"tea {thing.mark if thing is not None else 'Mark1x'}"
     moment = None if as_of is None else life.moments[as_of % len(life.moments)]
     told = life.space.recall(
         question,
@@ -374,6 +375,33 @@ def test_as_of_tells_what_held_then(space, clock):
     assert [turn.text for turn in earlier.conversation_history] == ["I live in Lisbon."]
     assert "Porto" not in earlier.text
     assert space.recall("Where do I live?", as_of=first - timedelta(days=1)).text == ""
+
+
+def test_what_came_later_takes_no_place_from_what_was_there(space, clock):
+    """As of a date, the best of then are told, however many better ones came since."""
+    space.retain("green tea from a small shop")
+    then = clock.moment
+    clock.advance(days=1)
+    for number in range(40):
+        space.retain(f"green tea {number}")
+
+    told = space.recall("green tea", as_of=then)
+    assert [hit.turn.text for hit in told.hits] == ["green tea from a small shop"]
+
+
+def test_what_is_superseded_is_not_told_for_its_meaning(open_plane):
+    """It may be the nearest of all; whoever replaced it is told in its place."""
+    space = open_plane(embedder=StubEmbedder()).space("alice")
+    old = space.store("fact", "green tea")
+    new = space.store("fact", "oolong from the shop", supersedes=old.id)
+    for number in range(4):
+        space.store("fact", f"coffee {number}")
+
+    assert old.id not in {hit.id for hit in space.recall("green tea").hits}
+    assert new.id in {hit.id for hit in space.recall("green tea").hits}
+    again = space.recall("green tea", include_superseded=True)
+    assert again.hits[0].id == old.id
+    assert "no longer so" in again.text
 
 
 def test_a_conflict_is_told_as_one_once_both_sides_are_known(space, clock):

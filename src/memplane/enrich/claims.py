@@ -76,9 +76,9 @@ def is_self(claim: Proposition) -> bool:
 
 def subject_of(claim: Proposition, speaker: str | None) -> str:
     """Whom it is about. Who has a name is not just any user: two people in one conversation never contradict each
-    other by saying `I`."""
+    other by saying `I`. What an assistant with a name says of the user is not about the assistant."""
     subject = claim.subject.lower()
-    if speaker is not None and (subject == USER or subject.startswith(f"{USER}'s ")):
+    if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
         return f"{speaker.lower()}{subject[len(USER) :]}"
     return subject
 

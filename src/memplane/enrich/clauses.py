@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memplane.enrich.english import BE, MODALS, base_form, is_past
+from memplane.enrich.parse import Parsed
 from memplane.enrich.sentences import Sentence
+from memplane.enrich.wordlists import word_class
 
 _SUBJECT = r"(?:i|i['\u2019](?:m|ve|d|ll)|im|ive|my|we|we['\u2019](?:re|ve|d|ll)|our|he|she|they|it|it['\u2019]s|he['\u2019]s|she['\u2019]s)\b"
 _ASKING = (
@@ -68,6 +71,35 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
         reported = place > 0 and _is_reported(text[pieces[place - 1][0] : pieces[place - 1][1]])
         quoted = any(first <= start and end <= after for first, after in quotes)
         yield Clause(start, end, not (question or conditional or reported or quoted), hypothetical, place > 0)
+
+
+def second_verb(text: str, clause: Clause, parsed: Parsed) -> tuple[int, int] | None:
+    """Where the first statement ends and the second begins in `I feed the cats and milk the cows`: after `and` stands a
+    verb of the same form as the first. What hangs on a `to` is one statement: `I want to travel and see the world`."""
+    if text.find(" and ", clause.start, clause.end) < 0:
+        return None
+    last = parsed.group.rpartition(" ")[2]
+    for found in _AND_WORD.finditer(text, clause.start, clause.end):
+        word = found.group(1).lower()
+        if base_form(word) and _alike(last, word) and " to " not in text[clause.start : found.start()]:
+            return found.start(), found.start(1)
+    return None
+
+
+_AND_WORD = re.compile(r",? and (?:then |also )?([a-z]+)(?= [a-z])")
+
+
+def _alike(one: str, other: str) -> bool:
+    if one in BE or one in MODALS or other in BE:
+        return False
+    if one.endswith("ing") or other.endswith("ing"):
+        return one.endswith("ing") and other.endswith("ing")
+    if base_form(one) == one:
+        return base_form(other) == other and other in _ALWAYS_VERBS
+    return is_past(one) and is_past(other)
+
+
+_ALWAYS_VERBS = word_class("always_verbs")
 
 
 def _is_reported(before: str) -> bool:

@@ -30,6 +30,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody could make anything of it."""
     left: bool = False
     """The model went away before its turn; it and what follows must wait."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """What was paid for it and for those read together with it."""
 
 
 class Deriver:
@@ -42,7 +45,7 @@ class Deriver:
     def read(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
         """One reading for the turns of each entry, in order."""
         if self._llm is None:
-            return [self._by_rules(turns) for turns in entries]
+            return self.read_again(entries)
         messages = [
             Message(
                 id=f"{number}.{turn.ordinal}",
@@ -60,6 +63,11 @@ class Deriver:
             self._by_model(turns, [next(read) for _ in turns], self._llm.extractor_id) for turns in entries
         ]
         return _metered(readings, answer.input_tokens, answer.output_tokens)
+
+    def read_again(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
+        """What was read before and is not on record was read by the rules, and a replay does the same: it asks no
+        model."""
+        return [self._by_rules(turns) for turns in entries]
 
     def recorded(self, turns: Sequence[Turn], record: Derived) -> list[Memory]:
         """The memories of what a model said before."""
@@ -102,10 +110,12 @@ class Deriver:
 
 
 def _metered(readings: list[Reading], tokens_in: int, tokens_out: int) -> list[Reading]:
-    """The bill of a batch stands on the first thing it paid for."""
+    """The bill of a batch stands on its first entry, whatever came of it, and on the first thing it paid for."""
     for place, reading in enumerate(readings):
         if reading.record is not None:
             paid = msgspec.structs.replace(reading.record, tokens_in=tokens_in, tokens_out=tokens_out)
             readings[place] = msgspec.structs.replace(reading, record=paid)
             break
+    if readings:
+        readings[0] = msgspec.structs.replace(readings[0], tokens_in=tokens_in, tokens_out=tokens_out)
     return readings

@@ -49,6 +49,11 @@ def base_form(word: str) -> str | None:
     return _FORMS.get(word.lower())
 
 
+def third_person(base: str) -> str:
+    """`works` of `work`, `has` of `have`."""
+    return {"have": "has", "be": "is"}.get(base) or list(_spelled(base))[1]
+
+
 def is_past(word: str) -> bool:
     return word.lower() in _PAST
 

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 import msgspec
 
 from memplane.enrich.addressed import ABOUT_USER, turn_round
+from memplane.enrich.answers import answers, asked_after
+from memplane.enrich.belongings import belongings, is_over
 from memplane.enrich.catalog import Catalog
-from memplane.enrich.clauses import Clause, split_clauses
+from memplane.enrich.clauses import Clause, second_verb, split_clauses
 from memplane.enrich.english import expand
 from memplane.enrich.first_person import propose, read_clause
 from memplane.enrich.instructions import read_instruction
 from memplane.enrich.mention import read_mention
+from memplane.enrich.notes import Draft, choose
 from memplane.enrich.parse import Parsed, parse
+from memplane.enrich.phrasing import Phrasing, phrasings
 from memplane.enrich.proposition import USER, Proposition
 from memplane.enrich.schedule import read_schedule
 from memplane.enrich.sentences import Sentence, split_sentences
+from memplane.enrich.wordlists import word_class
 from memplane.enrich.world import read_world
 from memplane.types import Role
 
@@ -31,20 +36,56 @@ _UPDATE_LEAD = re.compile(
 )
 _PERSONAL = re.compile(r"\b(?:I|my|me|we|our|us|mine)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our|ours|us|mine|im|ive|myself)\b", re.IGNORECASE)
+_OTHERS = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
 _DOUBTFUL = frozenset({"would", "could", "might"})
 
 
-def extract(text: str, *, role: str, catalog: Catalog) -> list[Proposition]:
-    """What the message claims, in its order. A system message claims nothing."""
+def extract(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Proposition]:
+    """What the message claims, in its order. A system message claims nothing.
+
+    `before` is the message this one answers; with it, `yes` and `two dogs` are statements too.
+    """
+    return choose(drafts(text, role=role, catalog=catalog, before=before), text, before)
+
+
+def drafts(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Draft]:
+    """The claims with all the ways to word them."""
     if role == Role.SYSTEM:
         return []
-    found: list[Proposition] = []
+    found: list[Draft] = []
+    antecedent: str | None = None
+    if before and role == Role.USER:
+        found.extend(_of_answers(text, before, catalog))
+        antecedent = asked_after(before) if _OTHERS.search(text) else None
     for sentence in split_sentences(text):
-        antecedent = _antecedent(found[-1]) if found else None
+        if found:
+            antecedent = _antecedent(found[-1].proposition) or antecedent
         found.extend(_of_sentence(text, sentence, role, catalog, antecedent))
         if len(found) >= PROPOSITIONS_MAX:
             return found[:PROPOSITIONS_MAX]
+        antecedent = None
     return found
+
+
+def _of_answers(text: str, before: str, catalog: Catalog) -> Iterator[Draft]:
+    for answer in answers(text, before):
+        parsed = parse(expand(answer.text))
+        if parsed is None:
+            continue
+        proposition = propose(
+            parsed,
+            read_clause(parsed, catalog),
+            start=answer.start,
+            end=answer.end,
+            role=USER,
+            ordinal=None,
+            known=False,
+        )
+        if proposition:
+            proposition = msgspec.structs.replace(proposition, completed=True)
+            yield Draft(
+                proposition, f"answer {answer.form}", (Phrasing(answer.text, "", answer.form),), parsed
+            )
 
 
 def _antecedent(last: Proposition) -> str | None:
@@ -67,48 +108,100 @@ _RELATIVE = re.compile(
 
 def _of_sentence(
     text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
-) -> Iterator[Proposition]:
+) -> Iterator[Draft]:
     whole = read_instruction(text, sentence, role) or read_schedule(text, sentence, role)
     if whole is None and sentence.ordinal is not None and not _is_personal(text, sentence):
         whole = read_world(text, sentence, role)
     if whole:
-        yield whole
+        yield Draft(whole)
         return
     spoke = False
-    if antecedent or _touches_user(text, sentence, role):
-        for proposition in _of_clauses(text, sentence, role, catalog, antecedent):
+    if (
+        antecedent
+        or _touches_user(text, sentence, role)
+        or _is_unsaid(text[sentence.start : sentence.end], sentence, role)
+    ):
+        for draft in _of_clauses(text, sentence, role, catalog, antecedent):
             spoke = True
-            yield proposition
+            yield draft
     if not spoke and not sentence.question:
         world = read_world(text, sentence, role)
         if world:
-            yield world
+            yield Draft(world)
 
 
 def _of_clauses(
     text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
-) -> Iterator[Proposition]:
+) -> Iterator[Draft]:
     updates = _UPDATE_LEAD.match(text, sentence.start, sentence.end) is not None
     owner: str | None = None
-    for clause in split_clauses(text, sentence):
+    pending = [*split_clauses(text, sentence)][::-1]
+    while pending:
+        clause = pending.pop()
         if not clause.asserted:
             owner = None
+            if role == Role.USER and sentence.question and not clause.hypothetical:
+                yield from _of_belongings(text, clause, catalog)
             continue
         said = expand(text[clause.start : clause.end])
         turned = None if role == Role.USER else turn_round(said)
         parsed = parse(turned or said, inherited=owner if clause.continues else None, antecedent=antecedent)
+        unsaid = parsed is None and not clause.continues and _is_unsaid(said, sentence, role)
+        parsed = parse(said, inherited="I") if unsaid else parsed
+        second = second_verb(text, clause, parsed) if parsed and sentence.ordinal is None else None
+        if second:
+            pending += [clause._replace(start=second[1], continues=True), clause._replace(end=second[0])]
+            continue
         owner = parsed.owner if parsed else None
         if parsed:
             proposition = _of_clause(parsed, clause, sentence, role, catalog, updates=updates)
             if proposition and role != Role.USER:
                 proposition = _of_others(proposition, parsed, role, about_user=turned is not None)
-        elif role == Role.USER:
-            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
         else:
-            proposition = None
+            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
         if proposition:
             antecedent = _antecedent(proposition) or antecedent
-            yield proposition
+            yield _worded(proposition, parsed, unsaid=unsaid)
+        if role == Role.USER and sentence.ordinal is None and not (parsed and is_over(parsed)):
+            yield from _of_belongings(text, clause, catalog)
+
+
+def _worded(proposition: Proposition, parsed: Parsed | None, *, unsaid: bool) -> Draft:
+    """With the ways to word it; what others than the user say is told from the triple alone."""
+    if not proposition.trusted:
+        return Draft(proposition)
+    if parsed is None:
+        return Draft(proposition, "mention", (Phrasing(proposition.object_text, ""),))
+    return Draft(proposition, "unsaid" if unsaid else "clause", tuple(phrasings(parsed)), parsed)
+
+
+def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
+    """Whether `I` is left out: `Just got a puppy`, `Love jazz`. An order looks alike, so only verbs that give none."""
+    return role == Role.USER and sentence.ordinal is None and _SUBJECTLESS.match(said) is not None
+
+
+_SUBJECTLESS = re.compile(
+    r"(?:(?:well|oh|yes|yeah|yep|no|nope|also|just|still|currently|recently|never|really|so|and|but|been|nice|cool|great)[ ,.!]+)*"
+    rf"(?:{'|'.join(sorted(word_class('subjectless')))}) (?!you\b|it\b|fun\b|a (?:good|great|nice)\b|that\b|to hear)",
+    re.IGNORECASE,
+)
+
+
+def _of_belongings(text: str, clause: Clause, catalog: Catalog) -> Iterator[Draft]:
+    for belonging in belongings(text, clause.start, clause.end, catalog):
+        proposition = Proposition(
+            subject=USER,
+            predicate=belonging.predicate,
+            object_text=belonging.phrase,
+            relation_phrase="have",
+            start=belonging.start,
+            end=belonging.end,
+            confidence=_BELONGING_CONFIDENCE,
+        )
+        yield Draft(proposition, f"belonging {belonging.noun}", (Phrasing(f"I have {belonging.phrase}", ""),))
+
+
+_BELONGING_CONFIDENCE = 0.6
 
 
 def _touches_user(text: str, sentence: Sentence, role: str) -> bool:

@@ -5,12 +5,25 @@ from collections.abc import Sequence
 
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.english import base_form
+from memplane.enrich.messages import chance_noted
 from memplane.enrich.proposition import USER, Proposition, Tense
-from memplane.enrich.sentences import split_sentences
 from memplane.enrich.wordlists import word_class
 
 UTILITY_MIN = 0.35
 """What scores less is not stored."""
+NOTED_MIN = 0.18
+MESSAGE_MIN = 0.4
+"""From these probabilities on. Chosen on dialogues that were held out from learning."""
+
+_IMPORTANT = 0.7
+
+_REQUEST = re.compile(
+    r"I (?:would (?:like|love)|want|need|am (?:looking|trying|hoping)|was (?:hoping|wondering|thinking)) "
+    r"(?:to )?(?:know|ask|hear|see if|understand|find out|figure out|if you)\b|I (?:was|am) wondering\b",
+    re.IGNORECASE,
+)
+"""What one asks an agent for says little about oneself; people who talk to people hardly ever say it."""
+_REQUEST_SHARE = 0.4
 
 _SMALL_TALK = re.compile(
     r"""(?:i\ (?:am|was|feel)\ )?(?:\w+\ )?(?:sure|glad|sorry|happy\ for\ you|happy\ to\ hear|jealous|impressed|kidding
@@ -29,23 +42,29 @@ _WEAK = word_class("weak")
 
 
 def utility(proposition: Proposition, catalog: Catalog) -> float:
-    """From 0 to 1: how much an agent gains from knowing it."""
+    """From 0 to 1: how much an agent gains from knowing it. What people are seen to write down counts; what the catalog
+    calls important is kept even where they did not."""
     predicate = catalog[proposition.predicate]
-    score = predicate.importance * 0.5 + proposition.confidence * 0.4
-    if proposition.subject == USER and proposition.predicate in {
-        "is",
-        "does",
-        "believes",
-        "likes",
-        "owns",
-        "plans",
-        "wants",
-        "experienced",
-    }:
+    told = _told(proposition, predicate.importance)
+    if proposition.noted is None:
+        return told
+    learned = round(_scaled(proposition.noted, NOTED_MIN), 3)
+    if _REQUEST.match(proposition.note):
+        learned *= _REQUEST_SHARE
+    return max(told, learned) if predicate.importance >= _IMPORTANT else learned
+
+
+def _told(proposition: Proposition, importance: float) -> float:
+    """By predicate and grammar alone."""
+    score = importance * 0.5 + proposition.confidence * 0.4
+    if proposition.subject == USER and proposition.predicate in _PLAIN:
         score -= _emptiness(proposition)
     if proposition.tense is Tense.FUTURE:
         score -= 0.05
     return round(max(0.0, min(1.0, score)), 3)
+
+
+_PLAIN = frozenset({"is", "does", "believes", "likes", "owns", "plans", "wants", "experienced"})
 
 
 def _emptiness(proposition: Proposition) -> float:
@@ -71,32 +90,20 @@ def worth_keeping(proposition: Proposition, catalog: Catalog) -> bool:
     return utility(proposition, catalog) >= UTILITY_MIN
 
 
-def utility_of_message(text: str, propositions: Sequence[Proposition], catalog: Catalog) -> float:
-    """That of the best thing it says. What the rules could not read may still tell something: a bare answer, a number,
-    a word about someone who was named before. Such a message just passes, for whoever reads better than rules."""
-    best = max((utility(proposition, catalog) for proposition in propositions), default=0.0)
-    if best < UTILITY_MIN and _tells_something(text):
-        return UTILITY_MIN
-    return best
-
-
-def _tells_something(text: str) -> bool:
-    return any(
-        hint.search(text, sentence.start, sentence.end)
-        for sentence in split_sentences(text)
-        if not sentence.question
-        for hint in _HINTS
+def utility_of_message(
+    text: str, propositions: Sequence[Proposition], catalog: Catalog, *, before: str = ""
+) -> float:
+    """How much is to be learned from a message: what scores `UTILITY_MIN` passes, for whoever reads better than rules.
+    `before` is the message it answers, which tells whether a bare `yes` says something."""
+    told = max(
+        (utility(proposition, catalog) for proposition in propositions if proposition.noted is None),
+        default=0.0,
     )
+    return max(told, _scaled(chance_noted(text, before, propositions), MESSAGE_MIN))
 
 
-_HINTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\b(?:my|mine|our)\b",
-        r"\b(?:they|he|she)(?:['\u2019](?:s|re)| are| is| was| were)\b",
-        r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|\d+)\b",
-        r"\bi (?:do|did|am|have|can|was|would|will)(?: not)?(?: too)?(?=[.!,]|$)",
-        r"\b(?:too|same) here\b",
-        r"\bme\b.{25}|.{25}\bme\b",
-    )
-)
+def _scaled(chance: float, least: float) -> float:
+    """A probability as a utility: `least` of the one is `UTILITY_MIN` of the other."""
+    if chance < least:
+        return UTILITY_MIN * chance / least
+    return UTILITY_MIN + (1 - UTILITY_MIN) * (chance - least) / (1 - least)

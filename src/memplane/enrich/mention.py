@@ -20,7 +20,7 @@ _CONFIDENCE = 0.45
 
 def read_mention(text: str, start: int, end: int, role: str, ordinal: int | None) -> Proposition | None:
     said = text[start:end]
-    if '"' in said or "\u201c" in said or not _MINE.search(said) or _ADDRESSED.search(said):
+    if role != USER or '"' in said or "\u201c" in said or not _MINE.search(said) or _ADDRESSED.search(said):
         return None
     value = trim(_LEAD.sub("", expand(said), count=1))
     words = value.split()

@@ -49,6 +49,12 @@ class Proposition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The time expression as written: `last week`, `until June 1`; resolving it is for `temporal/`."""
     ordinal: int | None = None
     """The number it stood under in a numbered list, where a higher one is the later word."""
+    note: str = ""
+    """The statement as people would write it down, where that was learned; otherwise it is told from the triple."""
+    noted: float | None = None
+    """How likely a person would write it down, from 0 to 1; None for what nothing was learned about."""
+    completed: bool = False
+    """Some of its words are the message's before this one: `yes` after `do you have a dog?`."""
     role: str = USER
     """Who said it. Only a user's word is taken for the truth."""
 

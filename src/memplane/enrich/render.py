@@ -14,6 +14,8 @@ _WORDS_MAX = 30
 
 
 def render(proposition: Proposition) -> str:
+    if proposition.note:
+        return _sentence(proposition.note)
     if proposition.predicate == "property":
         return f"The {proposition.topic} of {proposition.subject} is {proposition.object_text}."
     if proposition.predicate in {"instructs", "corrects", "mentions"}:

@@ -23,11 +23,17 @@ _CONVERSATIONS_PER_STEP = 16
 
 
 def hear(writer: Writer, turn: Turn) -> None:
-    """A turn came in: the sitting goes on, or the one before is over and a new one begins."""
+    """A turn came in: the sitting goes on, or the one before is over and a new one begins. Where it goes on although it
+    was told, because this part of it came late, the conversation is told anew."""
     if turn.conversation is None:
         return
     number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
     open_ = writer.untold_in(turn.conversation)
+    if open_ is None:
+        before = writer.last_turn_of(turn.conversation, before=number)
+        if before is not None and abs(turn.at - before.at) < PAUSE:
+            writer.drop_episodes(turn.conversation)
+            open_ = Untold(turn.conversation, 0, to_instant(before.at))
     if open_ is not None and abs(at - open_.last_at) >= _PAUSE:
         _tell(writer, open_, until=number)
         open_ = None
@@ -43,17 +49,18 @@ def is_over(reader: Reader, now: Instant) -> bool:
 def tell_what_is_over(writer: Writer, now: Instant) -> int:
     """Tell conversations that have paused; returns how many were told."""
     over = writer.untold(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
+    unheard = turn_number(writer.marks().derived + 1, 0)
     for open_ in over:
-        _tell(writer, open_, until=None)
+        _tell(writer, open_, until=unheard)
         writer.set_told(open_.conversation)
     return len(over)
 
 
-def _tell(writer: Writer, open_: Untold, *, until: int | None) -> None:
+def _tell(writer: Writer, open_: Untold, *, until: int) -> None:
     turns = [
         turn
         for turn in writer.turns_of(open_.conversation, since=open_.first)
-        if turn.role != Role.SYSTEM and (until is None or turn_number(turn.seq, turn.ordinal) < until)
+        if turn.role != Role.SYSTEM and turn_number(turn.seq, turn.ordinal) < until
     ]
     for sitting in _sittings(turns):
         if len(sitting) >= _TURNS_MIN:

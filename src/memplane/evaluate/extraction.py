@@ -55,16 +55,18 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: Catalog) -> Extraction:
     gate, stored, facts, notes = _Tally(), _Tally(), _Tally(), _Tally()
     quotes = exact = messages = 0
-    for turn in (turn for dialogue in dialogues for turn in dialogue):
+    turns = (pair for dialogue in dialogues for pair in zip([None, *dialogue], dialogue, strict=False))
+    for earlier, turn in turns:
         text, gold = turn["text"], [fact for fact in turn["facts"] if fact.strip()]
-        found = extract(text, role="user", catalog=catalog)
+        before = earlier["text"] if earlier else ""
+        found = extract(text, role="user", catalog=catalog, before=before)
         quotes += len(found)
         exact += sum(_is_exact(text, proposition) for proposition in found)
         kept = [render(proposition) for proposition in found if worth_keeping(proposition, catalog)]
-        passed = utility_of_message(text, found, catalog) >= UTILITY_MIN
+        passed = utility_of_message(text, found, catalog, before=before) >= UTILITY_MIN
         gate.add(hits=int(passed and bool(gold)), found=int(passed), wanted=int(bool(gold)))
         stored.add(hits=int(bool(kept and gold)), found=int(bool(kept)), wanted=int(bool(gold)))
-        sentences = [sentence for fact in gold for sentence in _SENTENCES.split(fact.strip())]
+        sentences = gold_sentences(gold)
         facts.add(hits=matches(kept, sentences), found=len(kept), wanted=len(sentences))
         whole = [" ".join(kept)] if kept else []
         notes.add(
@@ -79,6 +81,11 @@ def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: C
         quotes_exact=exact / quotes if quotes else 1.0,
         messages=messages,
     )
+
+
+def gold_sentences(facts: Sequence[str]) -> list[str]:
+    """What was written down of one turn, sentence by sentence: a note often holds several facts."""
+    return [sentence for fact in facts for sentence in _SENTENCES.split(fact.strip()) if sentence]
 
 
 def matches(found: Sequence[str], wanted: Sequence[str]) -> int:

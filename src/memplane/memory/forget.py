@@ -1,6 +1,6 @@
 """Forgetting: one transaction over every table and index, a tombstone for every entry, and a receipt."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,9 +11,19 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.checks import check_encodable
-from memplane.storage.base import Evidence, Reader, Scope, Untold, Writer
+from memplane.storage.base import (
+    TURNS_PER_ENTRY_MAX,
+    Evidence,
+    Reader,
+    Scope,
+    Untold,
+    Writer,
+    turn_number,
+)
 from memplane.types import Entry, Memory, Op, Receipt, State
 
+_FOLLOWERS_MAX = 4
+"""In order there is one; what was said earlier and came in later makes for more."""
 _TIMES = ("since", "until", "expired_by")
 
 
@@ -46,11 +56,12 @@ def scope_words(scope: Scope) -> dict[str, Any]:
 
 
 def victims_of(reader: Reader, scope: Scope) -> list[tuple[int, str]]:
-    """(seq, id) of what a forget would erase: what is shown and in scope, and what is hidden and would be."""
+    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, and what a model
+    read out of either."""
     found = reader.in_scope(scope)
     if not (scope.entries or scope.everything):
         found += [(entry.seq, entry.id) for entry in reader.hidden() if _hidden_in(entry, scope)]
-    return sorted(set(found))
+    return sorted({*found, *_derivations(reader, found)})
 
 
 def forget(
@@ -76,12 +87,7 @@ def bury(
     """Tombstones for these (seq, id) pairs, and for what a model read out of them, under one receipt."""
     victims = [*victims, *_derivations(writer, victims)]
     before = writer.tombstoned([id_ for _, id_ in victims])
-    seqs = frozenset(seq for seq, _ in victims if seq)
-    fates = {memory.id: memory for memory in writer.memories_from(sorted(seqs))}
-    gone = list(fates)
-    heirs = [said for said in writer.evidence(gone) if said.own.seq not in seqs]
-    odds = writer.conflicts(gone) if gone else []
-    cut = writer.episodes_citing(sorted(seqs))
+    loss = _loss(writer, victims)
     payload = Forgotten(
         receipt=new_id("receipt", now),
         at=now,
@@ -89,12 +95,13 @@ def bury(
         counts=writer.count_scope([seq for seq, _ in victims if seq]),
         reason=reason,
         victims=victims_digest(id_ for _, id_ in victims if id_ not in before),
-        superseded=tuple(id_ for id_ in writer.replaced_by(gone) if id_ not in fates),
+        superseded=(
+            *(id_ for id_ in writer.replaced_by(list(loss.fates)) if id_ not in loss.fates),
+            *_replaced(loss),
+        ),
     )
     entry = record(payload)
-    writer.erase(victims, seq=entry.seq, at=now, reason=reason)
-    _inherit(writer, heirs, fates, odds)
-    _untell(writer, cut)
+    _erase(writer, victims, loss, seq=entry.seq, at=now, reason=reason)
     return Receipt(
         id=payload.receipt,
         scope=scope,
@@ -106,23 +113,76 @@ def bury(
     )
 
 
-def _derivations(writer: Writer, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+def bury_again(
+    writer: Writer, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str
+) -> None:
+    """What a forget that is on record already did elsewhere is done here."""
+    victims = [*victims, *_derivations(writer, victims)]
+    _erase(writer, victims, _loss(writer, victims), seq=seq, at=at, reason=reason)
+
+
+class _Loss(msgspec.Struct, frozen=True):
+    """What goes with the entries of a forget, and whom that concerns."""
+
+    fates: Mapping[str, Memory]
+    """The memories that go, as they stood."""
+    heirs: Sequence[Evidence]
+    odds: Sequence[tuple[str, str]]
+    conversations: Sequence[str]
+    followers: Sequence[int]
+    """Turns whose vectors were made with a turn that goes."""
+
+
+def _loss(writer: Writer, victims: Sequence[tuple[int, str]]) -> _Loss:
+    seqs = frozenset(seq for seq, _ in victims if seq)
+    fates = {memory.id: memory for memory in writer.memories_from(sorted(seqs))}
+    return _Loss(
+        fates=fates,
+        heirs=[said for said in writer.evidence(list(fates)) if said.own.seq not in seqs],
+        odds=writer.conflicts(list(fates)) if fates else [],
+        conversations=writer.conversations_of(sorted(seqs)),
+        followers=list(_followers(writer, seqs)),
+    )
+
+
+def _followers(writer: Writer, seqs: frozenset[int]) -> Iterator[int]:
+    for seq in sorted(seqs):
+        for turn in writer.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
+            for other in writer.turns_after(turn, limit=_FOLLOWERS_MAX):
+                if other.seq not in seqs and writer.turn_before(other) == turn:
+                    yield turn_number(other.seq, other.ordinal)
+
+
+def _erase(
+    writer: Writer, victims: Sequence[tuple[int, str]], loss: _Loss, *, seq: int, at: Instant, reason: str
+) -> None:
+    writer.erase(victims, seq=seq, at=at, reason=reason)
+    writer.embed_again(loss.followers)
+    _inherit(writer, loss)
+    _untell(writer, loss.conversations)
+
+
+def _derivations(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     ids = [derivation_id(id_) for seq, id_ in victims if seq]
     there = frozenset(id_ for _, id_ in victims)
-    known = [id_ for id_ in writer.known(ids) if id_ not in there]
-    return writer.in_scope(Scope(entries=tuple(known))) if known else []
+    known = [id_ for id_ in reader.known(ids) if id_ not in there]
+    return reader.in_scope(Scope(entries=tuple(known))) if known else []
 
 
-def _inherit(
-    writer: Writer, heirs: Sequence[Evidence], fates: Mapping[str, Memory], odds: Sequence[tuple[str, str]]
-) -> None:
+def _replaced(loss: _Loss) -> list[str]:
+    """Of those that take over, the ones that inherit having been replaced."""
+    first = {heir.memory: heir.own.id for heir in reversed(loss.heirs)}
+    return [id_ for gone, id_ in first.items() if loss.fates[gone].state is State.SUPERSEDED]
+
+
+def _inherit(writer: Writer, loss: _Loss) -> None:
     """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did."""
     taken: dict[str, str] = {}
-    for heir in heirs:
+    for heir in loss.heirs:
         if heir.memory in taken:
             writer.add_evidence(Evidence(taken[heir.memory], heir.own))
             continue
-        fate = fates[heir.memory]
+        fate = loss.fates[heir.memory]
         stands = msgspec.structs.replace(
             heir.own,
             state=State.ACTIVE if fate.state is State.CONTESTED else fate.state,
@@ -132,19 +192,23 @@ def _inherit(
         )
         writer.project(memories=[stands])
         taken[heir.memory] = heir.own.id
-    for pair in odds:
+    for pair in loss.odds:
         left, right = (taken.get(id_, id_) for id_ in pair)
         if writer.memory(left) is not None and writer.memory(right) is not None:
             writer.contest(left, right)
 
 
-def _untell(writer: Writer, cut: Sequence[Memory]) -> None:
-    """A conversation of which an episode went is told anew, as it is now."""
-    for conversation in sorted({episode.conversation for episode in cut if episode.conversation is not None}):
-        there = writer.untold_in(conversation)
-        last = max(to_instant(episode.updated_at) for episode in cut if episode.conversation == conversation)
+def _untell(writer: Writer, cut: Sequence[str]) -> None:
+    """A conversation that lost a turn is told anew, as it is now: what was chosen to stand for it, and where its
+    sittings part, was up to that turn, too. Of one that lost all of its turns not even the name is left."""
+    unheard = turn_number(writer.marks().derived + 1, 0)
+    for conversation in cut:
+        last = writer.last_turn_of(conversation, before=unheard)
         writer.drop_episodes(conversation)
-        writer.set_untold(Untold(conversation, 0, last if there is None else there.last_at))
+        if last is None:
+            writer.set_told(conversation)
+        else:
+            writer.set_untold(Untold(conversation, 0, to_instant(last.at)))
 
 
 def _hidden_in(entry: Entry, scope: Scope) -> bool:

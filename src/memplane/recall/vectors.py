@@ -81,16 +81,18 @@ class VectorTable:
             self._small[places], self._scale[places] = _made_small(vectors)
         self._there[places] = True
 
-    def scores(self, query: Vector, places: Places) -> NDArray[np.float32] | None:
-        """The dot product with these places, NaN where there is no vector; None where only codes are here."""
+    def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32] | None:
+        """The dot product with these places, or with all; NaN where there is no vector; None where only codes are
+        here."""
+        chosen = slice(self._count) if places is None else places
         rows, small, scale = self._rows, self._small, self._scale  # a larger table may take over any time
         if rows is not None:
-            scores = dots(rows[places], query)
+            scores = dots(rows[chosen], query)
         elif small is not None:
-            scores = dots(small[places].astype(np.float32), query) * scale[places]
+            scores = dots(small[chosen].astype(np.float32), query) * scale[chosen]
         else:
             return None
-        return np.where(self._there[places], scores, np.float32(np.nan))
+        return np.where(self._there[chosen], scores, np.float32(np.nan))
 
     def near(self, query: Vector, limit: int) -> Places:
         """The places whose codes differ least from the question's, in no order."""

@@ -139,13 +139,13 @@ class Recalling(Records):
             with store.read() as reader:
                 if self._parts.worker.lag(reader).nothing:
                     return
-            work = self._parts.worker.step
+            reading = True
             while time.monotonic() < until:
                 try:
-                    if not work(store):
+                    if not self._parts.worker.step(store, reading=reading):
                         return
-                except LLMFailed:  # facts wait, vectors need not
-                    work = self._parts.worker.embed
+                except LLMFailed:
+                    reading = False  # the recall says how much is not read yet
                 except EmbeddingFailed:
                     return  # the recall says so itself
 

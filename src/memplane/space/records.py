@@ -9,7 +9,7 @@ from memplane.clock import Instant, parse_instant, to_datetime
 from memplane.ledger.payloads import Forgotten, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.memory.forget import bury
+from memplane.memory.forget import bury, bury_again
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Scope, Sizes, Writer
 from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
@@ -146,7 +146,7 @@ class Records(Access):
         if imported is not None and imported.op in (Op.FORGET, Op.SWEEP):
             there = decode(imported)
             assert isinstance(there, Forgotten)
-            writer.erase(victims, seq=imported.seq, at=there.at, reason=there.reason)
+            bury_again(writer, victims, seq=imported.seq, at=there.at, reason=there.reason)
             return
 
         def record(payload: Forgotten) -> Entry:

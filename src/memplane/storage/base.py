@@ -192,7 +192,8 @@ class IndexReader(Protocol):
         """The number of the model that vectors are made with; None as long as there are none."""
 
     def embedded(self, model: int) -> int:
-        """Every turn up to this number has a vector of this model."""
+        """Every turn up to this number has a vector of this model. A turn has one vector, so that of a model which is
+        not in use nothing is promised."""
 
     def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
         """Turns with after < n <= until, in order."""
@@ -205,6 +206,9 @@ class IndexReader(Protocol):
 
     def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
         """Of these turns, those with a vector of this model, and what it was made from."""
+
+    def stale_turns(self, *, limit: int) -> list[int]:
+        """Turns that had a vector and wait for another, in order."""
 
     def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
         """As `turn_vectors`, of memories that are there and wait for no other."""
@@ -271,6 +275,10 @@ class IndexReader(Protocol):
     def turn_before(self, turn: Turn) -> Turn | None:
         """The one before it in its conversation; among those of none, the one before it."""
 
+    def turns_after(self, turn: Turn, *, limit: int) -> list[Turn]:
+        """Those that may have it before them: later in the ledger and, in a conversation, not said earlier; the nearest
+        first."""
+
     def untold(self, *, before: Instant, limit: int) -> list[Untold]:
         """Conversations whose last turn was before then and that no episode tells to the end."""
 
@@ -280,8 +288,11 @@ class IndexReader(Protocol):
     def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
         """The turns of a conversation with n >= since, in order."""
 
-    def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
-        """Episodes that quote one of these entries."""
+    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
+        """The turn of a conversation with the largest n < before."""
+
+    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
+        """The conversations that turns of these entries belong to."""
 
     def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
         """The newest episodes of each of these conversations."""
@@ -405,6 +416,9 @@ class IndexWriter(Protocol):
 
     def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
         """Add or replace; every turn up to `until` has one now. Turns that are gone meanwhile get none."""
+
+    def embed_again(self, numbers: Sequence[int]) -> None:
+        """Take the vectors of these turns away, as far as there are any; they wait for new ones."""
 
     def add_memory_vectors(self, model: int, vectors: Sequence[MemoryVector]) -> None:
         """Add or replace; such a memory does not wait any more. Memories that are gone get none."""

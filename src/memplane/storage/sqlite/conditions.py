@@ -72,7 +72,10 @@ def turns_in(scope: Scope) -> Where:
 
 
 def memories_in(scope: Scope) -> Where:
+    """Those that were stored on purpose. What was derived goes with its turns; an episode is of more turns than the one
+    it hangs on."""
     out = Where()
+    out.add("m.extractor IS NULL")
     if scope.key is not None:
         out.add("m.key = :key AND m.key IS NOT NULL", key=scope.key)
     if scope.prefix is not None:

@@ -42,7 +42,7 @@ class SqliteIndexReader(Session):
         return None if number is None else int(number)
 
     def embedded(self, model: int) -> int:
-        return int(self._note(f"embedded:{model}") or 0)
+        return int(self._note(f"embedded:{model}") or 0) if model == self.current_model() else 0
 
     def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
         found = self._all("turn_heads", after=after, until=until, limit=limit)
@@ -61,6 +61,9 @@ class SqliteIndexReader(Session):
 
     def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
         return dict(self._all("turn_digests", model=model, numbers=json.dumps(numbers)))
+
+    def stale_turns(self, *, limit: int) -> list[int]:
+        return [n for (n,) in self._all("stale_turns", limit=limit)]
 
     def memory_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
         return [
@@ -152,6 +155,16 @@ class SqliteIndexReader(Session):
             row = self._one("turn_before", conversation=turn.conversation, at=to_instant(turn.at), n=n)
         return None if row is None else rows.turn_from(row)
 
+    def turns_after(self, turn: Turn, *, limit: int) -> list[Turn]:
+        n = turn_number(turn.seq, turn.ordinal)
+        if turn.conversation is None:
+            found = self._all("turns_after_outside", n=n, limit=limit)
+        else:
+            found = self._all(
+                "turns_after", conversation=turn.conversation, at=to_instant(turn.at), n=n, limit=limit
+            )
+        return [rows.turn_from(row) for row in found]
+
     def untold(self, *, before: Instant, limit: int) -> list[Untold]:
         return [Untold(*row) for row in self._all("untold", before=before, limit=limit)]
 
@@ -163,8 +176,12 @@ class SqliteIndexReader(Session):
         found = self._all("turns_of", conversation=conversation, since=since)
         return [rows.turn_from(row) for row in found]
 
-    def episodes_citing(self, seqs: Sequence[int]) -> list[Memory]:
-        return [rows.memory_from(row) for row in self._all("episodes_citing", seqs=json.dumps(seqs))]
+    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
+        row = self._one("last_turn_of", conversation=conversation, before=before)
+        return None if row is None else rows.turn_from(row)
+
+    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
+        return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
 
     def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
         found = self._all("episodes_of", conversations=json.dumps(conversations), limit=limit)

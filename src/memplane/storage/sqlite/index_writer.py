@@ -22,9 +22,10 @@ class SqliteIndexWriter(SqliteIndexReader):
             self._many("add_model", [(model_id, dimension)])
             found = self._one("model", id=model_id, dimension=dimension)
         number = int(found[0])
-        if self.current_model() != number:
+        before = self.current_model()
+        if before != number:
             self._set_note("model", str(number))
-            for query in ("embed_anew", "forget_embedded", "grow_generation"):
+            for query in ("embed_anew", "forget_embedded") + (("grow_generation",) if before else ()):
                 self._connection.execute(SQL[query])
         return number
 
@@ -39,6 +40,10 @@ class SqliteIndexWriter(SqliteIndexReader):
             ],
         )
         self._set_note(f"embedded:{model}", str(until))
+
+    def embed_again(self, numbers: Sequence[int]) -> None:
+        self._ready()
+        self._many("embed_turn_again", [(n,) for n in numbers])
 
     def add_memory_vectors(self, model: int, vectors: Sequence[MemoryVector]) -> None:
         self._ready()

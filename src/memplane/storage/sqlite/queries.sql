@@ -280,6 +280,12 @@ WHERE v.model = :model AND v.vector IS NOT NULL
 -- name: turn_digests
 SELECT v.n, v.digest FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value WHERE v.model = :model
 
+-- name: stale_turns
+SELECT n FROM turn_vector WHERE digest = x'' ORDER BY n LIMIT :limit
+
+-- name: embed_turn_again
+UPDATE turn_vector SET digest = x'', vector = NULL WHERE n = ?
+
 -- name: memory_vectors
 SELECT v.stamp, v.id, v.digest, v.vector, m.turn FROM memory_vector v JOIN memory m ON m.id = v.id
 WHERE v.stamp > :after AND v.model = :model AND m.embedded = :model ORDER BY v.stamp LIMIT :limit
@@ -379,6 +385,15 @@ ORDER BY t.at DESC, t.n DESC LIMIT 1
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE t.n < :n AND t.n >= :n - {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n DESC LIMIT 1
 
+-- name: turns_after
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.at >= :at AND t.n > :n
+ORDER BY t.at, t.n LIMIT :limit
+
+-- name: turns_after_outside
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.n > :n AND t.n <= :n + {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n LIMIT :limit
+
 -- name: untold
 SELECT conversation, first, last_at FROM untold WHERE last_at <= :before ORDER BY last_at LIMIT :limit
 
@@ -396,9 +411,14 @@ DELETE FROM untold WHERE conversation = ?
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n >= :since ORDER BY t.n
 
--- name: episodes_citing
-SELECT DISTINCT {columns} FROM json_each(:seqs) s JOIN cited c ON c.seq = s.value JOIN memory m ON m.id = c.memory
-JOIN ledger l ON l.seq = m.seq
+-- name: last_turn_of
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n < :before ORDER BY t.n DESC LIMIT 1
+
+-- name: conversations_of
+SELECT DISTINCT t.conversation FROM json_each(:seqs) s
+JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
+WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 
 -- name: episodes_of
 SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
@@ -433,6 +453,9 @@ SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
 
 -- name: drop_memory_vector
 DELETE FROM memory_vector WHERE id = ?
+
+-- name: drop_lost_vectors
+DELETE FROM memory_vector WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.id = memory_vector.id)
 
 -- name: set_embedded
 UPDATE memory SET embedded = ? WHERE id = ?

@@ -360,7 +360,9 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
         self._many("add_cited", [(seq, memory.id) for memory, seqs in episodes for seq in seqs])
 
     def drop_episodes(self, conversation: str) -> None:
-        self._drop_memories(self._all("episode_rows", conversation=conversation))
+        found = self._all("episode_rows", conversation=conversation)
+        self._drop_memories(found)
+        self._grow_generation(found)
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
         self._ready()
@@ -371,10 +373,9 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
 
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
-        if found:
-            self._drop_memories(found)
-            self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
-            self._connection.execute(SQL["grow_generation"])
+        self._drop_memories(found)
+        self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
+        self._grow_generation(found)
         return len(found)
 
     def hide(self, seq: int) -> None:
@@ -413,6 +414,7 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
             self._many("drop_evidence_of_entry", [(victim,)])
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
+        self._connection.execute(SQL["drop_lost_vectors"])
         self._connection.execute(SQL["grow_generation"])
 
     def add_audit(
@@ -466,6 +468,10 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
 
     def _lengths(self) -> tuple[int, ...]:
         return len(self._ledger), len(self._payloads), len(self._turns)
+
+    def _grow_generation(self, gone: Sequence[Any]) -> None:
+        if gone:
+            self._connection.execute(SQL["grow_generation"])
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
         for n, text, key, tags, _, id_, _ in found:

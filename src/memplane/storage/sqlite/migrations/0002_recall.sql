@@ -71,6 +71,7 @@ CREATE TABLE turn_vector (
     digest BLOB NOT NULL,
     vector BLOB
 ) STRICT;
+CREATE INDEX turn_vector_stale ON turn_vector (n) WHERE digest = x'';
 CREATE TABLE memory_vector (
     stamp  INTEGER PRIMARY KEY AUTOINCREMENT,
     id     TEXT NOT NULL UNIQUE,

@@ -1,0 +1,189 @@
+"""Memory is a projection: whatever was said, stored, forgotten, purged and settled, and whenever the worker came by,
+dropping everything derived and deriving it again from the ledger gives the same memories with the same ids."""
+
+from contextlib import ExitStack
+from datetime import timedelta
+
+from hypothesis import note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from tests.conftest import HandClock, fresh_folder
+from tests.stub_embedder_enrich import BagOfWords
+
+from memplane import Memplane
+from memplane.storage.base import Filter
+from memplane.types import Kind
+
+SAID = (
+    "I live in Lisbon",
+    "I live in Rome",
+    "Actually, I live in Rome",
+    "I moved to Berlin",
+    "I no longer live in Lisbon",
+    "I like jazz",
+    "I no longer like jazz",
+    "My favorite color is green",
+    "My favorite color is blue",
+    "I live in Lisbon and my favorite color is green",
+    "The lamp in the hallway flickers whenever it rains outside.",
+    "I went to Porto yesterday",
+)
+AGREEING = (
+    "I live in Lisbon",
+    "I live in Lisbon, and I like jazz",
+    "I like jazz",
+    "I like tea",
+    "My favorite color is green",
+    "The lamp in the hallway flickers whenever it rains outside.",
+    "The lamp flickers, and the rain comes through the roof of the hallway.",
+    "I went to Porto yesterday",
+)
+ROLE = st.sampled_from(["user", "user", "user", "assistant"])
+OF_THE_USER = {
+    "I live in Rome": "You live in Rome",
+    "My favorite color is blue": "Your favorite color is blue",
+}
+CONVERSATION = st.sampled_from([None, "a", "a", "b"])
+BACK = st.sampled_from([timedelta(0), timedelta(0), timedelta(0), timedelta(minutes=90), timedelta(days=3)])
+PASSING = st.sampled_from([timedelta(minutes=1), timedelta(hours=3), timedelta(days=1), timedelta(days=40)])
+PICK = st.integers(0, 1_000)
+
+
+class DerivedMachine(RuleBasedStateMachine):
+    """The rules only act; what must hold is looked at in the end."""
+
+    forgetting = True
+    said = SAID
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = ExitStack()
+        folder = self.opened.enter_context(fresh_folder())
+        self.clock = HandClock()
+        plane = Memplane.open(folder, embedder=BagOfWords(dimension=4), clock=self.clock)
+        self.space = self.opened.enter_context(plane).space("alice")
+        self.entries: list[str] = []
+
+    def teardown(self) -> None:
+        with self.opened:
+            self.space.enrich()
+            before = self.everything()
+            self.space.replay()
+            self.space.enrich()
+            after = self.everything()
+            for what, rows in before.items():
+                note(what)
+                assert after[what] == rows
+
+    def everything(self) -> dict[str, list]:
+        with self.space._read() as reader:
+            where = Filter(now=self.clock(), include_superseded=True)
+            memories = sorted(
+                reader.memories(where, limit=10_000), key=lambda memory: (memory.seq, memory.id)
+            )
+            ids = [memory.id for memory in memories]
+            return {
+                "memories": [
+                    (
+                        memory.seq,
+                        memory.id,
+                        memory.text,
+                        memory.state,
+                        memory.tier,
+                        memory.superseded_by is None,
+                        memory.quote,
+                    )
+                    for memory in memories
+                    if memory.kind is not Kind.EPISODE
+                ],
+                "evidence": sorted(
+                    (place.memory, place.own.id, place.own.quote) for place in reader.evidence(ids)
+                ),
+                "conflicts": reader.conflicts(()),
+                "episodes": [memory for memory in memories if memory.kind is Kind.EPISODE],
+            }
+
+    # ── saying ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(pick=PICK, role=ROLE, conversation=CONVERSATION, back=BACK)
+    def retain(self, pick, role, conversation, back):
+        said = self.said[pick % len(self.said)]
+        text = said if role == "user" else OF_THE_USER.get(said, said)
+        kept = self.space.retain(text, role=role, conversation=conversation, at=self.clock.moment - back)
+        self.entries.append(kept.id)
+        self.clock.advance(seconds=20)
+
+    @rule(conversation=st.sampled_from(["a", "b"]), picks=st.lists(PICK, min_size=4, max_size=6))
+    def talk(self, conversation, picks):
+        for pick in picks:
+            self.retain(pick, "user", conversation, timedelta(0))
+
+    @rule(pick=st.none() | PICK)
+    def store(self, pick):
+        """By itself, or in the place of something else, derived or not."""
+        live = [memory.id for memory in self.space.newest_memories(100) if memory.kind is not Kind.EPISODE]
+        target = None if pick is None or not live else live[pick % len(live)]
+        self.entries.append(self.space.store("preference", "Prefers silence", supersedes=target).id)
+
+    @rule(key=st.sampled_from(["k", "l"]))
+    def put(self, key):
+        self.entries.append(self.space.put(key, "a value").id)
+
+    # ── time and work ────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(span=PASSING)
+    def time_passes(self, span):
+        self.clock.advance(span)
+
+    @rule()
+    def enrich(self):
+        self.space.enrich()
+
+    @rule(days=st.sampled_from([0, 1, 90]))
+    def purge(self, days):
+        self.space.purge(days)
+
+    @rule(pick=PICK, left=st.booleans())
+    def resolve(self, pick, left):
+        conflicts = self.space.conflicts()
+        if conflicts:
+            conflict = conflicts[pick % len(conflicts)]
+            self.space.resolve(conflict.left.id if left else conflict.right.id)
+
+    # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.forgetting and self.entries)
+    @rule(picks=st.lists(PICK, min_size=1, max_size=2))
+    def forget_entries(self, picks):
+        self.space.forget(entries=[self.entries[pick % len(self.entries)] for pick in picks])
+
+    @precondition(lambda self: self.forgetting)
+    @rule(conversation=st.sampled_from(["a", "b"]))
+    def forget_conversation(self, conversation):
+        self.space.forget(conversation=conversation)
+
+    @precondition(lambda self: self.forgetting)
+    @rule(ago=PASSING, width=PASSING)
+    def forget_range(self, ago, width):
+        since = self.clock.moment - ago
+        self.space.forget(since=since, until=since + width)
+
+
+class Contradicting(DerivedMachine):
+    """Nothing is forgotten. A statement that was forgotten leaves decisions behind that were taken because of it, and
+    not all of them are on record yet: who said Lisbon, Rome a day later and Lisbon on the third day, and forgets Rome,
+    has Lisbon of the third day active, but after a replay as evidence of the first one, which is replaced."""
+
+    forgetting = False
+
+
+class Forgetting(DerivedMachine):
+    """What is said never contradicts anything; see `Contradicting`."""
+
+    said = AGREEING
+
+
+TestContradicting = Contradicting.TestCase
+TestContradicting.settings = settings(max_examples=40, stateful_step_count=15)
+TestForgetting = Forgetting.TestCase
+TestForgetting.settings = settings(max_examples=40, stateful_step_count=15)
