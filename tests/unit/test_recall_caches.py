@@ -250,27 +250,28 @@ def test_what_is_purged_counts_no_more(plane, folder, clock, embedder):
 
 
 def test_a_look_in_the_middle_of_a_replay(plane, folder, clock, embedder):
-    """A replay derives memories again, some entries at a time. Who looks in between sees the rest later, although
-    vectors of the rest are older than those that were seen."""
+    """A replay derives memories again, some entries at a time, and their vectors are theirs again some at a time. Who
+    looks in between sees the rest later, although vectors of the rest are older than those that were seen."""
     space = plane.space("alice")
     for _ in range(70):
         space.retain("nothing")
     space.retain("I live in Lisbon.")
     space.enrich()
-    space.store("fact", "tea is fine")
+    for number in range(40):
+        space.store("fact", f"tea number {number} is fine")
     space.enrich()
-    looks = []
+    steps = []
     with open_plane(folder, clock, embedder=embedder, work_ms=0) as other:
 
-        def look(_: int) -> None:
-            looks.append(_)
-            if len(looks) > 1:  # the first time, the replay is still one transaction
+        def look(step: int) -> None:
+            steps.append(step)
+            if len(steps) > 1:  # the first time, the replay is still one transaction
                 other.space("alice").recall("Lisbon")
 
         space.replay(progress=look)
-        space.enrich()
+        space.enrich(progress=look)
 
-        assert len(looks) > 1
+        assert len(steps) > 4
         assert_as_fresh(other, folder, clock, embedder=embedder, work_ms=0, questions=["Lisbon"])
 
 
@@ -301,8 +302,11 @@ def test_going_back_to_an_earlier_model(plane, folder, clock, embedder):
     for text in ("tea is fine", "coffee", "water is dull"):
         space.retain(text)
     before = recalled(plane, "tea")
-    with open_plane(folder, clock, embedder=StubEmbedder("other")) as other:
-        other.space("alice").enrich()
+    with open_plane(folder, clock, embedder=embedder, work_ms=0) as watching:
+        assert recalled(watching, "tea") == before
+        with open_plane(folder, clock, embedder=StubEmbedder("other")) as other:
+            other.space("alice").enrich()
+        assert_as_fresh(watching, folder, clock, embedder=embedder, work_ms=0)
 
     with open_plane(folder, clock, embedder=embedder, work_ms=0) as back:
         assert [reason.split(":")[0] for reason in back.space("alice").recall("tea").degraded] == ["vectors"]
