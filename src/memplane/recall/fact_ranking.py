@@ -20,7 +20,7 @@ _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
 _CHAIN_MAX = 8
-_WORDS_MAX = 3
+_WORDS_MAX = 4
 """Only the rarest words choose; all of them count."""
 _PREDICATES_MAX = 2
 _RECENT_DAYS = 30.0
@@ -190,10 +190,13 @@ def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: R
 
 
 def _rarest(asking: Asking) -> list[str]:
+    """Words that choose: the rarest of those that were said, and those that only a stored memory may hold."""
     rarity = {
         word: len(asking.held[stem][0]) for word, stem in asking.question.stems.items() if stem in asking.held
     }
-    return sorted(rarity, key=lambda word: rarity[word])[:_WORDS_MAX] or list(asking.question.words)
+    said = sorted((word for word, count in rarity.items() if count), key=lambda word: rarity[word])
+    unsaid = [word for word, count in rarity.items() if not count]
+    return [*said[:_WORDS_MAX], *unsaid[:_WORDS_MAX]] or list(asking.question.words)
 
 
 def _in_order(memories: Iterable[Memory], scores: Mapping[str, float]) -> list[Memory]:
