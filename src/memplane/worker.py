@@ -134,6 +134,11 @@ class Worker:
         """Read the next entries and file what they say; False when there are none."""
         return self._derive(store, _ENTRIES_PER_STEP)
 
+    def derive_by_rules(self, store: Store) -> None:
+        """Read everything that waits, unless a model reads it: what that says is filed when it has said it."""
+        while self._deriver.by_rules and self.derive(store):
+            pass
+
     def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
             marks = reader.marks()

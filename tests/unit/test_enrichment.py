@@ -301,6 +301,20 @@ def test_a_stored_memory_can_replace_a_derived_one(space):
     assert (after.state, after.superseded_by) == (State.SUPERSEDED, stored.id)
 
 
+def test_what_was_said_before_a_fact_is_replaced_belongs_to_it(space):
+    """Although the worker had not come to it yet: it is the same after a replay."""
+    say(space, "I like jazz")
+    (memory,) = derived(space)
+    space.retain("I like jazz")
+    space.store("preference", "Prefers silence", supersedes=memory.id)
+    space.enrich()
+    before = derived(space, superseded=True)
+    space.replay()
+
+    assert [(each.id, each.state) for each in before] == [(memory.id, State.SUPERSEDED)]
+    assert derived(space, superseded=True) == before
+
+
 # ── tiers and times ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
