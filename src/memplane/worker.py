@@ -13,6 +13,7 @@ import numpy as np
 
 from memplane.clock import Clock
 from memplane.enrich.catalog import Catalog
+from memplane.enrich.conflict import Outcome
 from memplane.enrich.deriver import Deriver, Reading
 from memplane.enrich.extract_llm import LLMExtractor
 from memplane.enrich.filing import file_memory, resolve
@@ -21,6 +22,7 @@ from memplane.enrich.tier import tier_of
 from memplane.ledger.ids import derivation_id
 from memplane.ledger.payloads import Derived, Forgotten, Purged, Resolved, decode, encode
 from memplane.memory import projection
+from memplane.memory.aftermath import Decided
 from memplane.memory.sitting import PAUSE
 from memplane.providers.embedding import Embedder, EmbeddingFailed, EmbeddingUnavailable, Vectors
 from memplane.providers.llm import LLMUnavailable
@@ -36,7 +38,7 @@ from memplane.storage.base import (
     turn_number,
 )
 from memplane.storage.words import stems_of
-from memplane.types import Caller, Draft, Entry, Op, Turn
+from memplane.types import Caller, Draft, Entry, Memory, Op, State, Turn
 
 NO_MODEL = ("none", 0)
 POISONED = "poisoned"
@@ -128,6 +130,11 @@ class Worker:
         """Read the next entries and file what they say; False when there are none."""
         return self._derive(store, _ENTRIES_PER_STEP)
 
+    def derive_by_rules(self, store: Store) -> None:
+        """Read everything that waits, unless a model reads it: what that says is filed when it has said it."""
+        while self._deriver.by_rules and self.derive(store):
+            pass
+
     def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
             marks = reader.marks()
@@ -136,6 +143,7 @@ class Worker:
             turns = [_turns_of(reader, entry) for entry in entries]
             told = reader.known([derivation_id(entry.id) for entry in entries])
             read = int(reader.note(_READ) or 0)
+            decided = Decided(reader.forgets() if marks.derived < read else ())
         if not entries:
             return False
         unread = [
@@ -149,15 +157,22 @@ class Worker:
         if not left:
             raise LLMUnavailable("the language model went away; it is asked again later")
         try:
-            store.write(lambda writer: self._file(writer, marks.derived, steps[:left]))
+            store.write(lambda writer: self._file(writer, marks.derived, steps[:left], decided))
         except _TROUBLE:
             if count == 1:
-                store.write(lambda writer: self._file(writer, marks.derived, [(entries[0], [], _POISON)]))
+                poison = [(entries[0], turns[0][:0], _POISON)]
+                store.write(lambda writer: self._file(writer, marks.derived, poison, decided))
             else:
                 self._derive(store, 1)  # one by one, until the one is found that cannot be filed
         return True
 
-    def _file(self, writer: Writer, derived: int, steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> None:
+    def _file(
+        self,
+        writer: Writer,
+        derived: int,
+        steps: Sequence[tuple[Entry, list[Turn], Reading]],
+        decided: Decided,
+    ) -> None:
         if writer.marks().derived != derived:
             return  # somebody else was faster
         if derived == 0:
@@ -167,12 +182,16 @@ class Worker:
             if entry.ref is not None:
                 _replace(writer, entry)
             if entry.id not in forgotten:
-                self._apply(writer, entry, turns, reading)
+                self._apply(writer, entry, turns, reading, decided)
+            for id_, by, at in decided.ended_at(entry.id):
+                writer.supersede(id_, by=by, at=at)
         last = steps[-1][0].seq
         writer.set_derived(last)
         writer.set_note(_READ, str(max(last, int(writer.note(_READ) or 0))))
 
-    def _apply(self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading) -> None:
+    def _apply(
+        self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading, decided: Decided
+    ) -> None:
         if reading.failed:
             writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
         if reading.record is not None:
@@ -180,14 +199,18 @@ class Worker:
         for name, tokens in (("tokens_in", reading.tokens_in), ("tokens_out", reading.tokens_out)):
             if tokens:
                 writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
-        for memory in reading.memories:
-            file_memory(writer, memory, self._catalog)
+        self._file_memories(writer, reading.memories, decided)
         for turn in turns:
             hear(writer, turn)
         if entry.body and entry.op is Op.DERIVE:
-            self._apply_record(writer, entry)
+            self._apply_record(writer, entry, decided)
         elif entry.body and entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
-            _apply_decision(writer, entry)
+            _apply_decision(writer, entry, decided)
+
+    def _file_memories(self, writer: Writer, memories: Sequence[Memory], decided: Decided) -> None:
+        for memory in memories:
+            outcome = decided.outcome(memory.id)
+            file_memory(writer, memory, self._catalog, decided=None if outcome is None else Outcome(outcome))
 
     def _record(self, writer: Writer, entry: Entry, record: Derived) -> None:
         """What a model said goes into the ledger first; its memories follow when the worker comes to that entry, as
@@ -196,13 +219,12 @@ class Worker:
         draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
         projection.record(writer, draft, now)
 
-    def _apply_record(self, writer: Writer, entry: Entry) -> None:
+    def _apply_record(self, writer: Writer, entry: Entry, decided: Decided) -> None:
         record = decode(entry)
         assert isinstance(record, Derived)
         source = writer.entry(record.entry)
         if source is not None and source.body:
-            for memory in self._deriver.recorded(_turns_of(writer, source), record):
-                file_memory(writer, memory, self._catalog)
+            self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
 
     def _tell(self, store: Store) -> bool:
         now = self._clock()
@@ -335,16 +357,19 @@ def _replace(writer: Writer, entry: Entry) -> None:
         writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
 
 
-def _apply_decision(writer: Writer, entry: Entry) -> None:
+def _apply_decision(writer: Writer, entry: Entry, decided: Decided) -> None:
     """What a later entry says about memories that were derived before it. Saying it again changes nothing."""
     match decode(entry):
         case Forgotten(superseded=superseded, receipt=receipt):
             for id_ in superseded:
-                writer.supersede(id_, by=receipt, at=entry.recorded)
+                memory = writer.memory(id_)
+                if memory is not None and memory.state is not State.SUPERSEDED:
+                    writer.supersede(id_, by=receipt, at=entry.recorded)
         case Purged(before=before):
             writer.purge_superseded(before=before)
         case Resolved() as resolved:
-            resolve(writer, resolved.winner, resolved.losers, resolved.at)
+            losers = tuple(decided.heir_of(loser) for loser in resolved.losers)
+            resolve(writer, decided.heir_of(resolved.winner), losers, resolved.at)
 
 
 def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:

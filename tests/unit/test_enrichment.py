@@ -301,6 +301,20 @@ def test_a_stored_memory_can_replace_a_derived_one(space):
     assert (after.state, after.superseded_by) == (State.SUPERSEDED, stored.id)
 
 
+def test_what_was_said_before_a_fact_is_replaced_belongs_to_it(space):
+    """Although the worker had not come to it yet: it is the same after a replay."""
+    say(space, "I like jazz")
+    (memory,) = derived(space)
+    space.retain("I like jazz")
+    space.store("preference", "Prefers silence", supersedes=memory.id)
+    space.enrich()
+    before = derived(space, superseded=True)
+    space.replay()
+
+    assert [(each.id, each.state) for each in before] == [(memory.id, State.SUPERSEDED)]
+    assert derived(space, superseded=True) == before
+
+
 # ── tiers and times ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -351,8 +365,8 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
     else:
         file_memory = worker.file_memory
 
-        def file_or_fail(writer, memory, catalog):
-            file_memory(writer, memory, catalog)
+        def file_or_fail(writer, memory, catalog, **options):
+            file_memory(writer, memory, catalog, **options)
             if memory.quote == poison:
                 raise AssertionError("poison")
 
@@ -465,6 +479,23 @@ def test_an_episode_is_told_anew_without_what_was_forgotten(space, clock, which)
     assert all(TALK[which] not in told.text for told in at_once)
     assert TALK[which] not in after.text
     assert episodes(space) == [after]
+
+
+def test_a_sitting_that_goes_on_is_not_told_because_another_lost_a_turn(space, clock):
+    """What is over is told anew at once; what is not over waits for its end."""
+    gone, *_ = hold(space, clock, *TALK, "And Biscuit sleeps on the old green sofa every single night.")
+    clock.advance(hours=3)
+    hold(space, clock, *(text.replace("Biscuit", "Pebble") for text in TALK))
+    space.enrich()
+    space.forget(entries=[gone])
+    space.enrich()
+    during = ["Biscuit" in told.text for told in episodes(space)]
+    hold(space, clock, "Pebble barks.")
+    clock.advance(hours=3)
+    space.enrich()
+
+    assert during == [True]
+    assert ["Biscuit" in told.text for told in episodes(space)] == [False, True]
 
 
 def test_an_episode_goes_when_too_little_is_left(space, clock):

@@ -38,7 +38,6 @@ AGREEING = (
     "The lamp flickers, and the rain comes through the roof of the hallway.",
     "I went to Porto yesterday",
 )
-ROLE = st.sampled_from(["user", "user", "user", "assistant"])
 OF_THE_USER = {
     "I live in Rome": "You live in Rome",
     "My favorite color is blue": "Your favorite color is blue",
@@ -53,7 +52,9 @@ class DerivedMachine(RuleBasedStateMachine):
     """The rules only act; what must hold is looked at in the end."""
 
     forgetting = True
+    purging = True
     said = SAID
+    roles = ("user", "user", "user", "assistant")
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,9 +106,9 @@ class DerivedMachine(RuleBasedStateMachine):
 
     # ── saying ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(pick=PICK, role=ROLE, conversation=CONVERSATION, back=BACK)
-    def retain(self, pick, role, conversation, back):
-        said = self.said[pick % len(self.said)]
+    @rule(pick=PICK, who=PICK, conversation=CONVERSATION, back=BACK)
+    def retain(self, pick, who, conversation, back):
+        said, role = self.said[pick % len(self.said)], self.roles[who % len(self.roles)]
         text = said if role == "user" else OF_THE_USER.get(said, said)
         kept = self.space.retain(text, role=role, conversation=conversation, at=self.clock.moment - back)
         self.entries.append(kept.id)
@@ -116,7 +117,7 @@ class DerivedMachine(RuleBasedStateMachine):
     @rule(conversation=st.sampled_from(["a", "b"]), picks=st.lists(PICK, min_size=4, max_size=6))
     def talk(self, conversation, picks):
         for pick in picks:
-            self.retain(pick, "user", conversation, timedelta(0))
+            self.retain(pick, 0, conversation, timedelta(0))
 
     @rule(pick=st.none() | PICK)
     def store(self, pick):
@@ -139,12 +140,14 @@ class DerivedMachine(RuleBasedStateMachine):
     def enrich(self):
         self.space.enrich()
 
+    @precondition(lambda self: self.purging)
     @rule(days=st.sampled_from([0, 1, 90]))
     def purge(self, days):
         self.space.purge(days)
 
     @rule(pick=PICK, left=st.booleans())
     def resolve(self, pick, left):
+        self.space.enrich()
         conflicts = self.space.conflicts()
         if conflicts:
             conflict = conflicts[pick % len(conflicts)]
@@ -169,21 +172,29 @@ class DerivedMachine(RuleBasedStateMachine):
         self.space.forget(since=since, until=since + width)
 
 
-class Contradicting(DerivedMachine):
-    """Nothing is forgotten. A statement that was forgotten leaves decisions behind that were taken because of it, and
-    not all of them are on record yet: who said Lisbon, Rome a day later and Lisbon on the third day, and forgets Rome,
-    has Lisbon of the third day active, but after a replay as evidence of the first one, which is replaced."""
+class Everything(DerivedMachine):
+    """All but forgetting: what is purged or ignored because of a statement is on record nowhere, and a replay in which
+    that statement is forgotten decides about it anew. Left out in `Forgetting`, therefore: an assistant who contradicts
+    a user whose statement is forgotten later, and a purge before the forget of what took the purged one's place."""
 
     forgetting = False
 
 
 class Forgetting(DerivedMachine):
-    """What is said never contradicts anything; see `Contradicting`."""
+    roles = ("user",)
+    purging = False
+
+
+class ForgettingWhatAgrees(DerivedMachine):
+    """Nothing is contradicted, so nothing is left out."""
 
     said = AGREEING
 
 
-TestContradicting = Contradicting.TestCase
-TestContradicting.settings = settings(max_examples=40, stateful_step_count=15)
+for machine in (Everything, Forgetting, ForgettingWhatAgrees):
+    machine.TestCase.settings = settings(
+        settings.default, max_examples=settings.default.max_examples // 2, stateful_step_count=15
+    )
+TestEverything = Everything.TestCase
 TestForgetting = Forgetting.TestCase
-TestForgetting.settings = settings(max_examples=40, stateful_step_count=15)
+TestForgettingWhatAgrees = ForgettingWhatAgrees.TestCase

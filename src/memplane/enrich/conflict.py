@@ -76,6 +76,20 @@ def settle(
     return Decision(outcome=Outcome.CONTEST, targets=targets, reason="two values, equally trusted")
 
 
+def settle_as(
+    outcome: Outcome, new: Proposition, existing: Sequence[Known], *, catalog: Catalog, text: str = ""
+) -> Decision:
+    """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
+    targets = tuple(
+        known.id
+        for known in existing
+        if outcome is not Outcome.ADD
+        and known.proposition.subject.lower() == new.subject.lower()
+        and (_is_same(new, known.proposition, catalog) or _contradicts(new, known, catalog, text))
+    )
+    return Decision(outcome=outcome, targets=targets, reason="decided before")
+
+
 def _is_same(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
     """The same value; of a one-valued predicate also a longer or shorter name for it (`Lisbon`, `Lisbon, Portugal`)."""
     if (

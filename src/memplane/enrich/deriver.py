@@ -42,6 +42,11 @@ class Deriver:
         self._catalog = catalog
         self._llm = llm
 
+    @property
+    def by_rules(self) -> bool:
+        """Whether no model is asked."""
+        return self._llm is None
+
     def read(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
         """One reading for the turns of each entry, in order."""
         if self._llm is None:

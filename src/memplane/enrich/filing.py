@@ -6,7 +6,7 @@ import msgspec
 from memplane.clock import to_instant
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.claims import decode_claim
-from memplane.enrich.conflict import LATER, Known, Outcome, settle
+from memplane.enrich.conflict import LATER, Known, Outcome, settle, settle_as
 from memplane.enrich.proposition import Proposition
 from memplane.recall.relevance import Question
 from memplane.storage.base import Evidence, Writer
@@ -16,23 +16,22 @@ _RIVALS_MAX = 64
 _RIVAL_WORDS_MAX = 12
 
 
-def file_memory(writer: Writer, memory: Memory, catalog: Catalog) -> None:
+def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Outcome | None = None) -> None:
     """Filing the same memory again changes nothing."""
     if memory.claim is None or writer.memory(memory.id) is not None:
         return
     claim = decode_claim(memory.claim)
     rivals = _rivals(writer, memory, claim)
-    decision = settle(
-        claim,
-        [_known(rival, claim) for rival in rivals],
-        catalog=catalog,
-        text=memory.quote or "",
-        at=memory.created_at,
-    )
+    known = [_known(rival, claim) for rival in rivals]
+    text = memory.quote or ""
+    if decided is None:
+        decision = settle(claim, known, catalog=catalog, text=text, at=memory.created_at)
+    else:
+        decision = settle_as(decided, claim, known, catalog=catalog, text=text)
     targets = [rival for rival in rivals if rival.id in decision.targets]
     if decision.outcome is Outcome.DUPLICATE:
         writer.add_evidence(Evidence(decision.targets[0], memory))
-    elif decision.outcome in _REPLACING and _came_late(memory, targets):
+    elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
         writer.project(memories=[_replaced(memory, by=targets[0])])
     elif (
         decision.outcome is not Outcome.IGNORE

@@ -9,7 +9,7 @@ from itertools import pairwise
 from memplane.clock import Instant, to_instant
 from memplane.enrich.episodes import Episode, Spoken, tell_episodes
 from memplane.ledger.ids import derived_id
-from memplane.memory.sitting import PAUSE
+from memplane.memory.sitting import ANEW, PAUSE
 from memplane.storage.base import Reader, Untold, Writer, turn_number
 from memplane.types import Kind, Memory, Role, Turn
 
@@ -29,11 +29,13 @@ def hear(writer: Writer, turn: Turn) -> None:
         return
     number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
     open_ = writer.untold_in(turn.conversation)
-    if open_ is None:
+    if open_ is None or open_.last_at == ANEW:
         before = writer.last_turn_of(turn.conversation, before=number)
-        if before is not None and abs(turn.at - before.at) < PAUSE:
+        if open_ is None and before is not None and abs(turn.at - before.at) < PAUSE:
             writer.drop_episodes(turn.conversation)
-            open_ = Untold(turn.conversation, 0, to_instant(before.at))
+            open_ = Untold(turn.conversation, 0, ANEW)
+        if open_ is not None and before is not None:
+            open_ = Untold(turn.conversation, open_.first, to_instant(before.at))
     if open_ is not None and abs(at - open_.last_at) >= _PAUSE:
         _tell(writer, open_, until=number)
         open_ = None
@@ -51,9 +53,25 @@ def tell_what_is_over(writer: Writer, now: Instant) -> int:
     over = writer.untold(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
     unheard = turn_number(writer.marks().derived + 1, 0)
     for open_ in over:
-        _tell(writer, open_, until=unheard)
-        writer.set_told(open_.conversation)
+        last = writer.last_turn_of(open_.conversation, before=unheard)
+        if last is not None and to_instant(last.at) > now - _PAUSE:  # told anew, and the last sitting goes on
+            first = _sitting_of(writer, open_, last)
+            _tell(writer, open_, until=first)
+            writer.set_untold(Untold(open_.conversation, first, to_instant(last.at)))
+        else:
+            _tell(writer, open_, until=unheard)
+            writer.set_told(open_.conversation)
     return len(over)
+
+
+def _sitting_of(writer: Writer, open_: Untold, last: Turn) -> int:
+    """The number of the first turn of the sitting that ends with this one."""
+    first = open_.first
+    turns = [turn for turn in writer.turns_of(open_.conversation, since=open_.first) if turn.seq <= last.seq]
+    for before, turn in pairwise(turns):
+        if abs(turn.at - before.at) >= PAUSE:
+            first = turn_number(turn.seq, turn.ordinal)
+    return first
 
 
 def _tell(writer: Writer, open_: Untold, *, until: int) -> None:

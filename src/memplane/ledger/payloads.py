@@ -46,6 +46,18 @@ class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the key began, if not now. Written here, so that it outlives the values before this one."""
 
 
+class Aftermath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What statements decided before they were forgotten, in ids alone: a replay, which meets them no more, decides the
+    same."""
+
+    decided: dict[str, str] = {}
+    """How memories were filed that were weighed against a forgotten one: memory id to outcome."""
+    ended: dict[str, list[tuple[str, str, Instant]]] = {}
+    """What a forgotten memory replaced, by the entry at whose place it did: (memory, the one in its place, when)."""
+    heirs: dict[str, str] = {}
+    """Who took the place of a forgotten memory."""
+
+
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`forget` and `sweep`: what was erased, in numbers; its receipt."""
 
@@ -58,6 +70,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A digest over the ids it buried, so that no tombstone can be added or taken away later."""
     superseded: tuple[str, ...] = ()
     """Memories that something it buried had replaced. They stay replaced, after a replay too."""
+    aftermath: Aftermath = Aftermath()
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):

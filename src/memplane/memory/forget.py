@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import Instant, iso, to_datetime, to_instant
+from memplane.clock import Instant, iso, to_datetime
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
+from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
+from memplane.memory.sitting import ANEW
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
     Evidence,
@@ -99,6 +101,7 @@ def bury(
             *(id_ for id_ in writer.replaced_by(list(loss.fates)) if id_ not in loss.fates),
             *_replaced(loss),
         ),
+        aftermath=aftermath_of(writer, loss.fates, loss.heirs, loss.odds),
     )
     entry = record(payload)
     _erase(writer, victims, loss, seq=entry.seq, at=now, reason=reason)
@@ -208,7 +211,7 @@ def _untell(writer: Writer, cut: Sequence[str]) -> None:
         if last is None:
             writer.set_told(conversation)
         else:
-            writer.set_untold(Untold(conversation, 0, to_instant(last.at)))
+            writer.set_untold(Untold(conversation, 0, ANEW))
 
 
 def _hidden_in(entry: Entry, scope: Scope) -> bool:

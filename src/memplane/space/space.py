@@ -120,6 +120,8 @@ class Space(Recalling):
             project=check_name(project, field="project"),
         )
         supersedes = check_name(supersedes, field="supersedes")
+        if supersedes is not None:
+            self._read_before_replacing(supersedes)
 
         def work(writer: Writer) -> Memory:
             self._check_store_limits(writer, superseding=supersedes is not None)
@@ -391,6 +393,14 @@ class Space(Recalling):
         draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
         entry = projection.record(writer, draft, now)
         return _present(writer.memory(entry.id))
+
+    def _read_before_replacing(self, memory_id: str) -> None:
+        """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""
+        with self._store() as store:
+            with store.read() as reader:
+                memory = reader.memory(memory_id)
+            if memory is not None and memory.derived:
+                self._parts.worker.derive_by_rules(store)
 
     def _check_store_limits(self, writer: Writer, *, superseding: bool) -> None:
         if not self.caller.session:

@@ -1,0 +1,90 @@
+"""What a forgotten statement decided stays decided.
+
+Whoever said Lisbon, later Rome, and Lisbon again, and then forgets having said Rome, lives in Lisbon as of the last time
+it was said. A replay does not meet Rome any more; without a word about it, the last Lisbon would only repeat the first.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from memplane.clock import to_instant
+from memplane.ledger.ids import derivation_id
+from memplane.ledger.payloads import Aftermath, Forgotten, decode
+from memplane.storage.base import Evidence, LedgerRow, Reader
+from memplane.types import Memory
+
+ADD, CONTEST, RETIRE, SUPERSEDE = "add", "contest", "retire", "supersede"
+"""Outcomes of filing a memory, as `enrich.conflict` names them."""
+
+
+def aftermath_of(
+    reader: Reader,
+    gone: Mapping[str, Memory],
+    heirs: Sequence[Evidence],
+    odds: Iterable[tuple[str, str]],
+) -> Aftermath:
+    """To be asked before they are gone."""
+    taken = {heir.memory: heir.own.id for heir in reversed(heirs)}
+    decided = dict.fromkeys(taken.values(), ADD)
+    ended: dict[str, list[tuple[str, str, int]]] = {}
+    for pair in odds:
+        for id_, other_id in (pair, pair[::-1]):
+            other = reader.memory(other_id)
+            if id_ in gone and other_id not in gone and other is not None and other.seq > gone[id_].seq:
+                decided[other_id] = CONTEST
+    for memory in gone.values():
+        new = None if memory.superseded_by in gone else reader.memory(memory.superseded_by or "")
+        if new is not None and new.seq >= memory.seq and _by_filing(memory, new):
+            decided[new.id] = RETIRE if new.superseded_by == new.id else SUPERSEDE
+    for id_ in reader.replaced_by(list(gone)):
+        old = reader.memory(id_)
+        if old is None or old.superseded_by is None or id_ in gone:
+            continue
+        by = gone[old.superseded_by]
+        if not _by_filing(old, by):
+            continue  # somebody decided it, and that is on record
+        late = old.seq > by.seq
+        if late:
+            decided[id_] = ADD
+        place = _place_of(reader, old if late else by)
+        ended.setdefault(place, []).append((id_, by.id, to_instant(by.created_at)))
+    return Aftermath(decided=decided, ended=ended, heirs=taken)
+
+
+def _by_filing(replaced: Memory, by: Memory) -> bool:
+    """Whether it was replaced by what was said, then and there, rather than by a later decision."""
+    return by.derived and replaced.superseded_at == by.created_at
+
+
+def _place_of(reader: Reader, memory: Memory) -> str:
+    """The entry at which the worker files it."""
+    recorded = derivation_id(memory.entry_id)
+    return recorded if recorded in reader.known([recorded]) else memory.entry_id
+
+
+class Decided:
+    """What all forgets of a ledger left behind."""
+
+    def __init__(self, forgets: Iterable[LedgerRow] = ()) -> None:
+        self._decided: dict[str, str] = {}
+        self._ended: dict[str, list[tuple[str, str, int]]] = {}
+        self._heirs: dict[str, str] = {}
+        for row in forgets:
+            payload = decode(row.entry)
+            assert isinstance(payload, Forgotten)
+            self._decided |= payload.aftermath.decided
+            self._heirs |= payload.aftermath.heirs
+            for place, ended in payload.aftermath.ended.items():
+                self._ended.setdefault(place, []).extend(ended)
+
+    def outcome(self, memory_id: str) -> str | None:
+        """How it was filed, where that cannot be told any more."""
+        return self._decided.get(memory_id)
+
+    def ended_at(self, entry_id: str) -> Sequence[tuple[str, str, int]]:
+        return self._ended.get(entry_id, ())
+
+    def heir_of(self, memory_id: str) -> str:
+        """Who stands in its place by now; itself where nobody does."""
+        while memory_id in self._heirs:
+            memory_id = self._heirs[memory_id]
+        return memory_id
