@@ -86,6 +86,11 @@ class Worker:
         self._deriver = Deriver(catalog, llm)
         self._clock = clock
 
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether facts are read by a language model, which takes its time and may be away."""
+        return self._deriver.asks_a_model
+
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
         from being done, and only then is it told."""

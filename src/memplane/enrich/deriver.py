@@ -47,6 +47,10 @@ class Deriver:
         """Whether no model is asked."""
         return self._llm is None
 
+    @property
+    def asks_a_model(self) -> bool:
+        return self._llm is not None
+
     def read(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
         """One reading for the turns of each entry, in order."""
         if self._llm is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import DAY, Instant
+from memplane.recall.relevance import STOP_WORDS
 from memplane.temporal import find_times
 
 _MONTHS = [
@@ -60,17 +61,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
     """`speakers` are the names in the store; `reference` is the now of `last week`."""
-    named: set[str] = set()
-    text = question
-    for speaker in speakers:
-        known_as = {speaker, speaker.split()[0]} if speaker.split() else set()
-        for name in sorted(known_as, key=len, reverse=True):
-            text, found = re.subn(rf"\b{re.escape(name)}(?:['’]s)?\b", "I", text, flags=re.IGNORECASE)  # noqa: RUF001
-            if found:
-                named.add(speaker)
+    text, named = _names_taken_out(question, speakers)
     return Asked(
         text=text,
-        speakers=frozenset(named),
+        speakers=named,
         of_assistant=_OF_ASSISTANT.search(question) is not None,
         dates=_dates(question),
         ranges=tuple(
@@ -80,6 +74,22 @@ def read_question(question: str, speakers: Sequence[str], reference: Instant) ->
             and mention.until - mention.begin <= _SPAN_MAX
         ),
     )
+
+
+def _names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
+    """The question with `I` for every speaker it names, and who they are. Longer names go first: Ann Lee is not Ann.
+    A name that is also a common word, such as Will, must be written as a name."""
+    known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}
+    known_as |= {speaker: speaker for speaker in speakers if speaker.strip()}
+    text, named, lowered = question, set(), question.lower()
+    for name in sorted(known_as, key=len, reverse=True):
+        if name.lower() not in lowered:
+            continue
+        flags = re.NOFLAG if name.lower() in STOP_WORDS else re.IGNORECASE
+        text, found = re.subn(rf"\b{re.escape(name)}(?:['’]s)?\b", "I", text, flags=flags)  # noqa: RUF001
+        if found:
+            named.add(known_as[name])
+    return text, frozenset(named)
 
 
 def _dates(question: str) -> tuple[AskedDate, ...]:

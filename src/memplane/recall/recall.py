@@ -186,7 +186,7 @@ def _told(
     chosen |= {fact.memory.id for fact in background}
     supporting = [fact for fact in known if fact.memory.id not in chosen]
     facts = [*answers, *supporting, *background]
-    hits = {fact.memory.id: _fact_hit(fact, where.now) for fact in facts}
+    hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     return _Told(
         turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if _relevant(ranked)),
         answers=tuple(hits[fact.memory.id] for fact in answers),
@@ -272,14 +272,21 @@ def _turn_hit(ranked: RankedTurn) -> RecallHit:
     )
 
 
-def _fact_hit(ranked: RankedFact, now: Instant) -> RecallHit:
+def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
     return RecallHit(
         id=ranked.memory.id,
         score=ranked.score,
         channels=ranked.contributions,
         ranks=ranked.ranks,
-        memory=shown(ranked.memory, now),
+        memory=_as_it_was(shown(ranked.memory, where.now), where),
     )
+
+
+def _as_it_was(memory: Memory, where: Filter) -> Memory:
+    """What was replaced only later still held then."""
+    if where.as_of is None or memory.state is not State.SUPERSEDED:
+        return memory
+    return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
 
 
 def _alternating(facts: Sequence[RecallHit], turns: Sequence[RecallHit]) -> list[RecallHit]:

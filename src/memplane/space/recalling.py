@@ -11,7 +11,6 @@ from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts
 from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
-from memplane.providers.llm import LLMFailed
 from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallRequest, Tools, recall
 from memplane.recall.result import Conflict, Limits, Recall
@@ -131,21 +130,22 @@ class Recalling(Records):
 
     def _work_a_while(self) -> None:
         """Where no worker runs, a recall works off what waits, for a bounded time: what was just said is found by its
-        meaning, and a large import does not keep anyone waiting."""
+        meaning, and a large import does not keep anyone waiting. A language model takes too long to be asked here."""
+        worker = self._parts.worker
         if self._parts.background is not None:
             return
         until = time.monotonic() + self._settings.recall_work_ms / 1_000
         with self._store() as store:
             with store.read() as reader:
-                if self._parts.worker.lag(reader).nothing:
+                ahead = reader.cursor() < reader.head().seq
+                if not ahead and worker.lag(reader).nothing:
                     return
-            reading = True
+            while ahead and time.monotonic() < until:
+                ahead = store.write(projection.catch_up) > 0
             while time.monotonic() < until:
                 try:
-                    if not self._parts.worker.step(store, reading=reading):
+                    if not worker.step(store, reading=not worker.asks_a_model):
                         return
-                except LLMFailed:
-                    reading = False  # the recall says how much is not read yet
                 except EmbeddingFailed:
                     return  # the recall says so itself
 

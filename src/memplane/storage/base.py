@@ -295,7 +295,7 @@ class IndexReader(Protocol):
         """The conversations that turns of these entries belong to."""
 
     def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
-        """The newest episodes of each of these conversations."""
+        """The newest episodes of these conversations, all together."""
 
 
 class Reader(IndexReader, Protocol):
