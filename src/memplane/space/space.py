@@ -553,7 +553,7 @@ class Space(Records):
         lag = self._parts.worker.lag(reader)
         if lag.entries:
             reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
-        if lag.turns or lag.memories:
+        if self._parts.embedder is not None and (lag.turns or lag.memories):
             reasons.append("vectors: some turns or memories are found by their words only, for now")
         return tuple(reasons)
 
