@@ -11,7 +11,7 @@ from memplane import Memplane
 from memplane.ledger.payloads import Derived, Forgotten, decode, encode
 from memplane.providers.llm import LLMUnavailable
 from memplane.storage.base import Filter
-from memplane.types import Draft, Op
+from memplane.types import Draft, Op, State
 
 ROME = "I live in Rome"
 BY_MODEL = "llm/m/"
@@ -124,6 +124,22 @@ def test_the_record_is_forgotten_with_its_source(space):
     assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.entries())
     assert receipt.counts == dry.counts
     assert space.verify().problems == ()
+
+
+def test_what_a_forgotten_statement_decided_stays_decided(space, clock):
+    """By the place of its record, which is where its memories were filed."""
+    ids = []
+    for place in ("Lisbon", "Rome", "Lisbon"):
+        ids.append(space.retain(f"I live in {place}").id)
+        space.enrich()
+        clock.advance(days=2)
+    space.forget(entries=[ids[1]])
+    before = [(memory.entry_id, memory.state) for memory in derived(space)]
+    space.replay()
+    space.enrich()
+
+    assert before == [(ids[0], State.SUPERSEDED), (ids[2], State.ACTIVE)]
+    assert [(memory.entry_id, memory.state) for memory in derived(space)] == before
 
 
 @pytest.mark.parametrize("on_record", [True, False], ids=["with its forget", "alone"])

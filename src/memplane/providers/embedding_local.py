@@ -21,6 +21,9 @@ __all__ = ["ARCTIC_EMBED_S", "LocalEmbedder", "LocalModel", "Pooling", "model_in
 
 _THREADS_MAX = 2
 _QUERIES_KEPT = 512
+_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
+"""onnxruntime reports to its maker from the moment it is imported, and leaves files in the home directory. Nothing that
+runs here may do that, so it is told not to before it is loaded."""
 _RUNTIME = "memplane.providers.onnx_model"
 """Loaded with the first text: it takes longer than most commands that never embed anything."""
 
@@ -77,6 +80,7 @@ class LocalEmbedder:
         if loaded is None:
             with self._lock:
                 if self._loaded is None:
+                    os.environ[_NO_TELEMETRY] = "1"
                     self._loaded = import_module(_RUNTIME).OnnxModel(self._model, self._threads)
                 loaded = self._loaded
         assert loaded is not None
