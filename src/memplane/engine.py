@@ -15,6 +15,7 @@ from memplane.memory.checks import check_caller
 from memplane.providers.embedding import Embedder
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
+from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
@@ -57,6 +58,7 @@ class Engine:
             worker=worker,
             background=Background(stores, worker, self._all_spaces) if background else None,
             indexes=Indexes(model_of(embedder)),
+            uses=Uses(),
         )
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:

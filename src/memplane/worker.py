@@ -69,6 +69,17 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.entries or self.turns or self.memories)
 
 
+class Enrichment(msgspec.Struct, frozen=True, kw_only=True):
+    """How enrichment stands."""
+
+    waiting: Lag
+    poisoned: int
+    """Entries that nothing could be derived from."""
+    tokens_in: int
+    tokens_out: int
+    """What a language model has read and written so far."""
+
+
 def model_of(embedder: Embedder | None) -> tuple[str, int]:
     """The id and dimension under which vectors are kept; without a model there are none, but words are counted."""
     return NO_MODEL if embedder is None else (embedder.model_id, embedder.dimension)
@@ -127,6 +138,14 @@ class Worker:
             entries=reader.head().seq - marks.derived,
             turns=last > done or bool(reader.stale_turns(limit=1)),
             memories=reader.memory_count() if model is None else reader.waiting_count(),
+        )
+
+    def enrichment(self, reader: Reader) -> Enrichment:
+        poisoned, tokens_in, tokens_out = (
+            int(reader.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
+        )
+        return Enrichment(
+            waiting=self.lag(reader), poisoned=poisoned, tokens_in=tokens_in, tokens_out=tokens_out
         )
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -227,7 +227,7 @@ def test_nothing_found_is_no_error(filled):
     An empty answer is empty stdout and exit code 0.
     """
     assert filled("search", "zzzz") == (0, "", "")
-    assert filled("recall", "zzzz") == (0, "", "")
+    assert filled("conflicts") == (0, "", "")
     assert filled("facts", "zzzz") == (0, "", "")
 
 
@@ -521,6 +521,7 @@ def test_replay_keeps_ids(filled):
     """
     Memory derived again has the same ids.
     """
+    filled("enrich")
     before = filled("search", "--superseded", "--json").json
 
     assert filled("replay", "--json").json == {"replayed": 6}
@@ -590,3 +591,47 @@ def test_a_rotation_that_was_cut_off_goes_on(cli):
     environment["MEMPLANE_KEY"] = new
     assert {row["space"]: row["changed"] for row in rotated["spaces"]} == {"done": False, "open": True}
     assert [cli("get", "a", "-s", name).out for name in ("done", "open")] == ["b\n", "b\n"]
+
+
+# ── recall ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_recall_tells_what_bears_on_it_and_what_is_always_told(cli):
+    """
+    Nothing else, however little there is.
+    """
+    cli("retain", "The kettle in the office is broken")
+    assert cli("recall", "zzzz") == (0, "", "")
+
+    cli("retain", "My name is Ada")
+    assert "My name is Ada" in cli("recall", "zzzz").out
+
+
+def test_a_recall_explains_itself(cli):
+    """
+    Each hit with its channels and ranks; and for what was expected, why it was not told.
+    """
+    kept = cli("retain", "I moved to Lisbon", "--json").json["id"]
+
+    told = cli("recall", "where does she live?", "--explain")
+    assert "lives_in" in told.out
+    assert "meaning" in told.out
+    assert kept in told.out
+    assert cli("recall", "where does she live?", "--expect", kept).out == "It is told.\n"
+    assert "ever kept" in cli("recall", "where does she live?", "--expect", "turn-x").out
+
+
+def test_a_conflict_is_listed_and_settled(cli):
+    """
+    Two values on one day stand side by side until somebody decides.
+    """
+    cli("retain", "I live in Porto")
+    cli("retain", "I live in Faro")
+    cli("enrich")
+    sides = cli("conflicts", "--json").json["conflicts"][0]
+
+    assert {sides["left"]["object_text"], sides["right"]["object_text"]} == {"Porto", "Faro"}
+    assert "Not settled:" in cli("recall", "where does she live?").out
+    settled = cli("resolve", sides["right"]["id"], "--json").json
+    assert settled["state"] == "active"
+    assert cli("conflicts", "--json").json == {"conflicts": []}

@@ -82,7 +82,7 @@ def test_a_killed_worker_goes_on_where_it_was(data, said, undisturbed, seed):  #
         with worker_victim.opened(str(folder)) as plane:
             space = plane.space(OWNER)
             space.enrich()
-            assert space.enrichment().nothing
+            assert space.enrichment().waiting.nothing
             assert space.verify().problems == ()
             assert space.check() == []
         assert derived_of(folder) == undisturbed

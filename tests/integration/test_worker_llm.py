@@ -67,7 +67,7 @@ def test_what_a_model_said_is_recorded_once(server, space):
     assert [record.entry for record in found if isinstance(record, Derived)] == ids
     assert [memory.quote for memory in derived(space)] == [ROME, "I live in Oslo"]
     assert all(memory.extractor.startswith(BY_MODEL) for memory in derived(space))
-    assert space.enrichment().nothing
+    assert space.enrichment().waiting.nothing
 
 
 def test_a_replay_asks_no_model(server, space, open_space):
@@ -186,7 +186,7 @@ def test_a_model_that_is_away_loses_nothing(server, space):
     space.retain("I live in Rome, near the old lighthouse")
     with pytest.raises(LLMUnavailable):
         space.enrich()
-    lag = space.enrichment()
+    lag = space.enrichment().waiting
     told = space.recall("lighthouse")
     server.plan = []
     space.enrich()
@@ -195,7 +195,7 @@ def test_a_model_that_is_away_loses_nothing(server, space):
     assert "lighthouse" in told.text
     assert any("enrichment" in reason for reason in told.degraded)
     assert [memory.quote for memory in derived(space)] == ["I live in Rome"]
-    assert space.enrichment().nothing
+    assert space.enrichment().waiting.nothing
     assert len(records(space)) == 1
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_hangs_up_halfway_is_asked_for_the_rest(server, space):
     assert len(records(space)) == 30
     assert len(derived(space)) == 30
     assert sent.count("I live in Town00") == 1
-    assert space.enrichment().nothing
+    assert space.enrichment().waiting.nothing
 
 
 def test_what_a_model_makes_nothing_of_the_rules_read(server, space):

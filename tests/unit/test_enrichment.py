@@ -84,9 +84,9 @@ def test_a_fact_quotes_its_turn_exactly(space):
 def test_an_entry_waits_until_the_worker_comes(space):
     """Retaining never waits for enrichment; the lag says what is left to do, and none is left after it."""
     space.retain("I live in Lisbon")
-    waiting = space.enrichment()
+    waiting = space.enrichment().waiting
     steps = space.enrich()
-    done = space.enrichment()
+    done = space.enrichment().waiting
 
     assert (waiting.entries, waiting.turns, waiting.nothing) == (1, True, False)
     assert steps > 0
@@ -383,7 +383,7 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
 
     assert read == [f"I like jazz number {number}" for number in range(3)] + ["I work at Acme"]
     assert counted == "1"
-    assert space.enrichment().nothing
+    assert space.enrichment().waiting.nothing
     assert [turn.text for turn in space.turns() if turn.text == poison] == [poison]
     assert texts(space) == read
     assert note(space, worker.POISONED) == "1"
@@ -404,7 +404,7 @@ def test_an_embedding_model_that_is_away_loses_nothing(open_plane):
     assert texts(space) == ["I live in Lisbon"]
     assert "Lisbon" in told.text
     assert told.degraded
-    assert space.enrichment().nothing
+    assert space.enrichment().waiting.nothing
     assert space.recall("Where do I live?").degraded == ()
 
 
@@ -587,7 +587,7 @@ def test_another_model_embeds_anew_and_recall_says_so(open_plane, turns):
         assert any("vectors" in reason for reason in before.degraded)
         assert after.degraded == ()
         assert vectors_of(plane, model) == whole
-        assert space.enrichment().nothing
+        assert space.enrichment().waiting.nothing
         asked = len(model.embedded)
         space.enrich()
         assert len(model.embedded) == asked

@@ -418,8 +418,9 @@ def test_promise_23_the_brief_is_byte_stable(space, clock):
     assert space.brief().markdown == before
 
 
-def test_promise_25_an_incomplete_answer_says_so(space, clock):
+def test_promise_25_an_incomplete_answer_says_so(open_plane, clock):
     """Empty `degraded` means whole; while something cannot be searched yet, it says what."""
+    space = open_plane(recall_work_ms=0).space("alice")
     assert space.recall("zebra").degraded == ()
     space.load(
         [
@@ -429,7 +430,7 @@ def test_promise_25_an_incomplete_answer_says_so(space, clock):
     )
 
     assert space.recall("zebra").degraded[0].startswith("indexing: ")
-    space.catch_up()
+    space.enrich()
     assert space.recall("zebra").degraded == ()
 
 

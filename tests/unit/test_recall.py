@@ -177,8 +177,9 @@ def test_secrets_are_not_told(space):
     assert "hunter2Xk9Qz" not in recalled.text
 
 
-def test_recall_says_when_it_is_incomplete(space, clock):
+def test_recall_says_when_it_is_incomplete(open_plane, clock):
     """While a bulk import is not yet searchable, the answer says so; afterwards it is whole."""
+    space = open_plane(recall_work_ms=0).space("alice")
     drafts = [
         Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"tea {n}", at=clock())))
         for n in range(2_100)
@@ -188,7 +189,7 @@ def test_recall_says_when_it_is_incomplete(space, clock):
     indexing, enrichment = space.recall("tea").degraded
     assert indexing.startswith("indexing: ")
     assert enrichment.startswith("enrichment: ")
-    space.catch_up()
+    space.enrich()
     assert space.recall("tea").degraded == ()
     assert len(blocks(space, "tea 2099")) > 0
 

@@ -286,12 +286,12 @@ def test_another_model_is_used_even_for_memories_alone(plane, folder, clock):
     with open_plane(folder, clock, embedder=other, work_ms=0) as changed:
         (reason,) = changed.space("alice").recall("tea").degraded
         assert reason.startswith("vectors: ")
-        assert changed.space("alice").enrichment().memories == 2
+        assert changed.space("alice").enrichment().waiting.memories == 2
         changed.space("alice").enrich()
         told = changed.space("alice").recall("tea is fine")
         assert told.degraded == ()
         assert "meaning" in told.hits[0].channels
-    assert plane.space("alice").enrichment().memories == 2
+    assert plane.space("alice").enrichment().waiting.memories == 2
     plane.space("alice").enrich()
     assert "meaning" in plane.space("alice").recall("tea is fine").hits[0].channels
 

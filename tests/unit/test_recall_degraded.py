@@ -194,6 +194,6 @@ def test_a_background_makes_vectors_while_the_language_model_is_away(tmp_path, c
             background._work("default", "alice")
             failing = background.failing()
 
-        lag = space.enrichment()
+        lag = space.enrichment().waiting
         assert (lag.entries, lag.turns) == (1, False)
         assert failing == {("default", "alice"): 1}

@@ -9,6 +9,7 @@ from memplane.enrich.catalog import Catalog
 from memplane.governance.events import Events
 from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
+from memplane.recall.uses import Uses
 from memplane.storage.base import Stores
 from memplane.worker import Worker
 
@@ -25,6 +26,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     worker: Worker
     background: Background | None
     indexes: Indexes
+    uses: Uses
 
     def notify(self, tenant: str, owner: str) -> None:
         """Something came in that can be enriched."""

@@ -1,7 +1,7 @@
 """The recalling side of a space: what it tells an agent, and the enrichment that makes it worth telling."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memplane.clock import parse_instant
 from memplane.errors import NotFound
@@ -17,7 +17,7 @@ from memplane.recall.result import Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Filter, Reader, Writer
 from memplane.types import Memory, Op
-from memplane.worker import Lag
+from memplane.worker import Enrichment, note_accesses
 
 _EXPLAINED = Limits(turns=1_000, facts=1_000)
 
@@ -74,18 +74,21 @@ class Recalling(Records):
             if event is not None:
                 event.memory_blocks = len(told.blocks)
                 event.memory_bytes = len(told.text.encode("utf-8"))
-            return told
+        used = [block.id for block in told.blocks if block.source == "memory"]
+        self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
+        return told
 
     def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
         self.catch_up()
+        self._note_uses(self._parts.uses.take(self.tenant, self.owner))
         with self._store() as store:
             return self._parts.worker.drain(store, progress=progress)
 
-    def enrichment(self) -> Lag:
-        """How much waits to be enriched."""
+    def enrichment(self) -> Enrichment:
+        """How much waits to be enriched, what could not be, and what a language model has cost."""
         with self._read() as reader:
-            return self._parts.worker.lag(reader)
+            return self._parts.worker.enrichment(reader)
 
     def conflicts(self) -> list[Conflict]:
         """Memories that cannot both be so, as long as nobody has settled it."""
@@ -127,6 +130,13 @@ class Recalling(Records):
         ranked = self.recall(query, conversation=conversation, limits=_EXPLAINED)
         with self._reading() as reader:
             return why_not(reader, expected, told, ranked, now=self._clock())
+
+    def _note_uses(self, ids: Sequence[str]) -> None:
+        """What is often of use comes to be told always."""
+        if ids:
+            now, catalog = self._clock(), self._parts.catalog
+            with self._store() as store:
+                store.write(lambda writer: note_accesses(writer, ids, catalog, now))
 
     def _work_a_while(self) -> None:
         """Where no worker runs, a recall works off what waits, for a bounded time: what was just said is found by its

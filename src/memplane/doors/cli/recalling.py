@@ -84,11 +84,15 @@ def enrich(call: Call) -> None:
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
         steps = space.enrich(progress=lambda done: advance(done, None))
-    lag, sizes = space.enrichment(), space.stats()
+    state, sizes = space.enrichment(), space.stats()
     call.out.answer(
-        {"steps": steps, "waiting": lag.entries + lag.memories, "memories": sizes.memories},
+        {"steps": steps, "memories": sizes.memories, "enrichment": state},
         line(("Enriched", "green"), f" in {steps:,} steps: {sizes.memories:,} memories"),
     )
+    if state.poisoned:
+        call.out.warn(
+            f"{state.poisoned:,} entries could not be read for facts; they are found by their words"
+        )
 
 
 @command(app, examples=["memplane conflicts"])
