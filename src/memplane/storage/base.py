@@ -275,7 +275,7 @@ class IndexReader(Protocol):
     def turn_before(self, turn: Turn) -> Turn | None:
         """The one before it in its conversation; among those of none, the one before it."""
 
-    def turns_after(self, turn: Turn, *, limit: int) -> list[Turn]:
+    def turns_after(self, turn: Turn, *, limit: int, offset: int = 0) -> list[Turn]:
         """Those that may have it before them: later in the ledger and, in a conversation, not said earlier; the nearest
         first."""
 
