@@ -5,7 +5,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
 from typing import Any
 
-from memplane import Caller, Memplane
+from memplane import Caller, Memplane, Settings
 from memplane.errors import LimitReached
 from memplane.ledger.payloads import Said, encode
 from memplane.types import Draft, Op
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 120
 def run(work: Callable[..., Any], answers: Queue, begin: Barrier, data: str, *arguments: Any) -> None:
     """All begin at once; the answer is what the work returned, or the error it ended with."""
     try:
-        with Memplane.open(data, embedder=None) as plane:
+        with Memplane.open(data, embedder=None, settings=Settings(recall_work_ms=0)) as plane:
             begin.wait(PATIENCE_SECONDS)
             answers.put((work.__name__, work(plane, *arguments), None))
     except BaseException as error:

@@ -226,7 +226,9 @@ def projection_of(data: Path, key: str | None = None) -> dict[str, list[Any]]:
         texts = rows("SELECT text FROM turn WHERE n <= ?", (indexed,)).fetchall()
         words = Counter(word for (text,) in texts for word in set(stems_of(text)))
         assert dict(rows("SELECT term, doc FROM turn_vocabulary").fetchall()) == words
-        columns = ", ".join(f'm."{row[1]}"' for row in rows("PRAGMA table_info(memory)") if row[1] != "n")
+        columns = ", ".join(
+            f'm."{row[1]}"' for row in rows("PRAGMA table_info(memory)") if row[1] not in {"n", "embedded"}
+        )
         return {
             "turns": rows("SELECT * FROM turn ORDER BY n").fetchall(),
             "memories": rows(f"SELECT {columns} FROM memory m ORDER BY id").fetchall(),

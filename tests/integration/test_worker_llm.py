@@ -9,7 +9,7 @@ from tests.stub_embedder_enrich import BagOfWords
 from llm_server import TOKENS, LLMServer, claim, hangs_up, says, status
 from memplane import Memplane
 from memplane.ledger.payloads import Derived, Forgotten, decode, encode
-from memplane.providers.llm import LLMUnavailable
+from memplane.providers.llm import LLMFailed, LLMUnavailable
 from memplane.storage.base import Filter
 from memplane.types import Draft, Op, State
 
@@ -94,7 +94,7 @@ def test_a_replay_does_not_ask_about_what_the_rules_read(server, space, open_spa
     plain = open_space(None)
     plain.retain("I live in Lisbon")
     plain.enrich()
-    server.plan = [status(401)]
+    server.plan = [says("la la la")] * 2
     space.retain("I like jazz")
     space.enrich()
     before = derived(space)
@@ -219,21 +219,28 @@ def test_a_model_that_hangs_up_halfway_is_asked_for_the_rest(server, space):
 
 
 def test_what_a_model_makes_nothing_of_the_rules_read(server, space):
-    """A key that is wrong, or answers of no use, are no reason to know nothing."""
-    server.plan = [status(401)]
+    """Answers of no use are no reason to know nothing."""
+    server.plan = [says("la la la")] * 2
     space.retain(ROME)
     space.enrich()
-    refused = derived(space)
-    server.plan = [says("la la la")] * 2
-    space.retain("I like jazz")
+
+    assert [(memory.quote, memory.extractor) for memory in derived(space)] == [(ROME, BY_RULES)]
+    assert records(space) == []
+
+
+def test_a_wrong_key_loses_nothing(server, space):
+    """Until somebody mends it, facts wait and recall says so; then the model reads everything."""
+    server.plan = [status(401)]
+    space.retain(ROME)
+    with pytest.raises(LLMFailed):
+        space.enrich()
+    waiting = space.recall("where do I live?").degraded
+
     space.enrich()
 
-    assert [(memory.quote, memory.extractor) for memory in refused] == [(ROME, BY_RULES)]
-    assert [(memory.quote, memory.extractor) for memory in derived(space)] == [
-        (ROME, BY_RULES),
-        ("I like jazz", BY_RULES),
-    ]
-    assert records(space) == []
+    assert any(reason.startswith("enrichment: 1 ") for reason in waiting)
+    assert [memory.quote for memory in derived(space)] == [ROME]
+    assert len(records(space)) == 1
 
 
 def test_an_invented_quote_is_no_memory(server, space):

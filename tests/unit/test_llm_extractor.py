@@ -207,7 +207,7 @@ def test_a_cut_or_refused_answer_is_not_asked_for_again(answer):
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
-    [(LLMUnusable("no"), "rf"), (LLMFailed("bad key"), "rf"), (LLMUnavailable("busy"), "rl")],
+    [(LLMUnusable("no"), "rf"), (LLMFailed("bad key"), "rl"), (LLMUnavailable("busy"), "rl")],
 )
 def test_errors_in_the_middle_lose_nothing(error, outcome):
     """
@@ -225,9 +225,10 @@ def test_errors_in_the_middle_lose_nothing(error, outcome):
     assert extraction.input_tokens == 10
 
 
-def test_only_unavailable_leaves():
+def test_who_answers_nothing_is_reported():
     """
-    Where not one request was answered, that is said; other failures are in the report.
+    Where not one request was answered, that is said: nobody should think that everything was read. What one request
+    alone does to a model is in the report.
     """
 
     def fails(error):
@@ -236,10 +237,10 @@ def test_only_unavailable_leaves():
 
         return Model(reply)
 
-    assert statuses(run(fails(LLMFailed("bad key")), said("a", "b"))) == "ff"
     assert statuses(run(fails(LLMUnusable("too long", status=413)), said("a", "b"))) == "ff"
-    with pytest.raises(LLMUnavailable):
-        run(fails(LLMUnavailable("busy")), said("a", "b"))
+    for error in (LLMFailed("bad key"), LLMUnavailable("busy")):
+        with pytest.raises(type(error)):
+            run(fails(error), said("a", "b"))
 
 
 def test_who_extracted_is_named():

@@ -75,7 +75,8 @@ class DataMissing(InvalidRequest):
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get(FOLDER_VARIABLE) or FOLDER_DEFAULT).expanduser()
+    """Where data sets are looked for; the working directory, unless the environment says otherwise."""
+    return Path(environment.get(FOLDER_VARIABLE) or ".").expanduser()
 
 
 def usual_files(subject: str, folder: Path) -> list[Path]:

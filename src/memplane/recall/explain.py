@@ -25,6 +25,11 @@ def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall) 
     entry = reader.entry(expected)
     if entry is None:
         return "Nothing with this id was ever kept in this space."
+    instead = next(
+        (hit.id for hit in told.facts if hit.memory is not None and hit.memory.entry_id == expected), None
+    )
+    if instead is not None:
+        return f"The memory that was read out of it, {instead}, is told instead."
     turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty once secrets and recalled text are taken out."

@@ -86,7 +86,7 @@ def _tell(call: Call, told: Recall, *, explain: bool) -> None:
 
 @command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
 def enrich(call: Call) -> None:
-    """Work off everything that waits: read facts out of turns, make vectors. Reads do it too, a little at a time."""
+    """Work off everything that waits: read facts out of turns, make vectors. A recall does it too, for a while."""
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
         steps = space.enrich(progress=lambda done: advance(done, None))
