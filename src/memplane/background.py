@@ -99,7 +99,7 @@ class Background:
                 self._failures.pop((tenant, owner), None)
         except NotFound:
             return
-        except MemplaneError:
+        except Exception:  # noqa: BLE001  # a thread's edge: one space's trouble must not end the work of all
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
 

@@ -54,12 +54,12 @@ class Memplane(Engine):
         root = Path(settings.data).expanduser()
         stores = SqliteStores(root, key)
         chosen = embedder_of(settings) if embedder == "as set" else embedder
-        reader = llm_of(settings) if llm == "as set" else llm
+        model = llm_of(settings) if llm == "as set" else llm
         plane = cls(
             stores,
             settings,
             embedder=chosen,
-            llm=reader,
+            llm=model,
             background=background,
             clock=clock,
             listener=listener,

@@ -13,6 +13,7 @@ import numpy as np
 
 from memplane.clock import Clock
 from memplane.enrich.catalog import Catalog
+from memplane.enrich.claims import decode_claim, wants_to_be_hot
 from memplane.enrich.conflict import Outcome
 from memplane.enrich.deriver import Deriver, Reading
 from memplane.enrich.extract_llm import LLMExtractor
@@ -24,8 +25,8 @@ from memplane.ledger.payloads import Derived, Forgotten, Purged, Resolved, decod
 from memplane.memory import projection
 from memplane.memory.aftermath import Decided
 from memplane.memory.sitting import PAUSE
-from memplane.providers.embedding import Embedder, EmbeddingFailed, EmbeddingUnavailable, Vectors
-from memplane.providers.llm import LLMUnavailable
+from memplane.providers.embedding import Embedder, EmbeddingUnusable, Vectors
+from memplane.providers.llm import LLMFailed, LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
@@ -106,12 +107,12 @@ class Worker:
         """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
         from being done, and only then is it told."""
         steps = 0
-        away: LLMUnavailable | None = None
+        away: LLMFailed | None = None
         while True:
             try:
                 if not self.step(store, reading=away is None):
                     break
-            except LLMUnavailable as exc:
+            except LLMFailed as exc:
                 away = exc
             steps += 1
             progress(steps)
@@ -343,9 +344,7 @@ class Worker:
             return None
         try:
             return self._embedder.embed_texts(texts)
-        except EmbeddingUnavailable:
-            raise
-        except EmbeddingFailed:
+        except EmbeddingUnusable:
             if len(texts) > 1:
                 return np.concatenate([row for text in texts if (row := self._embed([text])) is not None])
             return np.zeros((len(texts), self._embedder.dimension), np.float32)
@@ -359,7 +358,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
     for id_ in dict.fromkeys(ids):
         memory = writer.memory(id_)
         if memory is not None and memory.derived:
-            hot = memory.predicate is not None and catalog[memory.predicate].hot
+            hot = memory.claim is not None and wants_to_be_hot(decode_claim(memory.claim), catalog)
             tier = tier_of(importance=memory.importance, accesses=counts.get(id_, 0), hot=hot)
             if tier is not memory.tier:
                 tiers.append((id_, tier))

@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 120
 def run(work: Callable[..., Any], answers: Queue, begin: Barrier, data: str, *arguments: Any) -> None:
     """All begin at once; the answer is what the work returned, or the error it ended with."""
     try:
-        with Memplane.open(data) as plane:
+        with Memplane.open(data, embedder=None) as plane:
             begin.wait(PATIENCE_SECONDS)
             answers.put((work.__name__, work(plane, *arguments), None))
     except BaseException as error:

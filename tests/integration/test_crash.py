@@ -182,6 +182,7 @@ def check_reads(space: Space, told: Told, rng: random.Random) -> None:
 
     assert space.brief().brief_count >= min(10, sum(id_.startswith(("mem-", "put-")) for id_ in sure))
     assert len(space.search("lantern", limit=100)) >= min(100, len(sure))
+    space.enrich()
     assert space.recall("lantern").degraded == ()
     for id_ in rng.sample(sure, min(10, len(sure))):
         assert [hit.id for hit in space.search(told.written[id_])] == [id_]
@@ -211,7 +212,7 @@ def state_of(space: Space, memory_id: str) -> State | None:
 def projection_of(data: Path, key: str | None = None) -> dict[str, list[Any]]:
     """Every derived row, but for row numbers that mean nothing. The index of turns may lag behind by some; it must hold
     the words of those before, and no others."""
-    with Memplane.open(data, key=key) as plane:
+    with Memplane.open(data, key=key, embedder=None) as plane:
         plane.space(OWNER).catch_up()
     connection = apsw.Connection(str(space_path(data / "spaces" / "default", OWNER)))
     if key is not None:
@@ -257,13 +258,13 @@ def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
         told.hear(victim.kill(rng, lines_max=120) if kill else victim.kill_after(200, 0))
         on_disk = bytes_below(data)
         assert [word for word in told.off_disk if word.encode() in on_disk] == []
-        with Memplane.open(data, key=key) as plane:
+        with Memplane.open(data, key=key, embedder=None) as plane:
             space = plane.space(OWNER)
             check_ledger(space, told)
             if kill % 3 == 0:
                 check_reads(space, told, rng)
     before = projection_of(data, key)
-    with Memplane.open(data, key=key) as plane:
+    with Memplane.open(data, key=key, embedder=None) as plane:
         plane.space(OWNER).replay()
     after = projection_of(data, key)
 
@@ -275,7 +276,7 @@ def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
 def test_a_kill_during_replay_changes_nothing(data):
     """A replay is one transaction: a kill in the middle leaves the projection that was there."""
     rng = random.Random("replay")
-    with Memplane.open(data) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         space.load([crash_writer.bulk_draft(number) for number in range(2_500)])
         space.catch_up()
@@ -285,7 +286,7 @@ def test_a_kill_during_replay_changes_nothing(data):
     before = projection_of(data)
     for _ in range(25 * THOROUGH):
         Victim(crash_writer.replay, str(data)).kill(rng, lines_max=4)
-        with Memplane.open(data) as plane:
+        with Memplane.open(data, embedder=None) as plane:
             verification = plane.space(OWNER).verify()
         after = projection_of(data)
 
@@ -302,17 +303,17 @@ def test_a_killed_import_goes_on_where_it_was(data):
     for kill in range(40 * THOROUGH):
         lines = Victim(crash_writer.bulk, str(data), total, chunk).kill(rng, lines_max=45)
         loaded = max([loaded, *(line[2] + 1 for line in lines if line[0] == "loaded")])
-        with Memplane.open(data) as plane:
+        with Memplane.open(data, embedder=None) as plane:
             space = plane.space(OWNER)
             between.append(space.retain(f"lantern between{kill}").id)
             check_import(space, loaded, between, rng.randrange(loaded) if loaded else None)
-    with Memplane.open(data) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         space.load([crash_writer.bulk_draft(number) for number in range(total)])
         space.catch_up()
         check_import(space, total, between, total - 1)
     before = projection_of(data)
-    with Memplane.open(data) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         plane.space(OWNER).replay()
     after = projection_of(data)
 
@@ -342,7 +343,7 @@ def test_a_kill_while_spaces_are_made_leaves_whole_spaces(data, key):
     for kill in range(30 * THOROUGH):
         lines = Victim(crash_writer.create, str(data), key, kill).kill(rng, lines_max=12)
         created += [owner for _, owner in lines]
-        with Memplane.open(data, key=key) as plane:
+        with Memplane.open(data, key=key, embedder=None) as plane:
             owners = list(plane.spaces())
             new = [owner for owner in owners if owner.startswith(f"{kill}/")]
             problems = [problem for owner in new for problem in plane.space(owner).verify().problems]
@@ -366,7 +367,7 @@ def test_a_killed_rotation_can_be_finished(data, tmp_path, old, new):
     # The way out of encryption is where most can go wrong, and a disk's syncs give a kill more time to hit.
     data, kills = (tmp_path, 30) if new is None else (data, 15)
     names = [("default", "s0"), ("other", "s1")]
-    with Memplane.open(data, key=old) as plane:
+    with Memplane.open(data, key=old, embedder=None) as plane:
         for tenant, owner in names:
             space = plane.space(owner, tenant=tenant)
             space.load([crash_writer.draft(f"d{n}", f"lantern {n} " * 500) for n in range(200)])
@@ -379,10 +380,10 @@ def test_a_killed_rotation_can_be_finished(data, tmp_path, old, new):
 
         assert {name: held(data, name, keys) for name in names} == whole
         if rng.random() < 0.7:
-            with Memplane.open(data, key=old) as plane:
+            with Memplane.open(data, key=old, embedder=None) as plane:
                 plane.rotate_key(new)
             assert {name: held(data, name, [new]) for name in names} == whole
-            with Memplane.open(data, key=new) as plane:
+            with Memplane.open(data, key=new, embedder=None) as plane:
                 plane.rotate_key(old)
 
 
@@ -390,7 +391,7 @@ def held(data: Path, name: tuple[str, str], keys: list[str | None]) -> int | Non
     """How many entries a space shows to the one key that fits it."""
     counts = []
     for key in keys:
-        with Memplane.open(data, key=key) as plane:
+        with Memplane.open(data, key=key, embedder=None) as plane:
             space = plane.space(name[1], tenant=name[0])
             try:
                 verification = space.verify()

@@ -83,7 +83,7 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
     stop.set()
     looks = crowd.answers(4)["read"]
     crowd.end()
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         space = plane.space(OWNER)
         verification = space.verify()
         ids = [entry.id for entry in space.entries(limit=1_000_000)]
@@ -103,7 +103,7 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
 def test_a_session_has_one_allowance_in_all_programs(folder):
     """Twenty stores, five replacements and five deletions are what a session has, however many programs race for the
     last of them."""
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         space = plane.space(OWNER)
         replaced = space.store("fact", "lantern")
         deleted = [[space.store("fact", f"lantern {n}{m}").id for m in range(5)] for n in range(4)]
@@ -117,7 +117,7 @@ def test_a_session_has_one_allowance_in_all_programs(folder):
         ((answers,),) = [list(crowd.answers().values())]
         crowd.end()
         outcomes[name] = (sum(done for done, _ in answers), sum(refused for _, refused in answers))
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         space = plane.space(OWNER)
         stored = [entry for entry in space.entries() if entry.caller.session == "s1"]
         refusals = [record for record in space.audit() if record.outcome.startswith("refused")]
@@ -129,13 +129,13 @@ def test_a_session_has_one_allowance_in_all_programs(folder):
 
 def test_replacing_the_same_memory_at_once_leaves_one_current(folder):
     """Two programs that correct the same memory make a line of corrections, never a fork with two answers."""
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         originals = [plane.space(OWNER).store("fact", f"lantern {n}").id for n in range(25)]
     begin_each = forked.Barrier(2)
     crowd = Crowd(folder, *((workers.supersede, (begin_each, originals, name)) for name in ("one", "other")))
     one, other = crowd.answers()["supersede"]
     crowd.end()
-    with Memplane.open(folder) as plane, plane.space(OWNER)._read() as reader:
+    with Memplane.open(folder, embedder=None) as plane, plane.space(OWNER)._read() as reader:
         chains = [chain_of(reader, original) for original in originals]
         brief = plane.space(OWNER).brief()
 
@@ -154,7 +154,7 @@ def test_the_same_entry_from_everybody_is_one_entry(folder):
     crowd = Crowd(folder, *[(workers.retain_given, (ids,))] * 6)
     new = crowd.answers()["retain_given"]
     crowd.end()
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         entries = [entry.id for entry in plane.space(OWNER).entries()]
 
     assert sorted(entries) == sorted(ids)
@@ -168,7 +168,7 @@ def test_making_the_same_space_at_once_makes_one(folder):
     crowd = Crowd(folder, *((workers.create, (begin_each, owners, f"p{n}")) for n in range(8)))
     seqs = crowd.answers()["create"]
     crowd.end()
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         found = list(plane.spaces())
         texts = {owner: sorted(turn.text for turn in plane.space(owner).turns()) for owner in owners}
         problems = [problem for owner in owners for problem in plane.space(owner).verify().problems]
@@ -183,7 +183,7 @@ def test_making_the_same_space_at_once_makes_one(folder):
 
 def test_a_reader_elsewhere_holds_nobody_up(folder):
     """While another program reads, this one writes; the reader's snapshot stays what it was."""
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         space = plane.space(OWNER)
         space.retain("lantern")
         holding, stop = forked.Event(), forked.Event()
@@ -215,7 +215,7 @@ def test_thousands_of_spaces_need_few_files(folder):
     """However many spaces are used, at most 64 are open; all are there, and each holds its own."""
     owners = [f"space {number}" for number in range(2_000)]
     most_files = most_spaces = 0
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         for number, owner in enumerate(owners):
             plane.space(owner).retain(f"lantern {number}")
             if number % 50 == 0:
@@ -300,7 +300,7 @@ def children() -> set[str]:
 def test_nothing_runs_besides_the_caller(folder):
     """Using memory starts no thread and no program, so there is none to leave behind."""
     threads, programs = threading.active_count(), children()
-    with Memplane.open(folder) as plane:
+    with Memplane.open(folder, embedder=None) as plane:
         space = plane.space("alone")
         for number in range(100):
             space.retain(f"lantern {number}")

@@ -329,15 +329,16 @@ def _anything():
     return Filter(now=0)
 
 
-def test_recall_says_when_it_is_incomplete(space):
+def test_recall_says_when_it_is_incomplete(open_plane):
     """
     As long as an import is not searchable as a whole, recall is `degraded` and says why; afterwards it is not.
     """
+    space = open_plane(recall_work_ms=0).space("alice")
     lines = [history_line(number) for number in range(2_500)]
     space.load([Draft(line.id, Op.HISTORY, line.line) for line in lines])
 
     during = space.recall("question1").degraded
-    space.catch_up()
+    space.enrich()
 
     assert "indexing" in "".join(during)
     assert space.recall("question1").degraded == ()

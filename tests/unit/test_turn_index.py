@@ -319,4 +319,4 @@ def test_a_large_space_without_a_model_is_ranked_by_words(scribe, monkeypatch):
         (first, *_) = rank_turns(reader, asking_of(reader, index, "word42x"), limit=3)
 
     assert first.turn.text == "tea word42x"
-    assert first.holds_words
+    assert first.relevant

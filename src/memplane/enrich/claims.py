@@ -49,10 +49,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         seq=turn.seq,
         start=claim.start,
         end=claim.end,
-        tier=tier_of(
-            importance=importance,
-            hot=predicate.hot and claim.trusted and claim.polarity is Polarity.POSITIVE and is_self(claim),
-        ),
+        tier=tier_of(importance=importance, hot=wants_to_be_hot(claim, catalog)),
         created_at=turn.at,
         updated_at=turn.at,
         conversation=turn.conversation,
@@ -70,8 +67,10 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
     )
 
 
-def is_self(claim: Proposition) -> bool:
-    return claim.subject == USER
+def wants_to_be_hot(claim: Proposition, catalog: Catalog) -> bool:
+    """Whether an agent should always know it: what a user says of themself, as far as the catalog thinks so."""
+    of_self = claim.subject == USER and claim.trusted and claim.polarity is Polarity.POSITIVE
+    return of_self and catalog[claim.predicate].hot
 
 
 def subject_of(claim: Proposition, speaker: str | None) -> str:

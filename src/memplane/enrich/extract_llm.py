@@ -14,7 +14,7 @@ from memplane.enrich.answer import RIGHTLY, AnswerUnreadable, Checked, Rejection
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.prompt import SCHEMA, VERSION, Message, again_prompt, system_prompt, user_prompt
 from memplane.enrich.proposition import Proposition
-from memplane.providers.llm import LLM, Completion, LLMFailed, LLMUnavailable, LLMUnusable, Stop
+from memplane.providers.llm import LLM, Completion, LLMFailed, LLMUnusable, Stop
 from memplane.types import Role
 
 
@@ -85,16 +85,15 @@ class LLMExtractor:
         return f"llm/{self._llm.model_id}/{VERSION}"
 
     def extract(self, messages: Sequence[Message]) -> Extraction:
-        """Every message gets a status. Raises `LLMUnavailable` when not one request was answered, and nothing else."""
+        """Every message gets a status. Raises `LLMFailed` when not one request was answered, `LLMUnavailable` where that
+        may change, and nothing else."""
         run = _Run(self._llm, self._catalog, self._limits, self._system, messages)
         try:
             for group in _groups(run.sent, self._limits):
                 run.read(group)
-        except LLMUnavailable:
+        except LLMFailed:
             if run.extraction.requests == 0:
                 raise
-        except LLMFailed as exc:
-            run.fail(range(len(messages)), str(exc))
         return run.extraction
 
 

@@ -55,15 +55,13 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: Catalog) -> Extraction:
     gate, stored, facts, notes = _Tally(), _Tally(), _Tally(), _Tally()
     quotes = exact = messages = 0
-    turns = (pair for dialogue in dialogues for pair in zip([None, *dialogue], dialogue, strict=False))
-    for earlier, turn in turns:
+    for turn in (turn for dialogue in dialogues for turn in dialogue):
         text, gold = turn["text"], [fact for fact in turn["facts"] if fact.strip()]
-        before = earlier["text"] if earlier else ""
-        found = extract(text, role="user", catalog=catalog, before=before)
+        found = extract(text, role="user", catalog=catalog)
         quotes += len(found)
         exact += sum(_is_exact(text, proposition) for proposition in found)
         kept = [render(proposition) for proposition in found if worth_keeping(proposition, catalog)]
-        passed = utility_of_message(text, found, catalog, before=before) >= UTILITY_MIN
+        passed = utility_of_message(text, found, catalog) >= UTILITY_MIN
         gate.add(hits=int(passed and bool(gold)), found=int(passed), wanted=int(bool(gold)))
         stored.add(hits=int(bool(kept and gold)), found=int(bool(kept)), wanted=int(bool(gold)))
         sentences = gold_sentences(gold)

@@ -12,7 +12,7 @@ from memplane.ledger.ids import derivation_id, new_id
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
-from memplane.memory.sitting import ANEW
+from memplane.memory.sitting import ANEW, PAUSE
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
     Evidence,
@@ -22,9 +22,9 @@ from memplane.storage.base import (
     Writer,
     turn_number,
 )
-from memplane.types import Entry, Memory, Op, Receipt, State
+from memplane.types import Entry, Memory, Op, Receipt, State, Turn
 
-_FOLLOWERS_MAX = 4
+_FOLLOWERS_PER_LOOK = 64
 """In order there is one; what was said earlier and came in later makes for more."""
 _TIMES = ("since", "until", "expired_by")
 
@@ -149,11 +149,24 @@ def _loss(writer: Writer, victims: Sequence[tuple[int, str]]) -> _Loss:
 
 
 def _followers(writer: Writer, seqs: frozenset[int]) -> Iterator[int]:
+    """Turns whose vectors were made with one of these. Imports come in any order, so any turn that was said after one
+    of these, and before the next that was there already, may be among them."""
     for seq in sorted(seqs):
         for turn in writer.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
-            for other in writer.turns_after(turn, limit=_FOLLOWERS_MAX):
+            for other in _all_after(writer, turn):
                 if other.seq not in seqs and writer.turn_before(other) == turn:
                     yield turn_number(other.seq, other.ordinal)
+
+
+def _all_after(writer: Writer, turn: Turn) -> Iterator[Turn]:
+    """Those after it that came in after it, as long as they are near enough to be told together with it."""
+    offset = 0
+    while found := writer.turns_after(turn, limit=_FOLLOWERS_PER_LOOK, offset=offset):
+        for other in found:
+            if abs(other.at - turn.at) >= PAUSE:
+                return
+            yield other
+        offset += len(found)
 
 
 def _erase(

@@ -27,6 +27,12 @@ class EmbeddingUnavailable(EmbeddingFailed):
     retryable = True
 
 
+class EmbeddingUnusable(EmbeddingFailed):
+    """The embedding model cannot take this text; another one it may."""
+
+    code = "embedding_unusable"
+
+
 class Embedder(Protocol):
     """Turns texts into vectors whose dot product says how alike they are.
 
@@ -45,7 +51,9 @@ class Embedder(Protocol):
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """One row of length one for each text, in order; any string is legal, the empty one too.
 
-        Raises `EmbeddingFailed`, and then nothing of the batch is returned.
+        Raises `EmbeddingUnusable` where one of the texts is the trouble, `EmbeddingUnavailable` where the same call may
+        succeed later, and `EmbeddingFailed` where no call will: a wrong key, name or dimension. Then nothing of the
+        batch is returned.
         """
 
     def embed_query(self, text: str) -> Vector:

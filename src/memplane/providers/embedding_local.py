@@ -80,7 +80,7 @@ class LocalEmbedder:
         if loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    os.environ[_NO_TELEMETRY] = "1"
+                    os.putenv(_NO_TELEMETRY, "1")
                     self._loaded = import_module(_RUNTIME).OnnxModel(self._model, self._threads)
                 loaded = self._loaded
         assert loaded is not None

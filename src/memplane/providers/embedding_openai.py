@@ -14,6 +14,7 @@ from memplane.errors import SettingsInvalid
 from memplane.providers.embedding import (
     EmbeddingFailed,
     EmbeddingUnavailable,
+    EmbeddingUnusable,
     Vector,
     Vectors,
     normalised,
@@ -21,6 +22,9 @@ from memplane.providers.embedding import (
 from memplane.providers.http_json import JsonClient, Unanswered, place_of, well_formed
 
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
+
+_ABOUT_THE_TEXTS = frozenset({400, 413, 422})
+"""Too long, or not liked: the endpoint may take other texts."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +105,11 @@ class OpenAIEmbedder:
         try:
             return self._client.post("/embeddings", body)
         except Unanswered as exc:
-            raise (EmbeddingUnavailable if exc.retryable else EmbeddingFailed)(str(exc)) from None
+            if exc.retryable:
+                raise EmbeddingUnavailable(str(exc)) from None
+            raise (EmbeddingUnusable if exc.status in _ABOUT_THE_TEXTS else EmbeddingFailed)(
+                str(exc)
+            ) from None
 
     def _vectors(self, body: bytes, count: int) -> Vectors:
         place = self._client.place
@@ -120,7 +128,7 @@ class OpenAIEmbedder:
                 )
         rows = np.stack(found)
         if not np.isfinite(rows).all():
-            raise EmbeddingFailed(f"{place} sent a vector that holds something other than numbers")
+            raise EmbeddingUnusable(f"{place} sent a vector that holds something other than numbers")
         return normalised(rows)
 
 

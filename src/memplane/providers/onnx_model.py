@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from memplane.errors import SettingsInvalid
-from memplane.providers.embedding import EmbeddingFailed, Vectors, normalised
+from memplane.providers.embedding import EmbeddingUnusable, Vectors, normalised
 from memplane.providers.local_model import LocalModel, Pooling, weights_in
 
 _BATCH_TOKENS_MAX = 4_096
@@ -61,7 +61,7 @@ class OnnxModel:
                 None, {name: value for name, value in given.items() if name in self._inputs}
             )[0]
         except Exception as exc:  # onnxruntime's errors have no common base
-            raise EmbeddingFailed(f"the embedding model failed: {exc}") from exc
+            raise EmbeddingUnusable(f"the embedding model failed: {exc}") from exc
         if self._pooling is Pooling.CLS:
             return states[:, 0]
         weights = mask[:, :, None].astype(states.dtype)

@@ -26,6 +26,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """The store's number for the embedder's model; None where it has no vectors of it."""
     near: Sequence[Near]
     """The memories nearest to it."""
+    nearness_min: tuple[float, float] | None = None
+    """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""
     where: Filter
 
     @property

@@ -7,6 +7,11 @@ from memplane.types import Role
 
 ROLES = frozenset(Role)
 
+NEARNESS_MIN = {"snowflake-arctic-embed-s-int8": (0.58, 0.65)}
+"""How near a turn and a memory must be to have anything to do with a question, by model: of LoCoMo's evidence nine turns
+in ten are as near as that, of other turns one in six. A model that is not here is judged by deviations alone."""
+DEVIATIONS_MIN = 1.0
+
 _PAIR_CHARS_MAX = 300
 _PAIR_SHARE = 0.7
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")

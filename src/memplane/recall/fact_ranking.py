@@ -12,6 +12,8 @@ import msgspec
 from memplane.clock import DAY, Instant, to_instant
 from memplane.recall.asked import Asked
 from memplane.recall.asking import Asking
+from memplane.recall.embedded import DEVIATIONS_MIN
+from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Relevance
 from memplane.storage.base import Filter, Reader
 from memplane.types import Kind, Memory, State, Tier
@@ -22,10 +24,7 @@ _HOT_MAX = 6
 _CHAIN_MAX = 8
 _WORDS_MAX = 4
 """Only the rarest words choose; all of them count."""
-_PREDICATES_MAX = 2
 _RECENT_DAYS = 30.0
-_NEAR_ENOUGH = 0.65
-"""What is less near than that has nothing to do with the question, even where nothing is nearer."""
 
 
 class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,11 +78,8 @@ def rank_facts(
 ) -> list[RankedFact]:
     """`predicates` are those the question asks for, best first."""
     asked, question, where = asking.asked, asking.question, asking.where
-    predicates = predicates[:_PREDICATES_MAX]
     meaning = {
-        memory.id: memory.deviations
-        for memory in asking.near[:_PER_CHANNEL]
-        if memory.nearness >= _NEAR_ENOUGH
+        memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
     }
     ever = msgspec.structs.replace(where, include_superseded=True)
     near = _in_order(reader.memories_of(list(meaning), ever), meaning)
@@ -149,6 +145,12 @@ def _ranked(
 
 def _by_weight(part: tuple[str, float]) -> float:
     return -abs(part[1])
+
+
+def _near_enough(memory: Near, asking: Asking) -> bool:
+    if asking.nearness_min is None:
+        return memory.deviations >= DEVIATIONS_MIN
+    return memory.nearness >= asking.nearness_min[1]
 
 
 def _holds(memory: Memory, where: Filter) -> bool:

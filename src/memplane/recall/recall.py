@@ -15,6 +15,7 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
+from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
@@ -31,9 +32,6 @@ from memplane.types import Memory, Role, State, Turn
 _EPISODES_MAX = 3
 _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
-_NEAR_ENOUGH = 0.58
-"""A turn without a word of the question is told only if its vector is at least this near: of LoCoMo's evidence nine in
-ten are, of other turns one in six."""
 
 
 class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +97,7 @@ def recall(
             told.conflicts,
             told.turns,
             told.episodes,
-            tokens_max=limits.tokens,
+            tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
             tame=tame,
         )
         blocks = _blocks(told, limits, settings, tame)
@@ -151,6 +149,7 @@ def _ask(
         query=vector,
         model=model,
         near=near,
+        nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         where=where,
     )
     return asking, failed
@@ -188,7 +187,7 @@ def _told(
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     return _Told(
-        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if _relevant(ranked)),
+        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
         answers=tuple(hits[fact.memory.id] for fact in answers),
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
         background=tuple(hits[fact.memory.id] for fact in background),
@@ -224,7 +223,7 @@ def _unsettled(
             score=hit.score,
             contributions={"words": hit.score},
             ranks={"words": rank},
-            holds_words=True,
+            relevant=True,
             nearness=0.0,
         )
         for rank, hit in enumerate(hits, start=1)
@@ -241,9 +240,9 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
     take half of the places, and more where there is room."""
     if not late:
         return ranked
-    relevant = [turn for turn in ranked if _relevant(turn)]
+    relevant = [turn for turn in ranked if turn.relevant]
     late = late[: max(limit - len(relevant), limit // 2)]
-    others = [turn for turn in ranked if not _relevant(turn)]
+    others = [turn for turn in ranked if not turn.relevant]
     return [*relevant[: limit - len(late)], *late, *others][:limit]
 
 
@@ -255,11 +254,6 @@ def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, t
         return embedder.embed_query(asked.text), ()
     except EmbeddingFailed as exc:
         return None, (f"embedding: {exc}",)
-
-
-def _relevant(ranked: RankedTurn) -> bool:
-    """Whether it has anything to do with the question; the best of a bad lot may not."""
-    return ranked.holds_words or ranked.nearness >= _NEAR_ENOUGH
 
 
 def _turn_hit(ranked: RankedTurn) -> RecallHit:
@@ -317,7 +311,7 @@ def _episodes(
         conversation
         for conversation in (
             request.conversation,
-            *(ranked.turn.conversation for ranked in said if _relevant(ranked)),
+            *(ranked.turn.conversation for ranked in said if ranked.relevant),
         )
         if conversation is not None
     )

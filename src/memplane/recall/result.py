@@ -15,8 +15,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns are ranked; the best of them are told."""
     facts: int = 24
     answers: int = 12
-    tokens: int = 2_000
-    """Of `text`, counted from above."""
+    tokens: int | None = None
+    """Of `text`, counted from above; None: as the settings say."""
     blocks: int | None = None
     """None: as the settings say."""
 
@@ -93,11 +93,11 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     routing: Routing = Routing(mode="single")
     reference_time: datetime | None = None
     anchor: str = "now"
-    """Where the reference time comes from: `request`, `conversation` or `now`."""
+    """Where the reference time comes from: `request` or `now`."""
     degraded: tuple[str, ...] = ()
     """Why the answer may be incomplete; empty when it is whole."""
     timings: Mapping[str, float] = {}
-    """Milliseconds a stage: embed, turns, facts, render, total."""
+    """Milliseconds a stage: read, embed, near, turns, facts, render, total."""
 
     @property
     def facts(self) -> tuple[RecallHit, ...]:

@@ -7,7 +7,8 @@ from memplane.enrich.catalog import Catalog
 from memplane.recall.asked import Asked
 from memplane.recall.result import Routing
 
-_PREDICATES_MAX = 3
+PREDICATES_MAX = 2
+"""So many of those a question may ask for are looked up."""
 _WHEN = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long ago|since when)\b", re.IGNORECASE)
 _LIST = re.compile(
     r"\b(?:list|all(?: of)? (?:my|the|their)|every|which .*s\b|what (?:\w+ )?(?:things|kinds|sorts|types)|how many)\b",
@@ -19,7 +20,7 @@ _HISTORY = re.compile(
 
 
 def route(question: str, asked: Asked, catalog: Catalog, *, has_vectors: bool) -> Routing:
-    predicates = tuple(catalog.asked_for(question)[:_PREDICATES_MAX])
+    predicates = tuple(catalog.asked_for(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
     ranged = bool(asked.ranges or asked.dates)
     return Routing(

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
 from memplane.recall.asking import Asking
-from memplane.recall.fusion import best, fuse, word_scores
+from memplane.recall.embedded import DEVIATIONS_MIN
+from memplane.recall.fusion import Fused, best, fuse, word_scores
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
@@ -32,8 +33,9 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
-    holds_words: bool
-    """Whether it holds a word of the question."""
+    relevant: bool
+    """Whether it has anything to do with the question: it holds a word of it, or is near. The best of a bad lot may
+    not."""
     nearness: float
     """The dot product with the question; 0 without a vector."""
 
@@ -64,6 +66,7 @@ def rank_turns(
         fact=fact[places] if asking.near else None,
         sample=sample,
     )
+    is_near = _near_enough(asking, fused, meaning)
     allowed = _allowed(turns, fused.places, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
@@ -81,7 +84,7 @@ def rank_turns(
                     score=round(float(fused.scores[at]), 4),
                     contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
                     ranks=fused.ranks(at),
-                    holds_words=bool(words[fused.places[at]] > 0),
+                    relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
                     nearness=float(np.nan_to_num(meaning[at])) if meaning is not None else 0.0,
                 )
             )
@@ -95,6 +98,14 @@ def holders(
     common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
     return index.occurrences(reader, turns, stems)
+
+
+def _near_enough(asking: Asking, fused: Fused, meaning: NDArray[np.float32] | None) -> NDArray[np.bool_]:
+    if meaning is None:
+        return np.zeros(len(fused.places), np.bool_)
+    if asking.nearness_min is None:
+        return fused.channels["meaning"] >= DEVIATIONS_MIN
+    return np.nan_to_num(meaning) >= asking.nearness_min[0]
 
 
 def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable, Sequence
 
-from memplane.clock import parse_instant
-from memplane.errors import NotFound
+import msgspec
+
+from memplane.clock import Instant, parse_instant
+from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Resolved
 from memplane.memory import projection
@@ -38,45 +40,36 @@ class Recalling(Records):
         """What to tell the agent before its next turn.
 
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
-        been answered then.
+        been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
         """
-        check_asked(conversation=conversation)
-        request = RecallRequest(
-            query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-            conversation=conversation,
-            reference=None
-            if reference_time is None
-            else parse_instant(reference_time, field="reference_time"),
-            as_of=None if as_of is None else parse_instant(as_of, field="as_of"),
-            include_superseded=include_superseded,
-            limits=limits or Limits(tokens=self._settings.recall_tokens_max),
-        )
-        asked = request.limits
-        check_counts(
-            turns=asked.turns,
-            facts=asked.facts,
-            answers=asked.answers,
-            tokens=asked.tokens,
-            blocks=asked.blocks or 0,
-        )
-        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
-        tools = Tools(
-            embedder=self._parts.embedder,
-            catalog=self._parts.catalog,
-            settings=self._settings,
-            turn_index=turn_index,
-            memory_index=memory_index,
-        )
+        request = self._request(query, conversation, reference_time, as_of, include_superseded, limits)
         with self._events.operation(self.owner, "recall") as event:
-            self._work_a_while()
-            with self._reading() as reader:
-                told = recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
+            told = self._told(request)
             if event is not None:
                 event.memory_blocks = len(told.blocks)
                 event.memory_bytes = len(told.text.encode("utf-8"))
         used = [block.id for block in told.blocks if block.source == "memory"]
         self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
         return told
+
+    def why_not(
+        self,
+        query: str,
+        expected: str,
+        *,
+        conversation: str | None = None,
+        reference_time: Moment | None = None,
+        as_of: Moment | None = None,
+        include_superseded: bool = False,
+        limits: Limits | None = None,
+    ) -> str:
+        """Why such a recall tells, or does not tell, an entry or a memory that one expected of it."""
+        check_asked(id=expected)
+        request = self._request(query, conversation, reference_time, as_of, include_superseded, limits)
+        told = self._told(request)
+        ranked = self._told(msgspec.structs.replace(request, limits=_EXPLAINED))
+        with self._reading() as reader:
+            return why_not(reader, expected, told, ranked, now=self._clock())
 
     def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
@@ -123,13 +116,42 @@ class Recalling(Records):
             raise NotFound("memory", winner)
         return shown(settled, now)
 
-    def why_not(self, query: str, expected: str, *, conversation: str | None = None) -> str:
-        """Why a recall tells, or does not tell, an entry or a memory that one expected of it."""
-        check_asked(id=expected)
-        told = self.recall(query, conversation=conversation)
-        ranked = self.recall(query, conversation=conversation, limits=_EXPLAINED)
+    def _request(
+        self,
+        query: str,
+        conversation: str | None,
+        reference_time: Moment | None,
+        as_of: Moment | None,
+        include_superseded: bool,  # noqa: FBT001
+        limits: Limits | None,
+    ) -> RecallRequest:
+        check_asked(conversation=conversation)
+        if not isinstance(query, str):
+            raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
+        limits = limits or Limits()
+        counts = {name: getattr(limits, name) for name in Limits.__struct_fields__}
+        check_counts(**{name: count for name, count in counts.items() if count is not None})
+        return RecallRequest(
+            query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
+            conversation=conversation,
+            reference=_instant(reference_time, "reference_time"),
+            as_of=_instant(as_of, "as_of"),
+            include_superseded=include_superseded,
+            limits=limits,
+        )
+
+    def _told(self, request: RecallRequest) -> Recall:
+        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
+        tools = Tools(
+            embedder=self._parts.embedder,
+            catalog=self._parts.catalog,
+            settings=self._settings,
+            turn_index=turn_index,
+            memory_index=memory_index,
+        )
+        self._work_a_while()
         with self._reading() as reader:
-            return why_not(reader, expected, told, ranked, now=self._clock())
+            return recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
 
     def _note_uses(self, ids: Sequence[str]) -> None:
         """What is often of use comes to be told always."""
@@ -170,3 +192,7 @@ class Recalling(Records):
         if self._parts.embedder is not None and (lag.turns or lag.memories):
             reasons.append("vectors: some turns or memories are found by their words only, for now")
         return tuple(reasons)
+
+
+def _instant(moment: Moment | None, field: str) -> Instant | None:
+    return None if moment is None else parse_instant(moment, field=field)

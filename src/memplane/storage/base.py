@@ -278,7 +278,7 @@ class IndexReader(Protocol):
         """The one before it in its conversation, by time and then by place in the ledger. Outside of any conversation,
         the nearest earlier turn that is in none either, among the last few entries only."""
 
-    def turns_after(self, turn: Turn, *, limit: int) -> list[Turn]:
+    def turns_after(self, turn: Turn, *, limit: int, offset: int = 0) -> list[Turn]:
         """Those that may have it before them: later in the ledger and, in a conversation, not said earlier; the nearest
         first. Outside of any conversation, only among the next few entries."""
 

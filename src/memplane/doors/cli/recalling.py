@@ -1,5 +1,6 @@
 """Recalling, and the enrichment behind it."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -57,18 +58,23 @@ def recall(
 ) -> None:
     """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
     space, question = call.existing_space(), read_content(call, query)
-    told = space.recall(
+    ask = space.recall if expect is None else partial(space.why_not, expected=expect)
+    answer = ask(
         question,
         conversation=conversation,
         reference_time=reference_time,
         as_of=as_of,
         include_superseded=superseded,
-        limits=None if tokens is None else Limits(tokens=tokens),
+        limits=Limits(tokens=tokens),
     )
-    if expect is not None:
-        why = space.why_not(question, expect, conversation=conversation)
-        call.out.answer({"id": expect, "why": why}, line(why))
-    elif explain:
+    if isinstance(answer, str):
+        call.out.answer({"id": expect, "why": answer}, line(answer))
+    else:
+        _tell(call, answer, explain=explain)
+
+
+def _tell(call: Call, told: Recall, *, explain: bool) -> None:
+    if explain:
         call.out.answer(told, *_explained(told))
     else:
         call.out.answer_text(told, told.text)

@@ -155,13 +155,18 @@ class SqliteIndexReader(Session):
             row = self._one("turn_before", conversation=turn.conversation, at=to_instant(turn.at), n=n)
         return None if row is None else rows.turn_from(row)
 
-    def turns_after(self, turn: Turn, *, limit: int) -> list[Turn]:
+    def turns_after(self, turn: Turn, *, limit: int, offset: int = 0) -> list[Turn]:
         n = turn_number(turn.seq, turn.ordinal)
         if turn.conversation is None:
-            found = self._all("turns_after_outside", n=n, limit=limit)
+            found = self._all("turns_after_outside", n=n, limit=limit, offset=offset)
         else:
             found = self._all(
-                "turns_after", conversation=turn.conversation, at=to_instant(turn.at), n=n, limit=limit
+                "turns_after",
+                conversation=turn.conversation,
+                at=to_instant(turn.at),
+                n=n,
+                limit=limit,
+                offset=offset,
             )
         return [rows.turn_from(row) for row in found]
 

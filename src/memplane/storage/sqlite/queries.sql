@@ -388,11 +388,11 @@ WHERE t.n < :n AND t.n >= :n - {turns_per_entry} * 8 AND t.conversation IS NULL 
 -- name: turns_after
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.at >= :at AND t.n > :n
-ORDER BY t.at, t.n LIMIT :limit
+ORDER BY t.at, t.n LIMIT :limit OFFSET :offset
 
 -- name: turns_after_outside
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
-WHERE t.n > :n AND t.n <= :n + {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n LIMIT :limit
+WHERE t.n > :n AND t.n <= :n + {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n LIMIT :limit OFFSET :offset
 
 -- name: untold
 SELECT conversation, first, last_at FROM untold WHERE last_at <= :before ORDER BY last_at LIMIT :limit
