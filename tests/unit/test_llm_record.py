@@ -1,20 +1,18 @@
 """Propositions as the ledger keeps them, so that a replay asks no model."""
 
 import json
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.proposition import (
-    Polarity,
-    Proposition,
-    Tense,
-    decode_propositions,
-    encode_propositions,
-)
-from memplane.errors import InvalidRequest
+from memplane.enrich.catalog import load_catalog
+from memplane.enrich.deriver import Deriver
+from memplane.enrich.proposition import Polarity, Proposition, Tense
+from memplane.ledger.payloads import Derived, decode_body, encode
+from memplane.types import Op, Turn
 
 TEXTS = st.text(max_size=20)
 PROPOSITIONS = st.builds(
@@ -46,47 +44,60 @@ ONE = Proposition(
 )
 
 
+DERIVER = Deriver(load_catalog())
+TURN = Turn(entry_id="t1", seq=1, role="user", text="Rome it is", at=datetime(2026, 3, 1, tzinfo=UTC))
+
+
+def written(propositions):
+    claims = [msgspec.to_builtins(propositions)]
+    return encode(Derived(entry="t1", extractor="llm/m/1", claims=claims))
+
+
+def read(body):
+    return decode_body(Op.DERIVE, body)
+
+
 @given(st.lists(PROPOSITIONS, max_size=5))
 def test_what_is_written_is_read(propositions):
     """
     Nothing is lost or changed, and writing it again gives the same bytes.
     """
-    recorded = encode_propositions(propositions)
+    record = read(written(propositions))
 
-    assert decode_propositions(recorded) == decode_propositions(recorded.decode()) == propositions
-    assert encode_propositions(decode_propositions(recorded)) == recorded
+    assert msgspec.convert(record.claims, list[list[Proposition]]) == [propositions]
+    assert encode(record) == written(propositions)
 
 
 def test_every_field_is_written():
     """
     A default that changes one day does not change what was recorded before.
     """
-    (recorded,) = json.loads(encode_propositions([ONE]))
+    ((claim,),) = json.loads(written([ONE]))["claims"]
 
-    assert list(recorded) == list(Proposition.__struct_fields__)
+    assert list(claim) == list(Proposition.__struct_fields__)
+    assert claim["polarity"] == "positive"
 
 
 def test_a_newer_memplane_may_have_written_more():
     """
     Fields that this one does not know are passed over, and those that have a default may be missing.
     """
-    newer = [{**json.loads(encode_propositions([ONE]))[0], "mood": {"of": ["the", "speaker"]}}]
-    del newer[0]["tense"]
+    newer = json.loads(written([ONE]))
+    newer["claims"][0][0]["mood"] = {"of": ["the", "speaker"]}
+    del newer["claims"][0][0]["tense"]
 
-    assert decode_propositions(json.dumps(newer)) == [ONE]
+    found = DERIVER.recorded([TURN], read(json.dumps(newer).encode()))
+
+    assert [memory.quote for memory in found] == ["Rome"]
+    assert found == DERIVER.recorded([TURN], read(written([ONE])))
 
 
-@pytest.mark.parametrize("recorded", [b"", b"{}", b"[{}]", b"\xff", "[1]", '[{"start": "x"}]', "[" * 9_999])
-def test_what_is_no_record_is_refused(recorded):
+@pytest.mark.parametrize("claims", ["1", "[[{}]]", "[[1]]", '[[{"start": "x"}]]', "[" * 9_999])
+def test_what_is_no_record_is_refused(claims):
     """
-    Damage is an error of ours, with a message, and never a proposition.
+    Damage is an error that the worker knows, and never a memory.
     """
-    with pytest.raises(InvalidRequest):
-        decode_propositions(recorded)
+    body = f'{{"entry": "t1", "extractor": "m", "claims": {claims}}}'.encode()
 
-
-def test_a_record_is_plain_json():
-    """
-    Any tool can read a ledger.
-    """
-    assert msgspec.json.decode(encode_propositions([ONE]))[0]["polarity"] == "positive"
+    with pytest.raises((ValueError, RecursionError)):
+        DERIVER.recorded([TURN], read(body))

@@ -1,11 +1,8 @@
 """What one message claims, before anyone decided whether to believe or to keep it."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
-
-from memplane.errors import InvalidRequest
 
 USER = "user"
 """The subject of what a speaker says about themself; `user's wife` is the subject of what they say of her."""
@@ -61,19 +58,3 @@ class Proposition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def trusted(self) -> bool:
         return self.role == USER
-
-
-def encode_propositions(propositions: Sequence[Proposition]) -> bytes:
-    """JSON for the ledger, so that a replay asks no model. Every field is written: a default may change one day."""
-    return msgspec.json.encode(propositions)
-
-
-def decode_propositions(recorded: bytes | str) -> list[Proposition]:
-    """What `encode_propositions` wrote, here or in a newer Memplane that knows more fields."""
-    try:
-        return _DECODER.decode(recorded)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        raise InvalidRequest("what was recorded is no list of propositions") from exc
-
-
-_DECODER = msgspec.json.Decoder(list[Proposition])

@@ -37,7 +37,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     include_reserved: bool = False
     """Rows the engine keeps for itself (runs) are left out unless asked for."""
     as_of: Instant | None = None
-    """As it was then: what came later is not there yet, and what was replaced later still holds."""
+    """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
+    superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -196,7 +197,8 @@ class IndexReader(Protocol):
         not in use nothing is promised."""
 
     def turn_heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
-        """Turns with after < n <= until, in order."""
+        """Turns with after < n <= until, in order. Before the worker came to a turn, `words` and `asks` are guesses from
+        its length and its last character."""
 
     def turn_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, TurnVector]]:
         """(stamp, vector) of this model with a stamp beyond `after`, in the order of stamps."""
@@ -273,11 +275,12 @@ class IndexReader(Protocol):
         """How often these were told."""
 
     def turn_before(self, turn: Turn) -> Turn | None:
-        """The one before it in its conversation; among those of none, the one before it."""
+        """The one before it in its conversation, by time and then by place in the ledger. Outside of any conversation,
+        the nearest earlier turn that is in none either, among the last few entries only."""
 
     def turns_after(self, turn: Turn, *, limit: int, offset: int = 0) -> list[Turn]:
         """Those that may have it before them: later in the ledger and, in a conversation, not said earlier; the nearest
-        first."""
+        first. Outside of any conversation, only among the next few entries."""
 
     def untold(self, *, before: Instant, limit: int) -> list[Untold]:
         """Conversations whose last turn was before then and that no episode tells to the end."""
@@ -353,7 +356,8 @@ class Reader(IndexReader, Protocol):
         """Newest first."""
 
     def brief(self, *, now: Instant, limit: int) -> list[Memory]:
-        """Current memories: behavioral first, newest first within each."""
+        """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
+        and the hot; rows the engine keeps for itself are left out."""
 
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         """Newest first."""
@@ -470,7 +474,7 @@ class Writer(Reader, IndexWriter, Protocol):
         new. Searchable within the commit, or by whatever `index_lag` counts."""
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
-        """Mark it superseded, tier cold; False if it is not there."""
+        """Mark it superseded, tier cold, and take it out of every conflict, as `settle` does; False if it is not there."""
 
     def purge_superseded(self, *, before: Instant) -> int:
         """Remove memories superseded before then; returns how many, 0 when done again."""
@@ -483,7 +487,8 @@ class Writer(Reader, IndexWriter, Protocol):
         """The projection now includes everything up to seq."""
 
     def clear_projection(self) -> None:
-        """Drop everything derived and set the cursor to 0."""
+        """Drop everything derived and set the cursor, and how far memories were derived and turns embedded, to 0; the
+        generation grows. Vectors and accesses stay, for the turns and memories that come again; so do notes."""
 
     def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
         """Tombstone these (seq, id) pairs and remove payload, rows and index entries in one go.
