@@ -48,7 +48,8 @@ bench-recall: env ## The recall benchmark: latency by part, enrichment beside th
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers
 
-eval: env ## Quality on the development data in MEMPLANE_EVAL_DATA or ../shared/data
+eval: export MEMPLANE_EVAL_DATA ?= ../shared/data
+eval: env ## Quality on the data sets in MEMPLANE_EVAL_DATA
 	$(BIN)/python -m benchmarks.quality
 
 lock: env ## Pin the dependencies anew, with hashes and without addresses

@@ -1,6 +1,6 @@
 """Learns which statements people write down, and in which words, from dialogues with notes.
 
-    python -m benchmarks.learn_extraction ../shared/data/msc-facts-dev.json.gz [--write]
+    python -m benchmarks.learn_extraction FILE [--write]
 
 Prints figures for dialogues that were held out (five folds, by dialogue) and, with --write, stores what was learned
 from all of them under src/memplane/enrich/learned/. Only sums over hashed features are stored. Needs numpy.
@@ -205,7 +205,7 @@ class Learner:
 
 
 def score_held_out(learner: Learner) -> list[Extraction]:
-    """Each fold with the models that never saw it, through the same code that runs in production."""
+    """Each fold with the models that never saw it, through the same code."""
     scores = []
     for fold in range(FOLDS):
         with_models(learner.models(left_out=fold))

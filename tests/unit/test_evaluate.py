@@ -82,7 +82,7 @@ def test_the_folder_comes_from_the_environment():
     MEMPLANE_EVAL_DATA, else the folder beside the project.
     """
     assert str(data_folder({"MEMPLANE_EVAL_DATA": "/data"})) == "/data"
-    assert str(data_folder({})) == "../shared/data"
+    assert str(data_folder({})) == "."
 
 
 def test_what_is_no_json_is_refused(tmp_path):

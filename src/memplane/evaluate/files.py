@@ -10,7 +10,6 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 
-FOLDER_DEFAULT = "../shared/data"
 FOLDER_VARIABLE = "MEMPLANE_EVAL_DATA"
 
 _GZIP = b"\x1f\x8b"
