@@ -452,7 +452,7 @@ def test_the_key_is_never_shown(server, wire, caplog):
     No log line, error, reason or representation holds the key, nor what the endpoint says, which may quote it.
     """
     caplog.set_level(logging.DEBUG)
-    server.plan = [status(400)] * 2 + [status(401), status(500)]
+    server.plan = [status(413), status(401), status(500)]
     llm = server.llm(wire, attempts_max=1)
     shown = [extract(llm, messages(ROME)).messages[0].reason]
     for _ in range(2):
