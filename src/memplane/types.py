@@ -173,6 +173,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     quote: str | None = None
     """The words it was read from: the turn's text from `start` to `end`, exactly."""
     extractor: str | None = None
+    role: str | None = None
+    """Who said what it was read out of. Only a user's word is taken for the user's."""
     subject: str | None = None
     predicate: str | None = None
     object_text: str | None = None

@@ -25,7 +25,7 @@ from memplane.ledger.payloads import Derived, Forgotten, Purged, Resolved, decod
 from memplane.memory import projection
 from memplane.memory.aftermath import Decided
 from memplane.memory.sitting import PAUSE
-from memplane.providers.embedding import Embedder, EmbeddingUnusable, Vectors
+from memplane.providers.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.providers.llm import LLMFailed, LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
 from memplane.storage.base import (
@@ -50,6 +50,7 @@ _READ = "read"
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = Reading(failed=True)
 _ENTRIES_PER_STEP = 64
+_MEMORIES_PER_COMMIT = 48
 _TURNS_PER_STEP = 32
 _MEMORIES_PER_STEP = 32
 _DIGEST_BYTES = 8
@@ -132,6 +133,8 @@ class Worker:
 
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
+        if self._is_guest(reader):
+            return Lag(entries=reader.head().seq - marks.derived, turns=False, memories=0)
         model = self._current(reader)
         done = 0 if model is None else reader.embedded(model)
         last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
@@ -181,8 +184,9 @@ class Worker:
         left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
         if not left:
             raise LLMUnavailable("the language model went away; it is asked again later")
+        steps = steps[: min(left, _fitting(steps))]
         try:
-            store.write(lambda writer: self._file(writer, marks.derived, steps[:left], decided))
+            store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
         except _TROUBLE:
             if count == 1:
                 poison = [(entries[0], turns[0][:0], _POISON)]
@@ -227,9 +231,11 @@ class Worker:
         self._file_memories(writer, reading.memories, decided)
         for turn in turns:
             hear(writer, turn)
-        if entry.body and entry.op is Op.DERIVE:
+        if reading.failed or not entry.body:
+            return
+        if entry.op is Op.DERIVE:
             self._apply_record(writer, entry, decided)
-        elif entry.body and entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
+        elif entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
             _apply_decision(writer, entry, decided)
 
     def _file_memories(self, writer: Writer, memories: Sequence[Memory], decided: Decided) -> None:
@@ -265,8 +271,15 @@ class Worker:
         number = reader.model(*self._model)
         return number if number == reader.current_model() else None
 
+    def _is_guest(self, reader: Reader) -> bool:
+        """Whether we have no model and another process has one: its vectors are not ours to drop."""
+        current = reader.current_model()
+        return self._embedder is None and current is not None and current != reader.model(*NO_MODEL)
+
     def _embed_turns(self, store: Store) -> bool:
         with store.read() as reader:
+            if self._is_guest(reader):
+                return False
             model = self._current(reader)
             done = 0 if model is None else reader.embedded(model)
             last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
@@ -311,7 +324,7 @@ class Worker:
     def _embed_memories(self, store: Store) -> bool:
         with store.read() as reader:
             model = self._current(reader)
-            if model is None and not reader.memory_count():
+            if self._is_guest(reader) or (model is None and not reader.memory_count()):
                 return False
         if model is None:  # from here on they wait for a vector of ours
             model = store.write(lambda writer: writer.use_model(*self._model))
@@ -343,7 +356,7 @@ class Worker:
         if self._embedder is None:
             return None
         try:
-            return self._embedder.embed_texts(texts)
+            return checked(self._embedder.embed_texts(texts), len(texts), self._embedder.dimension)
         except EmbeddingUnusable:
             if len(texts) > 1:
                 return np.concatenate([row for text in texts if (row := self._embed([text])) is not None])
@@ -363,6 +376,16 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
             if tier is not memory.tier:
                 tiers.append((id_, tier))
     writer.set_tiers(tiers)
+
+
+def _fitting(steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> int:
+    """How many entries to file at once: writers wait for it."""
+    memories = 0
+    for place, (_, _, reading) in enumerate(steps):
+        memories += len(reading.memories)
+        if memories > _MEMORIES_PER_COMMIT and place:
+            return place
+    return len(steps)
 
 
 def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
@@ -386,7 +409,7 @@ def _apply_decision(writer: Writer, entry: Entry, decided: Decided) -> None:
         case Forgotten(superseded=superseded, receipt=receipt):
             for id_ in superseded:
                 memory = writer.memory(id_)
-                if memory is not None and memory.state is not State.SUPERSEDED:
+                if memory is not None and memory.derived and memory.state is not State.SUPERSEDED:
                     writer.supersede(id_, by=receipt, at=entry.recorded)
         case Purged(before=before):
             writer.purge_superseded(before=before)

@@ -30,8 +30,6 @@ _CHARS_MAX = {
 }
 _KNOWN_CONFIDENCE = 0.9
 _PLAIN_CONFIDENCE = 0.7
-_UNHEARD_SHARE = 0.6
-"""Of the confidence in a value of which no word stands in the message."""
 _OTHERS_SHARE = 0.6
 """Of the confidence in what an assistant or a tool says, as in the rules."""
 
@@ -49,11 +47,16 @@ class Rejection(StrEnum):
     """Someone who is not the user instructs or corrects."""
     VAGUE = "vague"
     """Someone who is not the user says something in general terms, which is talk."""
+    UNHEARD = "unheard"
+    """Its value holds words that its message does not. They may be another message's, which may be forgotten one day
+    while this one stays."""
     REPEATED = "repeated"
     TOO_MANY = "too_many"
 
 
-RIGHTLY = frozenset({Rejection.NOT_THEIRS, Rejection.VAGUE, Rejection.REPEATED, Rejection.TOO_MANY})
+RIGHTLY = frozenset(
+    {Rejection.NOT_THEIRS, Rejection.VAGUE, Rejection.UNHEARD, Rejection.REPEATED, Rejection.TOO_MANY}
+)
 """The model understood what it was asked; other rejections say that it did not."""
 
 
@@ -176,6 +179,8 @@ class _Reading:
             return Rejection.NOT_THEIRS
         if not filed.trusted and filed.predicate in VAGUE:
             return Rejection.VAGUE
+        if not self._hears(filed.object_text):
+            return Rejection.UNHEARD
         said = (filed.subject, filed.predicate, filed.object_text, filed.polarity, filed.topic)
         same = tuple(part.lower() for part in said)
         if same in self._said:
@@ -202,8 +207,6 @@ class _Reading:
             # It steers an agent, so it is kept in the words of the user and never in those of a model.
             relation, value = _OWN_WORDS[predicate], _tidy(claim.quote).rstrip(" .!")
         confidence = _KNOWN_CONFIDENCE if known else _PLAIN_CONFIDENCE
-        if not self._hears(value):
-            confidence *= _UNHEARD_SHARE
         return Proposition(
             subject=subject,
             predicate=predicate,
@@ -244,7 +247,7 @@ class _Reading:
 
     def _hears(self, value: str) -> bool:
         stems = content_stems(value)
-        return not stems or not stems.isdisjoint(self._stems) or value.lower() in self._message.text.lower()
+        return stems <= self._stems or value.lower() in self._message.text.lower()
 
     def _ordinal(self, at: int) -> int | None:
         return next((each.ordinal for each in self._numbered if each.start <= at < each.end), None)

@@ -6,13 +6,15 @@ import msgspec
 
 from memplane.clock import to_datetime, to_instant
 from memplane.enrich.catalog import Catalog
+from memplane.enrich.extract_rules import PROPOSITIONS_MAX
 from memplane.enrich.gate import utility, worth_keeping
 from memplane.enrich.proposition import USER, Polarity, Proposition
 from memplane.enrich.render import render
 from memplane.enrich.tier import tier_of
+from memplane.governance.redact import redact
 from memplane.ledger.ids import derived_id
 from memplane.temporal import find_times
-from memplane.types import Memory, TimeTold, Turn
+from memplane.types import Memory, Role, TimeTold, Turn
 
 _encode = msgspec.json.Encoder().encode
 decode_claim = msgspec.json.Decoder(Proposition).decode
@@ -20,6 +22,8 @@ decode_claim = msgspec.json.Decoder(Proposition).decode
 _UNTRUSTED_SHARE = 0.5
 """What an assistant or a tool says about a user is worth half of what the user says."""
 _TIMES_MAX = 4
+_SPEAKER_CHARS_MAX = 80
+_MEMORIES_PER_TURN_MAX = 50
 
 
 def memories_of(
@@ -29,9 +33,9 @@ def memories_of(
     id, so that a stricter gate changes no ids."""
     return [
         _memory(turn, proposition, number, extractor, catalog)
-        for number, proposition in enumerate(propositions)
+        for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
         if worth_keeping(proposition, catalog)
-    ]
+    ][:_MEMORIES_PER_TURN_MAX]
 
 
 def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:
@@ -39,12 +43,12 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
     importance = (predicate.importance + utility(claim, catalog)) / 2
     if not claim.trusted:
         importance *= _UNTRUSTED_SHARE
-    said = render(claim)
+    said = redact(_told_by(turn, render(claim))).text
     quote = turn.text[claim.start : claim.end]
     return Memory(
         id=derived_id(turn.entry_id, extractor, turn.ordinal, number),
         kind=predicate.kind,
-        text=said if turn.speaker is None else f"{turn.speaker}: {said}",
+        text=said,
         entry_id=turn.entry_id,
         seq=turn.seq,
         start=claim.start,
@@ -57,14 +61,22 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         ordinal=turn.ordinal,
         quote=quote,
         extractor=extractor,
+        role=turn.role,
         subject=subject_of(claim, turn.speaker),
         predicate=claim.predicate,
-        object_text=claim.object_text,
+        object_text=redact(claim.object_text).text,
         claim=_encode(claim).decode(),
         importance=round(importance, 3),
         confidence=round(claim.confidence, 3),
         times=_times(quote, turn),
     )
+
+
+def _told_by(turn: Turn, said: str) -> str:
+    """Who has a name says it; and what an assistant or a tool says never looks like the user's own words."""
+    if turn.role != Role.USER:
+        return f"According to the {turn.role}: {said}"
+    return said if turn.speaker is None else f"{turn.speaker[:_SPEAKER_CHARS_MAX]}: {said}"
 
 
 def wants_to_be_hot(claim: Proposition, catalog: Catalog) -> bool:

@@ -86,7 +86,13 @@ class Deriver:
             for turn, said in zip(turns, claims, strict=False)
             for memory in memories_of(
                 turn,
-                [claim for claim in said if 0 <= claim.start < claim.end <= len(turn.text)],
+                [
+                    msgspec.structs.replace(
+                        claim, role=turn.role
+                    )  # whatever a record says, we know who spoke
+                    for claim in said
+                    if 0 <= claim.start < claim.end <= len(turn.text)
+                ],
                 extractor=record.extractor,
                 catalog=self._catalog,
             )

@@ -12,7 +12,9 @@ from memplane.recall.relevance import Question
 from memplane.storage.base import Evidence, Writer
 from memplane.types import Memory, State, Tier
 
-_RIVALS_MAX = 64
+_RIVALS_MAX = 48
+_CONTESTED_MAX = 4
+"""A value is at odds with the newest few; whoever says two hundred on one day has settled nothing by it."""
 _RIVAL_WORDS_MAX = 12
 
 
@@ -33,9 +35,7 @@ def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Ou
         writer.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
         writer.project(memories=[_replaced(memory, by=targets[0])])
-    elif (
-        decision.outcome is not Outcome.IGNORE
-    ):  # what is ignored stays in the ledger and can be searched there
+    elif decision.outcome is not Outcome.IGNORE:  # that stays in the ledger, where it can be searched
         _carry_out(writer, decision.outcome, memory, targets)
 
 
@@ -44,7 +44,8 @@ _REPLACING = frozenset({Outcome.SUPERSEDE, Outcome.RETIRE, Outcome.CONTEST})
 
 def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[Memory]) -> None:
     writer.project(memories=[_replaced(memory, by=memory) if outcome is Outcome.RETIRE else memory])
-    for target in targets:
+    newest = sorted(targets, key=lambda target: (target.updated_at, target.seq), reverse=True)
+    for target in newest[:_CONTESTED_MAX] if outcome is Outcome.CONTEST else targets:
         if outcome is Outcome.CONTEST:
             writer.contest(target.id, memory.id)
         else:
@@ -52,15 +53,20 @@ def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[M
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner."""
+    """Somebody decided: the losers are replaced by the winner. Only what was derived is ever contested; an imported
+    decision about anything else decides nothing."""
+    if writer.memory(winner) is None:
+        return
     for loser in losers:
-        writer.supersede(loser, by=winner, at=at)
+        memory = writer.memory(loser)
+        if memory is not None and memory.derived:
+            writer.supersede(loser, by=winner, at=at)
     writer.settle(winner)
 
 
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
     words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
-    return writer.rivals(memory.subject or "", claim.predicate, words, limit=_RIVALS_MAX)
+    return writer.rivals(memory.subject or "", claim.predicate, words, limit=_RIVALS_MAX, topic=claim.topic)
 
 
 def _known(memory: Memory, new: Proposition) -> Known:

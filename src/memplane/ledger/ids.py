@@ -22,6 +22,10 @@ def keyed_id(idempotency_key: str) -> str:
     return f"idem-{sha256(idempotency_key.encode('utf-8')).hexdigest()[:40]}"
 
 
+DERIVED_PREFIXES = ("fact-", "derive-")
+"""Ids that follow from others; nobody else may take one."""
+
+
 def derived_id(entry_id: str, extractor: str, turn: int, number: int) -> str:
     """The same on every replica and after every replay: it follows from where the memory was read."""
     digest = sha256(f"{entry_id}\x00{extractor}\x00{turn}\x00{number}".encode()).hexdigest()

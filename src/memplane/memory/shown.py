@@ -4,18 +4,32 @@ passed."""
 import msgspec
 
 from memplane.clock import Instant, to_instant
-from memplane.governance.redact import redact
+from memplane.governance.redact import find_secrets, redact
 from memplane.types import Memory, State, Turn
 
 
 def shown(memory: Memory, now: Instant) -> Memory:
-    text = redact(memory.text).text
     state = memory.state
     if has_expired(memory, now) and state is not State.SUPERSEDED:
         state = State.EXPIRED
-    if text == memory.text and state is memory.state:
-        return memory
-    return msgspec.structs.replace(memory, text=text, state=state)
+    told = [part for part in (memory.text, memory.quote, memory.object_text, memory.subject) if part]
+    if not find_secrets("\n\n".join(told)):  # at once, since it is almost never otherwise
+        if state is memory.state and memory.claim is None:
+            return memory
+        return msgspec.structs.replace(memory, state=state, claim=None)
+    return msgspec.structs.replace(
+        memory,
+        text=redact(memory.text).text,
+        quote=_redacted(memory.quote),
+        object_text=_redacted(memory.object_text),
+        subject=_redacted(memory.subject),
+        state=state,
+        claim=None,
+    )
+
+
+def _redacted(text: str | None) -> str | None:
+    return None if text is None else redact(text).text
 
 
 def shown_turn(turn: Turn) -> Turn:

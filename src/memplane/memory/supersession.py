@@ -36,7 +36,7 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 def _successor(reader: Reader, memory: Memory) -> Memory | None:
     """The next of the chain that is still there; the ledger leads over a link that is forgotten."""
-    id_ = memory.superseded_by
+    id_ = memory.superseded_by if memory.superseded_by != memory.id else None
     for _ in range(_CHAIN_MAX):
         if id_ is None:
             break

@@ -60,6 +60,17 @@ class Embedder(Protocol):
         """The vector of a question, which some models see differently from what answers it."""
 
 
+def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
+    """Vectors as an embedder must give them: a user's own may not. Raises `EmbeddingFailed`."""
+    if vectors.shape != (count, dimension):
+        raise EmbeddingFailed(
+            f"the embedding model gave vectors of the shape {vectors.shape}, not {(count, dimension)}"
+        )
+    if not np.isfinite(vectors).all():
+        raise EmbeddingUnusable("the embedding model gave a vector that holds something other than numbers")
+    return vectors
+
+
 def normalised(vectors: NDArray[np.floating]) -> Vectors:
     """Rows of length one; a row of zeros stays what it is."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -93,7 +93,7 @@ class JsonClient:
                 status=exc.code,
                 wait_s=wait_s,
             ) from None
-        except (OSError, http.client.HTTPException, UnicodeError) as exc:
+        except (OSError, http.client.HTTPException, ValueError) as exc:
             cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
             raise Unanswered(
                 f"{self.place} cannot be reached: {type(cause).__name__}", retryable=True

@@ -33,6 +33,8 @@ _OF_ASSISTANT = re.compile(
     r"|\bremind me\b|\bwe (?:discussed|talked|spoke|covered|went over)\b",
     re.IGNORECASE,
 )
+_CHARS_READ_MAX = 2_000
+"""Whom and when a question asks for stands at its beginning; what follows is pasted."""
 _SPAN_MAX = 400 * DAY
 """A longer time than that says nothing about when."""
 
@@ -62,14 +64,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
     """`speakers` are the names in the store; `reference` is the now of `last week`."""
     text, named = _names_taken_out(question, speakers)
+    beginning = question[:_CHARS_READ_MAX]
     return Asked(
         text=text,
         speakers=named,
-        of_assistant=_OF_ASSISTANT.search(question) is not None,
-        dates=_dates(question),
+        of_assistant=_OF_ASSISTANT.search(beginning) is not None,
+        dates=_dates(beginning),
         ranges=tuple(
             (mention.begin, mention.until)
-            for mention in find_times(question, reference, prefer="past")
+            for mention in find_times(beginning, reference, prefer="past")
             if mention.kind in {"absolute", "relative", "range"}
             and mention.until - mention.begin <= _SPAN_MAX
         ),
@@ -81,7 +84,7 @@ def _names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, froze
     A name that is also a common word, such as Will, must be written as a name."""
     known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}
     known_as |= {speaker: speaker for speaker in speakers if speaker.strip()}
-    text, named, lowered = question, set(), question.lower()
+    text, named, lowered = question, set(), question[:_CHARS_READ_MAX].lower()
     for name in sorted(known_as, key=len, reverse=True):
         if name.lower() not in lowered:
             continue

@@ -21,8 +21,7 @@ from memplane.types import Kind, Memory, State, Tier
 _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
-_CHAIN_MAX = 8
-_WORDS_MAX = 4
+_WORDS_MAX = 3
 """Only the rarest words choose; all of them count."""
 _RECENT_DAYS = 30.0
 
@@ -164,23 +163,13 @@ def _holds(memory: Memory, where: Filter) -> bool:
 
 def _heirs(reader: Reader, found: Iterable[Memory], where: Filter) -> list[tuple[Memory, Memory]]:
     """(what holds now, what it replaced) for those found that no longer hold."""
+    gone = {memory.id: memory for memory in found if not _holds(memory, where)}
+    if not gone:
+        return []
     ends: dict[str, Memory] = {}
-    for memory in found:
-        if not _holds(memory, where):
-            end = _end_of_chain(reader, memory)
-            if end is not None:
-                ends.setdefault(end, memory)
-    live = reader.memories_of(list(ends), where) if ends else []
-    return [(memory, ends[memory.id]) for memory in live]
-
-
-def _end_of_chain(reader: Reader, memory: Memory) -> str | None:
-    following: Memory | None = memory
-    for _ in range(_CHAIN_MAX):
-        if following is None or following.superseded_by is None:
-            return None if following is None else following.id
-        following = reader.memory(following.superseded_by)
-    return None
+    for start, end in reader.heirs(list(gone)).items():
+        ends.setdefault(end, gone[start])
+    return [(memory, ends[memory.id]) for memory in reader.memories_of(list(ends), where)]
 
 
 def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: Relevance) -> float:

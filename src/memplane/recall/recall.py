@@ -11,8 +11,9 @@ import msgspec
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
+from memplane.errors import SettingsInvalid
 from memplane.memory.shown import shown, shown_turn
-from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector
+from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
 from memplane.recall.embedded import NEARNESS_MIN
@@ -32,6 +33,10 @@ from memplane.types import Memory, Role, State, Turn
 _EPISODES_MAX = 3
 _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
+_CONFLICTS_MAX = 8
+_TURN_CHARS_MAX = 20_000
+_SYSTEM_TURNS_SPARE = 8
+"""So many times as many turns are looked at as are told, since those of the system are left out."""
 
 
 class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,12 +206,16 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
     if conversation is None:
         return []
     here, wanted = msgspec.structs.replace(where, conversation=conversation), settings.recall_turns_max
-    found: list[Turn] = []
-    offset = 0
-    while len(found) < wanted and (newest := reader.turns(here, limit=wanted, offset=offset)):
-        found += [turn for turn in newest if turn.role != Role.SYSTEM]
-        offset += len(newest)
-    return [shown_turn(turn) for turn in reversed(found[:wanted])]
+    newest = reader.turns(here, limit=wanted * _SYSTEM_TURNS_SPARE)
+    found = [turn for turn in newest if turn.role != Role.SYSTEM][:wanted]
+    return [shown_turn(_cut(turn)) for turn in reversed(found)]
+
+
+def _cut(turn: Turn) -> Turn:
+    """A pasted book is not told whole."""
+    if len(turn.text) <= _TURN_CHARS_MAX:
+        return turn
+    return msgspec.structs.replace(turn, text=turn.text[:_TURN_CHARS_MAX] + "…")
 
 
 def _unsettled(
@@ -251,8 +260,8 @@ def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, t
     if embedder is None or not asked.text.strip():
         return None, ()
     try:
-        return embedder.embed_query(asked.text), ()
-    except EmbeddingFailed as exc:
+        return checked(embedder.embed_query(asked.text)[None, :], 1, embedder.dimension)[0], ()
+    except (EmbeddingFailed, SettingsInvalid) as exc:
         return None, (f"embedding: {exc}",)
 
 
@@ -262,7 +271,7 @@ def _turn_hit(ranked: RankedTurn) -> RecallHit:
         score=ranked.score,
         channels=ranked.contributions,
         ranks=ranked.ranks,
-        turn=shown_turn(ranked.turn),
+        turn=shown_turn(_cut(ranked.turn)),
     )
 
 
@@ -293,7 +302,7 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
     contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
     if not contested:
         return ()
-    pairs = reader.conflicts(contested)
+    pairs = reader.conflicts(contested)[:_CONFLICTS_MAX]
     ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
     there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
     return tuple(

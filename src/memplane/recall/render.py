@@ -8,7 +8,7 @@ from memplane.governance.neutral import one_line
 from memplane.governance.redact import redact
 from memplane.recall.result import Conflict, RecallHit
 from memplane.recall.tokens import tokens_of
-from memplane.types import Memory, State, Turn
+from memplane.types import Memory, Role, State, Turn
 
 _LINE_CHARS_MAX = 1_200
 _CUT = "…"
@@ -103,7 +103,10 @@ def _episode(episode: Memory, tame: Tamer) -> str:
 
 
 def _who(turn: Turn) -> str:
-    return turn.speaker or turn.role
+    """A name alone could be anybody's: who is not the user is said to be what they are."""
+    if turn.speaker is None:
+        return turn.role
+    return turn.speaker if turn.role == Role.USER else f"{turn.speaker} ({turn.role})"
 
 
 def _day(moment: datetime) -> str:

@@ -9,17 +9,21 @@ from memplane.recall.result import Routing
 
 PREDICATES_MAX = 2
 """So many of those a question may ask for are looked up."""
+_CHARS_READ_MAX = 2_000
+"""What a question asks for stands at its beginning; what follows is pasted."""
 _WHEN = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long ago|since when)\b", re.IGNORECASE)
 _LIST = re.compile(
-    r"\b(?:list|all(?: of)? (?:my|the|their)|every|which .*s\b|what (?:\w+ )?(?:things|kinds|sorts|types)|how many)\b",
+    r"\b(?:list|all(?: of)? (?:my|the|their)|every|which .{0,80}s\b|what (?:\w+ )?(?:things|kinds|sorts|types)|how many)\b",
     re.IGNORECASE,
 )
 _HISTORY = re.compile(
-    r"\b(?:used to|before|previously|formerly|over time|history of|how .* changed|earlier)\b", re.IGNORECASE
+    r"\b(?:used to|before|previously|formerly|over time|history of|how .{0,80} changed|earlier)\b",
+    re.IGNORECASE,
 )
 
 
 def route(question: str, asked: Asked, catalog: Catalog, *, has_vectors: bool) -> Routing:
+    question = question[:_CHARS_READ_MAX]
     predicates = tuple(catalog.asked_for(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
     ranged = bool(asked.ranges or asked.dates)

@@ -6,7 +6,7 @@ for one turn in a hundred; scripts other than Latin are counted up to three time
 
 import re
 
-_PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\sA-Za-z\d]|\n+")
+_PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^ \t\r\nA-Za-z\d]|\n+")
 _WIDE = re.compile("[\u3000-\U0010ffff]")
 """Ideographs, Kana, Hangul, emoji: up to two tokens each."""
 

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from memplane.clock import Instant, parse_instant
-from memplane.errors import InvalidRequest, NotFound
+from memplane.errors import InvalidRequest, NotFound, SettingsInvalid, StorageError
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Resolved
 from memplane.memory import projection
@@ -149,7 +150,8 @@ class Recalling(Records):
             turn_index=turn_index,
             memory_index=memory_index,
         )
-        self._work_a_while()
+        with suppress(StorageError):  # a full disk keeps nobody from reading
+            self._work_a_while()
         with self._reading() as reader:
             return recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
 
@@ -178,7 +180,7 @@ class Recalling(Records):
                 try:
                     if not worker.step(store, reading=not worker.asks_a_model):
                         return
-                except EmbeddingFailed:
+                except (EmbeddingFailed, SettingsInvalid):
                     return  # the recall says so itself
 
     def _lags(self, reader: Reader) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Forgotten, decode, decode_body, encode
+from memplane.ledger.payloads import Derived, Forgotten, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury, bury_again
@@ -101,7 +101,7 @@ class Records(Access):
 
         def work(writer: Writer) -> Loaded:
             ids = [draft.id for draft in drafts]
-            forgotten = writer.tombstoned(ids)
+            forgotten = writer.tombstoned(ids) | _of_forgotten(writer, drafts)
             seen = set(writer.known(ids))
             fresh: dict[str, Draft] = {}
             for draft in drafts:
@@ -154,6 +154,19 @@ class Records(Access):
 
         reason = reasons[victims[0][1]]
         bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+
+def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
+    """What a model read out of an entry that is forgotten here is forgotten too."""
+    sources = {
+        draft.id: record.entry
+        for draft in drafts
+        if draft.op is Op.DERIVE
+        and draft.body
+        and isinstance(record := decode_body(draft.op, draft.body), Derived)
+    }
+    gone = writer.tombstoned(list(sources.values())) if sources else set()
+    return {id_ for id_, source in sources.items() if source in gone}
 
 
 def _redacted_draft(draft: Draft) -> Draft:

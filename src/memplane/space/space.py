@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
-from memplane.ledger.ids import keyed_id, new_id, new_memory_id
+from memplane.ledger.ids import DERIVED_PREFIXES, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
@@ -449,6 +449,8 @@ class Space(Recalling):
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
     if id_ is not None:
+        if isinstance(id_, str) and id_.startswith(DERIVED_PREFIXES):
+            raise InvalidRequest("id: ids of this form belong to what is derived; give another", field="id")
         return check_text(id_, field="id", chars_max=512)
     if idempotency_key is not None:
         return keyed_id(check_text(idempotency_key, field="idempotency_key", chars_max=512))

@@ -246,9 +246,11 @@ class IndexReader(Protocol):
     def waiting_count(self) -> int:
         """How many of them there are."""
 
-    def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
-        """Live claims about a subject: those that have this predicate, those that hold one of the words, and the newest;
-        at most `limit` of each."""
+    def rivals(
+        self, subject: str, predicate: str, words: Sequence[str], *, limit: int, topic: str = ""
+    ) -> list[Memory]:
+        """Live claims about a subject: those that have this predicate, and of these those of the topic; those that hold
+        one of the words; and the newest. At most `limit` of each."""
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
         """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
@@ -267,6 +269,9 @@ class IndexReader(Protocol):
 
     def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
         """Every memory of these entries, whatever its state."""
+
+    def heirs(self, ids: Sequence[str]) -> dict[str, str]:
+        """For each of these that was replaced, the last of its chain that is there."""
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         """The ids of derived memories that one of these replaced."""

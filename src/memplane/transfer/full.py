@@ -9,10 +9,12 @@ from typing import Literal
 import msgspec
 
 from memplane.clock import Instant, to_datetime
+from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.payloads import Put, Said, Stored, decode_body
-from memplane.memory.checks import check_encodable, check_role
+from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
+from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
+from memplane.memory.checks import check_encodable, check_name, check_role
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op
@@ -25,7 +27,7 @@ _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE)
+_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -143,6 +145,8 @@ def _check(line: Line) -> None:
 
 
 def _check_body(id_: str, op: Op, body: bytes) -> None:
+    if op is not Op.DERIVE and id_.startswith(DERIVED_PREFIXES):
+        raise InvalidRequest("ids of this form belong to what is derived")
     if op is Op.HISTORY:
         if parse_line(body, trust_ids=True).id != id_:
             raise InvalidRequest("the id of the line is not the id of the history entry in it")
@@ -150,12 +154,17 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
     match decode_body(op, body):
         case Said() as said:
             check_role(said.role)
+            check_name(said.speaker, field="speaker")
             _check_time(said.at)
         case Stored() as stored:
             _check_time(stored.at)
         case Put() as put:
             for instant in (put.at, put.expires, put.created or 0):
                 _check_time(instant)
+        case Derived() as derived:
+            if id_ != derivation_id(derived.entry):
+                raise InvalidRequest("the id of the record is not that of the entry it was read out of")
+            msgspec.convert(derived.claims, list[list[Proposition]])
         case other:
             _check_time(getattr(other, "at", 0))
 

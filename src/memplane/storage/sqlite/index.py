@@ -111,8 +111,14 @@ class SqliteIndexReader(Session):
     def waiting_count(self) -> int:
         return int(self._one("waiting_count")[0])
 
-    def rivals(self, subject: str, predicate: str, words: Sequence[str], *, limit: int) -> list[Memory]:
+    def rivals(
+        self, subject: str, predicate: str, words: Sequence[str], *, limit: int, topic: str = ""
+    ) -> list[Memory]:
         found = self._all("rivals", subject=subject, predicate=predicate, limit=limit)
+        if topic and len(found) == limit:
+            found += self._all(
+                "rivals_by_topic", subject=subject, predicate=predicate, topic=topic, limit=limit
+            )
         found += self._all("newest_rivals", subject=subject, limit=limit)
         if words:
             found += self._all("rivals_by_words", subject=subject, match=match(words), limit=limit)
@@ -140,6 +146,9 @@ class SqliteIndexReader(Session):
 
     def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("memories_from", seqs=json.dumps(seqs))]
+
+    def heirs(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._all("heirs", ids=json.dumps(ids)))
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]

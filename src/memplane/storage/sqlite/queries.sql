@@ -102,8 +102,8 @@ SELECT count(*) FROM turn WHERE n > :indexed
 INSERT INTO memory (id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
                     updated, expires, supersedes, superseded_by, superseded, conversation, project,
                     turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
-                    time_from, time_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
+                    time_from, time_until, role)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
 
 -- name: add_memory_words
 INSERT INTO memory_index (rowid, text) VALUES (?, ?)
@@ -149,7 +149,7 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND (m.extractor IS NULL OR m.behavioral OR m.tier = 'hot')
+WHERE {live} AND {not_reserved} AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: supersede
@@ -331,6 +331,12 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
   AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
+-- name: rivals_by_topic
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+  AND json_extract(m.claim, '$.topic') = :topic
+  AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
@@ -367,6 +373,15 @@ SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM json_each(:
 
 -- name: memories_from
 SELECT {columns} FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq) ORDER BY m.n
+
+-- name: heirs
+WITH RECURSIVE chain (start, id, successor, depth) AS (
+    SELECT s.value, m.id, m.superseded_by, 0 FROM json_each(:ids) s JOIN memory m ON m.id = s.value
+    UNION ALL
+    SELECT chain.start, m.id, m.superseded_by, chain.depth + 1 FROM chain JOIN memory m ON m.id = chain.successor
+    WHERE chain.depth < 64 AND chain.successor <> chain.id
+)
+SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
 
 -- name: replaced_by
 SELECT id FROM memory

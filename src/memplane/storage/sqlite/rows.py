@@ -16,7 +16,7 @@ MEMORY_COLUMNS = (
     'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
-    "m.importance, m.confidence, m.times"
+    "m.importance, m.confidence, m.times, m.role"
 )
 
 _OPS = frozenset(Op)
@@ -92,6 +92,7 @@ def memory_from(row: Row) -> Memory:
         importance=row[30],
         confidence=row[31],
         times=() if row[32] == "[]" else _decode_times(row[32]),
+        role=row[33],
     )
 
 
@@ -129,6 +130,7 @@ def memory_row(memory: Memory) -> Row:
         _encode(memory.times).decode(),
         min((to_instant(time.begin) for time in memory.times), default=None),
         max((to_instant(time.until) for time in memory.times), default=None),
+        memory.role,
     )
 
 
