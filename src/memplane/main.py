@@ -105,12 +105,9 @@ def embedder_of(settings: Settings) -> Embedder | None:
 def llm_of(settings: Settings) -> LLM | None:
     if settings.llm == "none":
         return None
+    if settings.llm not in {"openai", "anthropic"}:
+        raise SettingsInvalid(f"llm: {settings.llm!r} is not known; it is openai, anthropic or none")
     if settings.llm_model is None:
         raise SettingsInvalid("llm_model: name the model that is to read facts")
     endpoint = LLMEndpoint(model=settings.llm_model, url=settings.llm_url, key=settings.llm_key)
-    match settings.llm:
-        case "openai":
-            return OpenAIChat(endpoint)
-        case "anthropic":
-            return AnthropicMessages(endpoint)
-    raise SettingsInvalid(f"llm: {settings.llm!r} is not known; it is openai, anthropic or none")
+    return OpenAIChat(endpoint) if settings.llm == "openai" else AnthropicMessages(endpoint)

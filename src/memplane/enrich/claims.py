@@ -1,14 +1,15 @@
 """Propositions turned into memories: map to the catalog, gate by worth, tell times, choose a tier."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
-from memplane.clock import to_datetime, to_instant
+from memplane.clock import DAY, to_datetime, to_instant
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.extract_rules import PROPOSITIONS_MAX
 from memplane.enrich.gate import utility, worth_keeping
-from memplane.enrich.proposition import USER, Polarity, Proposition
+from memplane.enrich.proposition import USER, Polarity, Proposition, Tense
 from memplane.enrich.render import render
 from memplane.enrich.tier import tier_of
 from memplane.governance.redact import redact
@@ -34,7 +35,7 @@ def memories_of(
     return [
         _memory(turn, proposition, number, extractor, catalog)
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
-        if worth_keeping(proposition, catalog)
+        if worth_keeping(proposition, catalog) and not _is_unreal(turn.text, proposition)
     ][:_MEMORIES_PER_TURN_MAX]
 
 
@@ -68,8 +69,32 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         claim=_encode(claim).decode(),
         importance=round(importance, 3),
         confidence=round(claim.confidence, 3),
-        times=_times(quote, turn),
+        times=_times(quote, turn, claim.tense),
     )
+
+
+def _is_unreal(text: str, claim: Proposition) -> bool:
+    """Wished, doubted, almost so, or quoted from somebody else: said, but not claimed."""
+    line = text.rfind("\n", 0, claim.start) + 1
+    if text.startswith(">", line):
+        return True
+    begins = max(line, claim.start - _UNREAL_CHARS)
+    return _UNREAL.search(text, begins, claim.end) is not None
+
+
+_UNREAL_CHARS = 40
+_UNREAL = re.compile(
+    r"\b(?:I|we)(?: really| just)? (?:wish|hope|almost|nearly|might|may|imagine|pretend|dreamed|dreamt)\b"
+    r"|\bI (?:thought|never said|did ?n[o'\u2019]t say|doubt|am not sure|was not sure)\b|\bI[\u2019']m not sure\b"
+    r"|\b(?:if only|just kidding|what if|maybe|perhaps|let[\u2019']s say|in (?:the|my) (?:novel|story|book|game|dream))\b",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(r"\b(?:since|ago|last|for the past|have been|has been)\b", re.IGNORECASE)
+_PUT_OFF = re.compile(
+    r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b.*\bto\b", re.IGNORECASE
+)
+_SPAN_MAX = 3 * 366 * DAY
+"""A longer time than that was not told."""
 
 
 def _told_by(turn: Turn, said: str) -> str:
@@ -94,8 +119,11 @@ def subject_of(claim: Proposition, speaker: str | None) -> str:
     return subject
 
 
-def _times(quote: str, turn: Turn) -> tuple[TimeTold, ...]:
-    mentions = find_times(quote, to_instant(turn.at), prefer="past")
+def _times(quote: str, turn: Turn, tense: Tense) -> tuple[TimeTold, ...]:
+    """What happened lies in the past; what is, as in `the exam is in January`, lies ahead unless it began before."""
+    ahead = tense is not Tense.PAST and _SINCE.search(quote) is None
+    ahead = ahead or _PUT_OFF.search(quote) is not None
+    mentions = find_times(quote, to_instant(turn.at), prefer="future" if ahead else "past")
     return tuple(
         TimeTold(
             begin=to_datetime(mention.begin),
@@ -105,5 +133,5 @@ def _times(quote: str, turn: Turn) -> tuple[TimeTold, ...]:
             kind=mention.kind,
         )
         for mention in mentions
-        if mention.kind != "duration"
+        if mention.kind != "duration" and mention.until - mention.begin <= _SPAN_MAX
     )[:_TIMES_MAX]

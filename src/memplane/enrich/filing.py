@@ -7,7 +7,7 @@ from memplane.clock import to_instant
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.claims import decode_claim
 from memplane.enrich.conflict import LATER, Known, Outcome, settle, settle_as
-from memplane.enrich.proposition import Proposition
+from memplane.enrich.proposition import Proposition, Tense
 from memplane.recall.relevance import Question
 from memplane.storage.base import Evidence, Writer
 from memplane.types import Memory, State, Tier
@@ -23,7 +23,12 @@ def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Ou
     if memory.claim is None or writer.memory(memory.id) is not None:
         return
     claim = decode_claim(memory.claim)
-    rivals = _rivals(writer, memory, claim)
+    plan = _is_plan(memory, claim)
+    rivals = [
+        rival
+        for rival in _rivals(writer, memory, claim)
+        if _is_plan(rival, decode_claim(rival.claim or "")) is plan
+    ]
     known = [_known(rival, claim) for rival in rivals]
     text = memory.quote or ""
     if decided is None:
@@ -62,6 +67,13 @@ def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> No
         if memory is not None and memory.derived:
             writer.supersede(loser, by=winner, at=at)
     writer.settle(winner)
+
+
+def _is_plan(memory: Memory, claim: Proposition) -> bool:
+    """Whether it is told as something to come. Who plans to move to Lisbon still lives in Berlin."""
+    if claim.tense is Tense.FUTURE:
+        return True
+    return bool(memory.times) and all(time.begin > memory.created_at for time in memory.times)
 
 
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:

@@ -106,7 +106,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
     memory = Memory(
         id=derived_id(first.entry_id, EXTRACTOR, first.ordinal, 0),
         kind=Kind.EPISODE,
-        text=episode.summary,
+        text=_told(sitting, episode),
         entry_id=source.entry_id,
         seq=source.seq,
         start=quote.start,
@@ -121,3 +121,15 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
         importance=_IMPORTANCE,
     )
     return memory, sorted({sitting[quote.turn].seq for quote in episode.quotes})
+
+
+def _told(sitting: Sequence[Turn], episode: Episode) -> str:
+    """Its sentences, each with who said it: an assistant's `I` is not the user's, and one person's not another's."""
+    said = []
+    speaker = None
+    for quote in episode.quotes:
+        turn = sitting[quote.turn]
+        who = turn.speaker or turn.role
+        said.append(quote.text if who == speaker else f"{who}: {quote.text}")
+        speaker = who
+    return " ".join(said)

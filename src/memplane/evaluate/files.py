@@ -86,7 +86,7 @@ def usual_files(subject: str, folder: Path) -> list[Path]:
         wanted = " or ".join(f"{source.names[0]}.json.gz" for source in sources)
         origins = "; or ".join(source.origin for source in sources)
         raise DataMissing(
-            f"no {wanted} in {folder}. Name a file: `memplane eval {subject} FILE`; or put it there; or set "
+            f"no {wanted} in {folder.resolve()}. Name a file: `memplane eval {subject} FILE`; or put it there; or set "
             f"{FOLDER_VARIABLE} to the folder that holds it. It comes from {origins}"
         )
     return found

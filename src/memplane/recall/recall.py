@@ -96,7 +96,8 @@ def recall(
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
     with watch.stage("render"):
-        told, tame = _told(reader, request, said, known, where), Tamer()
+        told = _told(reader, request, said, known, where)
+        tame = Tamer(asking.question.words)
         text, tokens = render(
             told.worth_telling,
             told.conflicts,
@@ -183,7 +184,8 @@ def _told(
     known: Sequence[RankedFact],
     where: Filter,
 ) -> _Told:
-    turns = [_turn_hit(ranked) for ranked in said]
+    replaced = _replaced(reader, said) if request.as_of is None else frozenset()
+    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
     answers = [fact for fact in known if fact.answers][: request.limits.answers]
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
@@ -265,13 +267,22 @@ def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, t
         return None, (f"embedding: {exc}",)
 
 
-def _turn_hit(ranked: RankedTurn) -> RecallHit:
+def _replaced(reader: Reader, said: Sequence[RankedTurn]) -> frozenset[int]:
+    """The entries of which everything that was read out of them was replaced since."""
+    told = [ranked.turn.seq for ranked in said if ranked.relevant]
+    found = reader.memories_from(told) if told else []
+    standing = {memory.seq for memory in found if memory.state is not State.SUPERSEDED}
+    return frozenset(memory.seq for memory in found if memory.seq not in standing)
+
+
+def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
     return RecallHit(
         id=ranked.turn.entry_id,
         score=ranked.score,
         channels=ranked.contributions,
         ranks=ranked.ranks,
-        turn=shown_turn(_cut(ranked.turn)),
+        turn=shown_turn(ranked.turn),
+        replaced=replaced,
     )
 
 

@@ -11,15 +11,17 @@ from memplane.recall.tokens import tokens_of
 from memplane.types import Memory, Role, State, Turn
 
 _LINE_CHARS_MAX = 1_200
+_LEAD_CHARS = 200
 _CUT = "…"
 _FENCE_TOKENS = tokens_of(fence("x"))
 
 
 class Tamer:
     """Content is data: one line, no markup of ours, no secret. Remembers within one recall, where a text may be shown
-    in several places."""
+    in several places. Of a long text it shows where the words of the question stand."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Sequence[str] = ()) -> None:
+        self._words = [word.lower() for word in words]
         self._tamed: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
@@ -32,7 +34,22 @@ class Tamer:
 
     def short(self, text: str) -> str:
         tamed = self(text)
-        return tamed if len(tamed) <= _LINE_CHARS_MAX else tamed[: _LINE_CHARS_MAX - 1] + _CUT
+        if len(tamed) <= _LINE_CHARS_MAX:
+            return tamed
+        begin = self._where(tamed)
+        cut = tamed[begin : begin + _LINE_CHARS_MAX - 2 * len(_CUT)]
+        return f"{_CUT if begin else ''}{cut}{_CUT if begin + len(cut) < len(tamed) else ''}"
+
+    def _where(self, text: str) -> int:
+        """Where to begin, so that as many different words of the question as possible are shown."""
+        lowered = text.lower()
+        places = [at for word in self._words if (at := lowered.find(word)) >= 0]
+        if not places:
+            return 0
+        begins = [max(0, at - _LEAD_CHARS) for at in places]
+        return max(
+            begins, key=lambda begin: (sum(begin <= at < begin + _LINE_CHARS_MAX for at in places), -begin)
+        )
 
 
 def render(
@@ -95,7 +112,8 @@ def _conflict(conflict: Conflict, tame: Tamer) -> str:
 def _turn(hit: RecallHit, tame: Tamer) -> str:
     turn = hit.turn
     assert turn is not None
-    return f"- {_day(turn.at)} {tame.short(_who(turn))}: {tame.short(turn.text)}"
+    since = " (since replaced)" if hit.replaced else ""
+    return f"- {_day(turn.at)} {tame.short(_who(turn))}: {tame.short(turn.text)}{since}"
 
 
 def _episode(episode: Memory, tame: Tamer) -> str:

@@ -41,6 +41,8 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int]
     turn: Turn | None = None
     memory: Memory | None = None
+    replaced: bool = False
+    """A turn of which everything that was read out of it was replaced since."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):

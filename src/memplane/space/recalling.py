@@ -87,6 +87,8 @@ class Recalling(Records):
     def conflicts(self) -> list[Conflict]:
         """Memories that cannot both be so, as long as nobody has settled it."""
         now = self._clock()
+        with suppress(StorageError):
+            self._work_a_while()
         with self._operation("conflicts") as reader:
             pairs = reader.conflicts(())
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))

@@ -19,6 +19,8 @@ from memplane.errors import (
     StorageUnavailable,
 )
 from memplane.governance.neutral import one_line
+from memplane.providers.embedding import EmbeddingFailed
+from memplane.providers.llm import LLMFailed
 
 MENDABLE = 1
 USAGE = 2
@@ -33,6 +35,8 @@ EXITS: dict[type[MemplaneError], int] = {
     NotFound: MENDABLE,
     LimitReached: MENDABLE,
     SettingsInvalid: MENDABLE,
+    EmbeddingFailed: MENDABLE,
+    LLMFailed: MENDABLE,
     StorageError: STORAGE,
     StorageUnavailable: STORAGE,
     StorageBusy: STORAGE,
