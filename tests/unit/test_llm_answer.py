@@ -263,8 +263,9 @@ def test_a_value_holds_no_word_that_its_message_does_not():
     """
     It may be a good reading, an invention, or another message's word, which nobody could forget with that message.
     """
-    assert kept([claim(object="Paris")]) == []
-    assert kept([claim(object="Rome (the clinic)")]) == []
+    for value in ("Paris", "Rome (the clinic)"):
+        checked = check([claim(object=value)])
+        assert (checked.propositions[0], checked.rejected) == ([], {Rejection.UNHEARD: 1})
     assert len(kept([claim()])) == 1
 
 
@@ -333,9 +334,10 @@ def test_there_is_an_end_to_claims():
     """
     More than a message can hold is babble.
     """
-    claims = [claim(object=str(number)) for number in range(PROPOSITIONS_MAX + 50)]
+    numbers = [str(number) for number in range(1_000, 1_000 + PROPOSITIONS_MAX + 50)]
+    said = f"I live in Rome {' '.join(numbers)}"
 
-    checked = check(claims)
+    checked = check([claim(object=number) for number in numbers], said)
 
     assert len(checked.propositions[0]) == PROPOSITIONS_MAX
     assert checked.rejected == {Rejection.TOO_MANY: 50}
