@@ -73,7 +73,8 @@ def _is_plan(memory: Memory, claim: Proposition) -> bool:
     """Whether it is told as something to come. Who plans to move to Lisbon still lives in Berlin."""
     if claim.tense is Tense.FUTURE:
         return True
-    return bool(memory.times) and all(time.begin > memory.created_at for time in memory.times)
+    once = [time for time in memory.times if time.kind != "recurring"]
+    return bool(once) and all(time.begin > memory.created_at for time in once)
 
 
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
