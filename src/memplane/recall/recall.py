@@ -270,9 +270,7 @@ def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, t
 def _replaced(reader: Reader, said: Sequence[RankedTurn]) -> frozenset[int]:
     """The entries of which everything that was read out of them was replaced since."""
     told = [ranked.turn.seq for ranked in said if ranked.relevant]
-    found = reader.memories_from(told) if told else []
-    standing = {memory.seq for memory in found if memory.state is not State.SUPERSEDED}
-    return frozenset(memory.seq for memory in found if memory.seq not in standing)
+    return frozenset(reader.all_replaced(told)) if told else frozenset()
 
 
 def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:

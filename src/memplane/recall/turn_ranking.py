@@ -34,8 +34,8 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
     relevant: bool
-    """Whether it has anything to do with the question: it holds a word of it, or is near. The best of a bad lot may
-    not."""
+    """Whether it has anything to do with the question: it holds a word of it, is near, or was said when it asks for. The
+    best of a bad lot may not."""
     nearness: float
     """The dot product with the question; 0 without a vector."""
 
@@ -101,11 +101,12 @@ def holders(
 
 
 def _near_enough(asking: Asking, fused: Fused, meaning: NDArray[np.float32] | None) -> NDArray[np.bool_]:
+    then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.places), np.bool_)
     if meaning is None:
-        return np.zeros(len(fused.places), np.bool_)
+        return then
     if asking.nearness_min is None:
-        return fused.channels["meaning"] >= DEVIATIONS_MIN
-    return np.nan_to_num(meaning) >= asking.nearness_min[0]
+        return then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
+    return then | (np.nan_to_num(meaning) >= asking.nearness_min[0])
 
 
 def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:

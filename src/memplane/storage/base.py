@@ -273,6 +273,9 @@ class IndexReader(Protocol):
     def heirs(self, ids: Sequence[str]) -> dict[str, str]:
         """For each of these that was replaced, the last of its chain that is there."""
 
+    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
+        """Of these entries, those of which there are memories, and all of them superseded."""
+
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         """The ids of derived memories that one of these replaced."""
 

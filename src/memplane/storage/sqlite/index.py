@@ -150,6 +150,9 @@ class SqliteIndexReader(Session):
     def heirs(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._all("heirs", ids=json.dumps(ids)))
 
+    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
+        return [seq for (seq,) in self._all("all_replaced", seqs=json.dumps(seqs))]
+
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
 

@@ -383,6 +383,10 @@ WITH RECURSIVE chain (start, id, successor, depth) AS (
 )
 SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
 
+-- name: all_replaced
+SELECT m.seq FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
+GROUP BY m.seq HAVING min(m.state = 'superseded') ORDER BY m.seq
+
 -- name: replaced_by
 SELECT id FROM memory
 WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM json_each(:ids)) AND extractor IS NOT NULL
