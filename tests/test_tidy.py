@@ -24,6 +24,7 @@ LAYERS = (
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
+    ("identity",),
     ("recall", "enrich"),
     ("worker",),
     ("background",),

@@ -1,6 +1,7 @@
 """Propositions turned into memories: map to the catalog, gate by worth, tell times, choose a tier."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -25,6 +26,8 @@ _UNTRUSTED_SHARE = 0.5
 _TIMES_MAX = 4
 _SPEAKER_CHARS_MAX = 80
 _MEMORIES_PER_TURN_MAX = 50
+_VALUES_MAX = 4
+"""Of what has one value at a time, such as a home."""
 
 
 def memories_of(
@@ -32,11 +35,28 @@ def memories_of(
 ) -> list[Memory]:
     """What is worth keeping of one turn, in its order. The number of a proposition among all of its turn's makes its
     id, so that a stricter gate changes no ids."""
-    return [
-        _memory(turn, proposition, number, extractor, catalog)
+    kept = [
+        (number, proposition)
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
         if worth_keeping(proposition, catalog) and not _is_unreal(turn.text, proposition)
-    ][:_MEMORIES_PER_TURN_MAX]
+    ]
+    return [
+        _memory(turn, proposition, number, extractor, catalog)
+        for number, proposition in _without_floods(kept, catalog)[:_MEMORIES_PER_TURN_MAX]
+    ]
+
+
+def _without_floods(kept: list[tuple[int, Proposition]], catalog: Catalog) -> list[tuple[int, Proposition]]:
+    """Whoever lives in two hundred towns according to one turn has settled nothing by it: the last few are taken. Only
+    the turn itself decides, so that forgetting others changes nothing."""
+    said: Counter[tuple[str, str, str]] = Counter()
+    few = []
+    for number, claim in reversed(kept):
+        value = (claim.subject.lower(), claim.predicate, claim.topic.lower())
+        said[value] += 1
+        if said[value] <= _VALUES_MAX or not catalog[claim.predicate].one:
+            few.append((number, claim))
+    return few[::-1]
 
 
 def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:

@@ -13,8 +13,6 @@ from memplane.storage.base import Evidence, Writer
 from memplane.types import Memory, State, Tier
 
 _RIVALS_MAX = 48
-_CONTESTED_MAX = 4
-"""A value is at odds with the newest few; whoever says two hundred on one day has settled nothing by it."""
 _RIVAL_WORDS_MAX = 12
 
 
@@ -49,8 +47,7 @@ _REPLACING = frozenset({Outcome.SUPERSEDE, Outcome.RETIRE, Outcome.CONTEST})
 
 def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[Memory]) -> None:
     writer.project(memories=[_replaced(memory, by=memory) if outcome is Outcome.RETIRE else memory])
-    newest = sorted(targets, key=lambda target: (target.updated_at, target.seq), reverse=True)
-    for target in newest[:_CONTESTED_MAX] if outcome is Outcome.CONTEST else targets:
+    for target in targets:
         if outcome is Outcome.CONTEST:
             writer.contest(target.id, memory.id)
         else:

@@ -31,11 +31,10 @@ def hear(writer: Writer, turn: Turn) -> None:
     open_ = writer.untold_in(turn.conversation)
     if open_ is None or open_.last_at == ANEW:
         before = writer.last_turn_of(turn.conversation, before=number)
-        if open_ is None and before is not None and abs(turn.at - before.at) < PAUSE:
-            writer.drop_episodes(turn.conversation)
-            open_ = Untold(turn.conversation, 0, ANEW)
-        if open_ is not None and before is not None:
-            open_ = Untold(turn.conversation, open_.first, to_instant(before.at))
+        if before is None or (open_ is None and abs(turn.at - before.at) >= PAUSE):
+            open_ = None
+        else:
+            open_ = _reopened(writer, turn.conversation, before)
     if open_ is not None and abs(at - open_.last_at) >= _PAUSE:
         _tell(writer, open_, until=number)
         open_ = None
@@ -54,24 +53,24 @@ def tell_what_is_over(writer: Writer, now: Instant) -> int:
     unheard = turn_number(writer.marks().derived + 1, 0)
     for open_ in over:
         last = writer.last_turn_of(open_.conversation, before=unheard)
-        if last is not None and to_instant(last.at) > now - _PAUSE:  # told anew, and the last sitting goes on
-            first = _sitting_of(writer, open_, last)
-            _tell(writer, open_, until=first)
-            writer.set_untold(Untold(open_.conversation, first, to_instant(last.at)))
+        if last is not None and to_instant(last.at) > now - _PAUSE:
+            writer.set_untold(_reopened(writer, open_.conversation, last))
         else:
             _tell(writer, open_, until=unheard)
             writer.set_told(open_.conversation)
     return len(over)
 
 
-def _sitting_of(writer: Writer, open_: Untold, last: Turn) -> int:
-    """The number of the first turn of the sitting that ends with this one."""
-    first = open_.first
-    turns = [turn for turn in writer.turns_of(open_.conversation, since=open_.first) if turn.seq <= last.seq]
+def _reopened(writer: Writer, conversation: str, last: Turn) -> Untold:
+    """The sitting that ends with this turn goes on; those before it are told anew."""
+    writer.drop_episodes(conversation)
+    turns = [turn for turn in writer.turns_of(conversation, since=0) if turn.seq <= last.seq]
+    first = 0
     for before, turn in pairwise(turns):
         if abs(turn.at - before.at) >= PAUSE:
             first = turn_number(turn.seq, turn.ordinal)
-    return first
+    _tell(writer, Untold(conversation, 0, ANEW), until=first)
+    return Untold(conversation, first, to_instant(last.at))
 
 
 def _tell(writer: Writer, open_: Untold, *, until: int) -> None:

@@ -1,0 +1,1 @@
+"""Who knocks, and what they may open."""
