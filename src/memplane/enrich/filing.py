@@ -55,15 +55,14 @@ def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[M
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner. Only what was derived is ever contested; an imported
-    decision about anything else decides nothing."""
-    if writer.memory(winner) is None:
-        return
+    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. Only what was derived
+    is ever contested; an imported decision about anything else decides nothing."""
     for loser in losers:
         memory = writer.memory(loser)
         if memory is not None and memory.derived:
             writer.supersede(loser, by=winner, at=at)
-    writer.settle(winner)
+    if writer.memory(winner) is not None:
+        writer.settle(winner)
 
 
 def _is_plan(memory: Memory, claim: Proposition) -> bool:

@@ -77,13 +77,15 @@ class Fused(msgspec.Struct, frozen=True, kw_only=True):
         }
         return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
 
-    def ranks(self, index: int) -> dict[str, int]:
-        """The rank of one turn in each channel that puts turns in an order, 1 the best."""
-        return {
-            name: 1 + int(np.count_nonzero(channel > channel[index]))
-            for name, channel in self.channels.items()
-            if name in _ORDERING
-        }
+    def ranks(self, indexes: Sequence[int]) -> list[dict[str, int]]:
+        """The rank of each of these turns in every channel that puts turns in an order, 1 the best."""
+        names = [name for name in self.channels if name in _ORDERING]
+        ranks = []
+        for name in names:
+            channel = self.channels[name]
+            better = channel[None, :] > channel[list(indexes)][:, None]
+            ranks.append((1 + np.count_nonzero(better, axis=1)).tolist())
+        return [dict(zip(names, of_turn, strict=True)) for of_turn in zip(*ranks, strict=True)]
 
 
 def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Floats, Floats]:
@@ -134,7 +136,8 @@ def standard(values: Floats | NDArray[np.float32], sample: NDArray[np.bool_] | N
     if deviation < _DEVIATION_MIN:
         return np.zeros(len(numbers))
     scaled: Floats = (numbers - usual.mean()) / deviation
-    return np.nan_to_num(scaled, copy=False, nan=0.0)
+    scaled[~np.isfinite(scaled)] = 0.0
+    return scaled
 
 
 def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:

@@ -140,8 +140,11 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
 -- name: match_memories
-SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
-WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
+WITH best (n, place) AS MATERIALIZED (
+    SELECT m.n, i.rank FROM memory_index i CROSS JOIN memory m ON m.n = i.rowid
+    WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.place
 
 -- name: match_newest_memories
 SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
