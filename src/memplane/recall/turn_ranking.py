@@ -20,9 +20,9 @@ from memplane.types import Turn
 
 COMMON = 20_000
 """A word that more turns hold does not help to choose among them, and looking through them takes long."""
-_NEAR = 600
-_MOST = 250
-_SAMPLE = 500
+_NEAR = 300
+_MOST = 100
+_SAMPLE = 300
 _SPARE = 4
 """Fetched beyond what is wanted, for turns that went since the index was looked at."""
 
