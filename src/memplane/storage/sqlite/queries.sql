@@ -346,9 +346,12 @@ WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
   AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
 
 -- name: rivals_by_words
-SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
-WHERE i.memory_index MATCH :match AND m.subject = :subject AND m.claim IS NOT NULL
-  AND m.state IN ('active', 'contested') ORDER BY i.rowid DESC LIMIT :limit
+WITH newest (n) AS MATERIALIZED (
+    SELECT rowid FROM memory_index WHERE memory_index MATCH :match ORDER BY rowid DESC LIMIT 8 * :limit
+)
+SELECT {columns} FROM newest CROSS JOIN memory m USING (n) JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.claim IS NOT NULL
+  AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
 
 -- name: claimed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
