@@ -24,6 +24,8 @@ _BM25_K1 = 1.2
 _BM25_B = 0.75
 _SESSION_PASSAGE_SHARE = 0.25
 _DEVIATION_MIN = 1e-9
+_SPREAD_MAX = 2_000
+"""A word that more turns hold counts where it stands only: it tells no passage from another."""
 _DAYS_AFTER = 7
 """What happened on a day is talked about within a week."""
 
@@ -97,7 +99,7 @@ def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Flo
     for places, counts in found:
         rarity = math.log(1 + (turns.count - len(places) + 0.5) / (len(places) + 0.5)) * (_BM25_K1 + 1)
         words[places] += rarity * counts / (counts + _slack(turns.words[places], turns.words_usual))
-        touched, around = _around(places, counts, turns)
+        touched, around = _around(places, counts, turns) if len(places) <= _SPREAD_MAX else (places, counts)
         slack = _slack(turns.passage_words[touched], turns.passage_words_usual)
         passage[touched] += rarity * around / (around + slack)
     return words, passage
