@@ -56,8 +56,8 @@ EVERY_ANSWER = {
     "ledger verify": {"ok", "entries", "erased", "seq", "digest", "problems"},
     "replay": {"replayed"},
     "audit": {"audit"},
-    "key generate": {"key"},
-    "key rotate --decrypt": {"changed", "spaces"},
+    "encryption generate": {"key"},
+    "encryption rotate --decrypt": {"changed", "spaces"},
 }
 
 
