@@ -50,6 +50,51 @@ class NewKey(ShownKey, kw_only=True):
     key: str
 
 
+Opened = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        "-s",
+        metavar="NAME",
+        help="A space it opens; may be repeated.",
+        autocompletion=complete_space,
+        rich_help_panel=COMMON,
+    ),
+]
+Agent = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space."),
+]
+Rights = Annotated[
+    list[Right] | None,
+    typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
+]
+Doors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--door",
+        metavar="NAME",
+        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(DOORS))}.",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="NAME", help="Whose space a door opens that names none; else the only one."
+    ),
+]
+Ttl = Annotated[
+    timedelta | None,
+    typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it lives; else until revoked."),
+]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--secret-file", metavar="FILE", help="Take over an agent's token from a file, or - from stdin."
+    ),
+]
+
+
 @command(
     key,
     examples=[
@@ -62,53 +107,17 @@ class NewKey(ShownKey, kw_only=True):
 def create(
     call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it in lists.")] = "",
-    space: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--space",
-            "-s",
-            metavar="NAME",
-            help="A space it opens; may be repeated.",
-            autocompletion=complete_space,
-            rich_help_panel=COMMON,
-        ),
-    ] = None,
+    space: Opened = None,
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space."),
-    ] = None,
-    right: Annotated[
-        list[Right] | None,
-        typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
-    ] = None,
-    door: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--door",
-            metavar="NAME",
-            help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(DOORS))}.",
-        ),
-    ] = None,
-    subject: Annotated[
-        str | None,
-        typer.Option(
-            "--subject", metavar="NAME", help="Whose space a door opens that names none; else the only one."
-        ),
-    ] = None,
+    agent: Agent = None,
+    right: Rights = None,
+    door: Doors = None,
+    subject: Subject = None,
     tenant: Annotated[
         str, typer.Option("--tenant", metavar="NAME", help="The tenant it belongs to.")
     ] = TENANT_DEFAULT,
-    ttl: Annotated[
-        timedelta | None,
-        typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it lives; else until revoked."),
-    ] = None,
-    secret_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--secret-file", metavar="FILE", help="Take over an agent's token from a file, or - from stdin."
-        ),
-    ] = None,
+    ttl: Ttl = None,
+    secret_file: SecretFile = None,
 ) -> None:
     """Make a key and print it, this once: only a hash of it is kept."""
     spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
