@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from memplane.doors.cli import demo, evaluation, facts, forget, keys, ledger, memories, recalling, spaces
+from memplane.doors.cli import (
+    demo,
+    encryption,
+    evaluation,
+    facts,
+    forget,
+    keys,
+    ledger,
+    memories,
+    recalling,
+    spaces,
+    tokens,
+)
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
 from memplane.doors.cli.exits import BUG
@@ -63,7 +75,9 @@ _add(facts.app, "Facts under a key")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(spaces.app, "Look after")
-_add(keys.app, "Look after")
+_add(encryption.app, "Look after")
+_add(keys.app, "Keys and tokens")
+_add(tokens.app, "Keys and tokens")
 _add(evaluation.app, "Measure")
 
 

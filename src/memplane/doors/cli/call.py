@@ -11,6 +11,7 @@ from memplane.config import Settings
 from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import Output
 from memplane.errors import InvalidRequest
+from memplane.identity.identity import Identity
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -29,6 +30,8 @@ class Plane(Protocol):
     def spaces(self) -> Iterator[str]: ...
 
     def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
+
+    def identity(self) -> Identity: ...
 
     def close(self) -> None: ...
 
@@ -72,6 +75,15 @@ class Call:
     def directory(self) -> Path:
         return Path(self.plane.settings.data).expanduser()
 
+    @cached_property
+    def identity(self) -> Identity:
+        return self.plane.identity()
+
+    @property
+    def space_given(self) -> str | None:
+        """What `--space` said before the command's name, if it said anything."""
+        return self._space
+
     @property
     def space_name(self) -> str:
         return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT
@@ -90,6 +102,8 @@ class Call:
         return self.space()
 
     def close(self) -> None:
+        if "identity" in self.__dict__:
+            self.identity.close()
         if "plane" in self.__dict__:
             self.plane.close()
 
