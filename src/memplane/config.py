@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -73,6 +74,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 32 * 1024 * 1024
     body_seconds_max: int = 60
     """How long a body may take to arrive."""
+    metrics_open: bool = False
+    """Whether `/metrics` answers without a credential."""
+    shutdown_seconds_max: int = 30
+    """How long requests may take to finish once the server is told to end."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_endpoint: str | None = None
+    """Where OpenTelemetry spans go; None makes none."""
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -107,9 +117,14 @@ _ENVIRONMENT = {
     "MEMPLANE_ORIGINS": "origins",
     "MEMPLANE_BODY_BYTES_MAX": "body_bytes_max",
     "MEMPLANE_BODY_SECONDS_MAX": "body_seconds_max",
+    "MEMPLANE_METRICS_OPEN": "metrics_open",
+    "MEMPLANE_SHUTDOWN_SECONDS_MAX": "shutdown_seconds_max",
+    "MEMPLANE_TRUSTED_PROXIES": "trusted_proxies",
+    "MEMPLANE_LOG_LEVEL": "log_level",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 
-_LISTS = frozenset({"hosts", "origins"})
+_LISTS = frozenset({"hosts", "origins", "trusted_proxies"})
 """Settings that hold several values; their variables hold them with commas between."""
 
 

@@ -63,6 +63,18 @@ class SqliteStores:
         """Every tenant with a folder, in a stable order."""
         return tenants_below(self._root / "spaces")
 
+    def probe(self) -> None:
+        """Write a small file and remove it."""
+        aside = self._root / f".{uuid.uuid4().hex}.probe"
+        try:
+            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            aside.write_bytes(b"probe")
+        except OSError as exc:
+            raise _unavailable(self._root, exc) from exc
+        finally:
+            with suppress(OSError):
+                aside.unlink()
+
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done.
 
