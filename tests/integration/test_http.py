@@ -5,6 +5,8 @@ import threading
 
 import msgspec
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from http_server import LOCKED, serving
 from memplane.config import Settings
@@ -471,8 +473,6 @@ def test_a_websocket_is_let_in_by_the_same_rules(server):
     """
     With a key it is told who it is; without, or from a foreign page, it is refused before it begins.
     """
-    connect = pytest.importorskip("websockets.sync.client").connect
-    InvalidStatus = pytest.importorskip("websockets.exceptions").InvalidStatus
     url = f"ws://127.0.0.1:{server.port}/test/ws"
 
     with connect(url, additional_headers={"authorization": "Bearer owner-key"}, proxy=None) as socket:
