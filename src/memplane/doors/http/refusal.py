@@ -18,8 +18,7 @@ from memplane.errors import (
     StorageTooNew,
     StorageUnavailable,
 )
-from memplane.identity.jwks import KeySetUnavailable
-from memplane.identity.principal import Forbidden, LockedOut, Unauthenticated
+from memplane.identity.principal import Forbidden, KeySetUnavailable, LockedOut, Unauthenticated
 from memplane.providers.embedding import EmbeddingFailed, EmbeddingUnavailable, EmbeddingUnusable
 from memplane.providers.llm import LLMFailed, LLMUnavailable, LLMUnusable
 

@@ -41,6 +41,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     auth: bool = True
     metrics_folder: Path | None = None
     """Shared by all processes of one server; None where there is one."""
+    greet: Callable[[], None] = lambda: None
+    """Called when the process can be told to end, and not before."""
     lifeline: int | None = None
     """A pipe that ends when the supervisor does, however it does."""
 
@@ -48,6 +50,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 def run_process(process: Process, open_plane: OpenServed) -> None:
     """Serve until SIGTERM or SIGINT: requests are finished, then enrichment stops and the files are closed."""
     with Ending() as ending:
+        process.greet()
         _serve(process, open_plane, ending)
 
 
