@@ -19,7 +19,7 @@ def received_line(entry: bytes, *, now: Instant, line_bytes_max: int) -> History
     Only the id must be there: senders simpler than Clawdapus leave out the version and the time, which are then ours.
     """
     try:
-        line = gojson.compact(entry)
+        line = gojson.compact(b"{}" if entry.strip() == b"null" else entry)
         members = gojson.decode(line, _MEMBERS)
     except gojson.NotJson as exc:
         raise BadLine(f"entry: {exc}", malformed=True) from exc
@@ -51,5 +51,5 @@ def _id_of(members: dict[str, msgspec.Raw]) -> str:
 def _rewritten(members: dict[str, msgspec.Raw], added: dict[str, bytes]) -> bytes:
     """With the members that a line begins with in their usual place."""
     raw = {name: bytes(value) for name, value in members.items()} | added
-    first = {name: raw.pop(name) for name in ("version", "id") if name in raw}
+    first: dict[str, gojson.Json] = {name: raw.pop(name) for name in ("version", "id") if name in raw}
     return gojson.encode(first | raw)

@@ -1,6 +1,7 @@
 """The one list of HTTP doors."""
 
 from memplane.config import Settings
+from memplane.doors.http import plane as plane_door
 from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
 from memplane.engine import Engine
@@ -9,5 +10,6 @@ from memplane.engine import Engine
 def all_doors(plane: Engine, settings: Settings) -> list[Door]:
     """Every door, one a line."""
     return [
+        plane_door.door(plane, settings),
         system.door(plane, settings),
     ]
