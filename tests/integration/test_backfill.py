@@ -186,6 +186,31 @@ def test_a_slow_proxy_is_given_up(cllama, pull):
     assert (told["analyst"].state, told["analyst"].added) == ("done", 1)
 
 
+def test_more_than_a_page_within_one_second_does_not_stop_it(plane, cllama, pull):
+    """
+    The proxy tells a thousand at most and only by seconds: of a second with more, the rest cannot be had. What comes
+    after it can.
+    """
+    cllama.histories = {"analyst": [*history(1_050, per_second=1_050), entry_line("after", at=later(5)).line]}
+
+    told = pull()
+
+    assert (told["analyst"].state, told["analyst"].added) == ("done", 1_001)
+
+
+def test_a_proxy_that_tells_one_page_for_ever_is_left(plane, cllama, pull):
+    """
+    It says so rather than ask again without end.
+    """
+    cllama.histories = {"analyst": history(1_200)}
+    cllama.page = lambda _handler: (200, b"".join(line + b"\n" for line in cllama.histories["analyst"][:1_000]))
+
+    told = pull()
+
+    assert (told["analyst"].state, told["analyst"].added) == ("failed", 1_000)
+    assert "again and again" in told["analyst"].error
+
+
 @pytest.mark.parametrize("url", ["ftp://cllama/history", "cllama:8080/history", "http://"])
 def test_a_url_that_cannot_be_is_said_and_stops_nobody(pull, url):
     """

@@ -26,6 +26,8 @@ from memplane.transfer import append_lines
 from memplane.types import Caller
 
 PAGE_LINES = 500
+PAGE_LINES_MAX = 1_000
+"""More the proxy never tells at once."""
 _LINES_MAX = 20_000
 """A server that never cuts a second in two may send more than it was asked for."""
 _OVERLAP = 900 * SECOND
@@ -140,11 +142,11 @@ class Backfill:
 
     def _pages(self, client: LinesClient, space: Space, mark: str, progress: Progress) -> bool:
         """Page after page, until there is no more (True) or it is to stop (False)."""
-        place = _Place(space.bookmark(mark))
+        place = _Place(space.bookmark(mark), self._page_lines)
         patience = _Patience(self._stop, self._wait)
         while not self._stop.is_set():
             try:
-                page = client.get(_path(progress.agent, place.after, self._page_lines))
+                page = client.get(_path(progress.agent, place.after, place.limit))
                 found = list(self._parsed(page.lines, progress))
                 self._keep(space, found, progress)
             except (Unanswered, MemplaneError) as failed:
@@ -157,7 +159,7 @@ class Backfill:
                 patience = _Patience(self._stop, self._wait)
             if page.broken is not None:
                 patience.lose(page.broken)
-            elif page.count < self._page_lines:
+            elif page.count < place.limit:
                 return True
             elif not place.step_on(fresh=fresh):
                 raise Unanswered(f"{client.place} tells the same page again and again", retryable=False)
@@ -195,24 +197,31 @@ def _path(agent: str, after: Instant | None, limit: int) -> str:
 class _Place:
     """Where in a history the next page begins."""
 
-    def __init__(self, bookmark: str | None) -> None:
+    def __init__(self, bookmark: str | None, limit: int) -> None:
+        self.limit = limit
         self.newest = None if bookmark is None else parse_instant(bookmark, field="bookmark")
         self.after = None if self.newest is None else self.newest - _OVERLAP
         self._overlap = _OVERLAP
         self._seen: dict[str, Instant] = {}
 
     def advance(self, lines: list[HistoryLine]) -> bool:
-        """Take note of a page; whether it brought anything that no page before it had."""
-        fresh = any(line.id not in self._seen for line in lines)
+        """Take note of a page; whether it brought anything that was asked for and that no page before it had."""
+        fresh = any(
+            line.id not in self._seen and (self.after is None or line.at > self.after) for line in lines
+        )
         self._seen |= {line.id: line.at for line in lines}
         times = [line.at for line in lines]
         self.newest = max(times if self.newest is None else [*times, self.newest], default=self.newest)
         return fresh
 
     def step_on(self, *, fresh: bool) -> bool:
-        """Where so much happened that a page does not reach beyond the overlap, it shrinks; False if nothing helps."""
+        """Where so much happened that a page does not reach beyond the overlap, pages grow, and when they are as large as
+        can be, the overlap shrinks; False if nothing helps."""
         if self.newest is None:
             return False
+        if not fresh and self.limit < PAGE_LINES_MAX:
+            self.limit = min(2 * self.limit, PAGE_LINES_MAX)
+            return True
         self._overlap = _OVERLAP if fresh else self._overlap // _OVERLAP_SHRINKS // SECOND * SECOND
         before, self.after = self.after, self.newest - self.newest % SECOND - self._overlap
         self._seen = {id_: at for id_, at in self._seen.items() if at > self.after}
