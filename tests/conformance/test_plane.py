@@ -6,13 +6,13 @@ import threading
 from itertools import pairwise
 
 import pytest
+
 from clawdapus import NOON, entry_line, later, recall_body, retain_body
 from http_server import serving
-from stub_embedder import StubEmbedder
-
 from memplane import Settings
 from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
 from memplane.ledger.history_reply import reply_text
+from stub_embedder import StubEmbedder
 
 AGENT = "analyst:000102030405060708090a0b0c0d0e0f1011121314151617"
 OTHER = "other:0102030405060708090a0b0c0d0e0f101112131415161718"

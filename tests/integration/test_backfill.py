@@ -1,9 +1,9 @@
 """Catching up from a proxy's `/history` by itself, from a real server that misbehaves."""
 
 import pytest
+
 from clawdapus import Cllama, cut_off, entry_line, failing, later, silent
 from http_server import serving
-
 from memplane import Settings
 from memplane.doors.http.plane.backfill import Backfill
 
@@ -203,7 +203,10 @@ def test_a_proxy_that_tells_one_page_for_ever_is_left(plane, cllama, pull):
     It says so rather than ask again without end.
     """
     cllama.histories = {"analyst": history(1_200)}
-    cllama.page = lambda _handler: (200, b"".join(line + b"\n" for line in cllama.histories["analyst"][:1_000]))
+    cllama.page = lambda _handler: (
+        200,
+        b"".join(line + b"\n" for line in cllama.histories["analyst"][:1_000]),
+    )
 
     told = pull()
 

@@ -174,3 +174,5 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...]
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
     """Entered before the first request and left after the last, in the event loop."""
+    degraded: Callable[[], tuple[str, ...]] | None = None
+    """Codes of what does not get on at this door, for `/readyz`."""

@@ -5,10 +5,13 @@ is asked for from somewhat before the end of the last, and what is known already
 """
 
 import logging
+import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 
@@ -24,6 +27,9 @@ from memplane.providers.http_lines import LinesClient
 from memplane.space import Space
 from memplane.transfer import append_lines
 from memplane.types import Caller
+
+if sys.platform != "win32":
+    import fcntl
 
 PAGE_LINES = 500
 PAGE_LINES_MAX = 1_000
@@ -47,7 +53,7 @@ class Progress(msgspec.Struct, kw_only=True):
 
     agent: str
     state: str = "waiting"
-    """`waiting`, `running`, `done`, `failed` or `stopped`."""
+    """`waiting`, `running`, `done`, `failed`, `stopped`, or `elsewhere`: another process of the server does it."""
     added: int = 0
     known: int = 0
     forgotten: int = 0
@@ -99,14 +105,30 @@ class Backfill:
     def progress(self) -> list[Progress]:
         return [msgspec.structs.replace(progress) for progress in self._progress]
 
+    def degraded(self) -> tuple[str, ...]:
+        """Codes of what is not there yet, for whoever asks whether the server is ready; it is, meanwhile."""
+        states = {progress.state for progress in self._progress}
+        running = ("backfill",) if states & {"waiting", "running"} else ()
+        return running + (("backfill_failed",) if "failed" in states else ())
+
     def _run(self) -> None:
         try:
             client = self._client()
         except SettingsInvalid as exc:
-            for progress in self._progress:
-                progress.state, progress.error = "failed", f"CLAW_HISTORY_URL or CLAW_HISTORY_TOKEN: {exc}"
+            self._all("failed", f"CLAW_HISTORY_URL or CLAW_HISTORY_TOKEN: {exc}")
             _log.error("backfill cannot start: %s", exc)
             return
+        with _only_one(Path(self._plane.settings.data).expanduser()) as mine:
+            if mine:
+                self._pull_all(client)
+            else:
+                self._all("elsewhere")
+
+    def _all(self, state: str, error: str = "") -> None:
+        for progress in self._progress:
+            progress.state, progress.error = state, error
+
+    def _pull_all(self, client: LinesClient) -> None:
         for progress in self._progress:
             if self._stop.is_set():
                 progress.state = "stopped"
@@ -187,6 +209,29 @@ class Backfill:
         progress.added += loaded.added
         progress.known += loaded.known
         progress.forgotten += loaded.forgotten
+
+
+@contextmanager
+def _only_one(data: Path) -> Iterator[bool]:
+    """Whether no other process on the same data is at it. Where that cannot be told, all of them are: what one has done
+    the others pass over."""
+    try:
+        file = (data / "backfill.lock").open("w")
+    except OSError:
+        yield True
+        return
+    with file:
+        yield _locked(file.fileno())
+
+
+def _locked(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _path(agent: str, after: Instant | None, limit: int) -> str:

@@ -50,7 +50,10 @@ def door(plane: Engine, settings: Settings) -> Door:
             await anyio.to_thread.run_sync(recaller.close)
 
     return Door(
-        name=NAME, routes=(*_operations(recaller), *_history(Historian(plane)), *_open()), lifespan=lifespan
+        name=NAME,
+        routes=(*_operations(recaller), *_history(Historian(plane)), *_open()),
+        lifespan=lifespan,
+        degraded=None if backfill is None else backfill.degraded,
     )
 
 
