@@ -10,6 +10,8 @@ import pytest
 from clawdapus import NOON, entry_line, later, recall_body, retain_body
 from http_server import serving
 from memplane import Settings
+from memplane.identity.keys import Grant
+from memplane.identity.secret import Secret
 from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
 from memplane.ledger.history_reply import reply_text
 from stub_embedder import StubEmbedder
@@ -417,7 +419,7 @@ def test_a_recall_that_is_late_answers_with_what_is_there(open_plane):
     plane = open_plane(embedder=Hanging())
     plane.space("analyst").retain("The penguin lives in Porto.")
     plane.space("analyst").enrich()
-    with serving(plane, settings=Settings(recall_answer_ms=3_000)) as running:
+    with serving(plane, settings=Settings(recall_answer_ms=2_000)) as running:
         try:
             answer = running.client().post("/recall", json=recall_body("penguin")).json()
         finally:
@@ -511,6 +513,26 @@ def test_nobody_learns_which_agents_there_are(door):
     for credential in (None, "wrong", OTHER):
         there, not_there = (door.client(credential).get(f"/history/{name}") for name in ("analyst", "nobody"))
         assert (there.status_code, there.text) == (not_there.status_code, not_there.text)
+
+
+def test_credentials_of_the_identity_open_their_own_agent(plane, tmp_path):
+    """
+    The real thing: an agent's `<agent>:<48 hex>` taken over from Clawdapus, a replay token and a key for the proxy.
+    """
+    identity = plane.identity()
+    agent = identity.create_key(Grant(agent="analyst"), secret=Secret(AGENT)).bearer.reveal()
+    proxy = identity.create_key(Grant(name="cllama", doors=("plane",))).bearer.reveal()
+    try:
+        with serving(plane, keys=identity, settings=Settings(recall_answer_ms=60_000)) as running:
+            retained(running.client(proxy), entry_line())
+            assert recalled(running.client(proxy), "alpha")
+            assert len(told(running.client(agent), "/history")) == 1
+            assert running.client(proxy).get("/history").status_code == 401
+            assert running.client("analyst:" + "0" * 48).get("/history").text == "invalid agent secret\n"
+            assert running.client("garbage").post("/recall", json=recall_body("x")).status_code == 401
+    finally:
+        identity.close()
+    assert agent == AGENT
 
 
 # ── paging ───────────────────────────────────────────────────────────────────────────────────────────────────────

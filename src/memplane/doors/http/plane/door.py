@@ -13,6 +13,7 @@ from memplane.doors.http.plane.history import Historian
 from memplane.doors.http.plane.recall import Recaller
 from memplane.doors.http.plane.wire import (
     ForgetAsked,
+    RecallAsked,
     Recalled,
     RetainAsked,
     bad_request,
@@ -67,6 +68,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=recaller.handle,
             right=Right.READ,
             body=bytes,
+            body_shown=RecallAsked,
             answer=Recalled,
             statuses=(400,),
             refuse=refuse,
@@ -79,6 +81,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=retain,
             right=Right.WRITE,
             body=bytes,
+            body_shown=RetainAsked,
             answer_status=202,
             statuses=(400,),
             refuse=refuse,
@@ -91,6 +94,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=forget,
             right=Right.WRITE,
             body=bytes,
+            body_shown=ForgetAsked,
             answer_status=204,
             statuses=(400,),
             refuse=refuse,
