@@ -5,10 +5,10 @@ import threading
 from contextlib import contextmanager
 
 import httpx
-import uvicorn
 
 from memplane.config import Settings
 from memplane.doors.http.app import build_app
+from memplane.doors.http.serve import Server, uvicorn_config
 from memplane.identity.principal import LockedOut, Principal, Right, Unauthenticated
 
 ALL = frozenset(Right)
@@ -76,9 +76,7 @@ def serving(plane, *, keys=None, settings=None, doors=None, observers=(), auth=T
     app = build_app(plane, keys if auth else None, settings or Settings(), doors, observers=observers)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
-    )
+    server = Server(uvicorn_config(app, settings or Settings(shutdown_seconds_max=5)), app)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started and thread.is_alive():
