@@ -177,6 +177,23 @@ def test_the_descriptor_declares_the_three_operations(door):
     assert described["auth"]["type"] == "bearer"
 
 
+def test_the_description_shows_what_clients_send(door):
+    """
+    The door reads bodies by itself; `/openapi.json` has their shapes all the same.
+    """
+    described = door.client().get("/openapi.json").json()
+
+    body = described["paths"]["/retain"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/RetainBody"}
+    assert set(described["paths"]["/history/{agent}"]["get"]["responses"]) >= {
+        "200",
+        "400",
+        "401",
+        "403",
+        "404",
+    }
+
+
 def test_recall_of_nothing_is_an_empty_list(client, plane):
     """
     200 `{"memories":[]}`; and asking makes no space.

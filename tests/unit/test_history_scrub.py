@@ -1,18 +1,22 @@
 """Entries on their way in from a proxy, and on their way out without secrets."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdapus import entry_line
+from conftest import HandClock, fresh_folder
+from memplane import Memplane
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import BadLine, entry_id
 from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
 from memplane.ledger.history_received import received_line
 from memplane.ledger.history_reply import reply_text
 from memplane.ledger.history_scrub import scrub_line
+from memplane.transfer import scrubbed_lines
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 NOW = 1_775_217_600_000_000
@@ -177,6 +181,70 @@ def test_retaining_an_entry_again_changes_nothing(space):
 
     assert (first.deduped, second.deduped, third.suppressed) == (False, True, True)
     assert space.search("penguin") == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "messages", "type", "text", "choices", "message", "json", "password"]
+            )
+            | st.text(max_size=8),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+MEMBERS = [
+    "version",
+    "id",
+    "ts",
+    "status",
+    "request_original",
+    "request_effective",
+    "response",
+    "tool_trace",
+    "x",
+]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(MEMBERS), JSON, max_size=9), min_size=1, max_size=6))
+def test_whatever_comes_is_taken_or_refused(entries):
+    """
+    An entry is a shape that others choose: it is kept, found in the history as one line of JSON under its id, and never
+    stops anything; or it is refused with an error of ours.
+    """
+    with fresh_folder() as folder, Memplane.open(folder, embedder=None, clock=HandClock()) as plane:
+        space = plane.space("analyst")
+        kept = []
+        for number, entry in enumerate(entries):
+            with suppress(InvalidRequest):
+                named = {"id": f"e{number}", "ts": "2026-04-03T12:00:00Z", "version": 1} if number % 2 else {}
+                kept.append(space.retain_entry(json.dumps(entry | named).encode()).id)
+        kept = list(dict.fromkeys(kept))
+        told = [json.loads(line) for line in scrubbed_lines(space, space.said())]
+        space.recall("role content")
+
+    assert [line["id"] for line in told] == kept
+
+
+@pytest.mark.parametrize("depth", [50, 400, 2_000, 100_000])
+def test_depth_is_no_way_in(space, depth):
+    """
+    An entry that nests without end is refused, or kept and told; nothing breaks.
+    """
+    deep = b"[" * depth + f'"{SECRET}"'.encode() + b"]" * depth
+    line = entry_line().line.replace(b'"model"', b'"deep":' + deep + b',"model"')
+
+    with suppress(InvalidRequest):
+        space.retain_entry(line)
+    (told,) = scrubbed_lines(space, space.said()) if space.said() else (b"",)
+
+    assert SECRET.encode() not in told
+    space.recall("alpha")
 
 
 def test_a_bookmark_stays(open_plane):

@@ -11,9 +11,9 @@ from memplane.doors.http.plane.backfill import Backfill
 from memplane.doors.http.plane.describe import Descriptor, describe
 from memplane.doors.http.plane.history import Historian
 from memplane.doors.http.plane.recall import Recaller
+from memplane.doors.http.plane.shown import ForgetBody, RecallBody, RetainBody
 from memplane.doors.http.plane.wire import (
     ForgetAsked,
-    RecallAsked,
     Recalled,
     RetainAsked,
     bad_request,
@@ -68,7 +68,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=recaller.handle,
             right=Right.READ,
             body=bytes,
-            body_shown=RecallAsked,
+            body_shown=RecallBody,
             answer=Recalled,
             statuses=(400,),
             refuse=refuse,
@@ -81,7 +81,8 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=retain,
             right=Right.WRITE,
             body=bytes,
-            body_shown=RetainAsked,
+            body_shown=RetainBody,
+            answer_media=TEXT,
             answer_status=202,
             statuses=(400,),
             refuse=refuse,
@@ -94,7 +95,8 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=forget,
             right=Right.WRITE,
             body=bytes,
-            body_shown=ForgetAsked,
+            body_shown=ForgetBody,
+            answer_media=TEXT,
             answer_status=204,
             statuses=(400,),
             refuse=refuse,
