@@ -256,6 +256,42 @@ def test_secrets_do_not_reach_the_ledger_where_that_is_asked(plane, cllama, pull
     assert secret.encode() not in entry.body
 
 
+def test_one_process_of_several_does_it(plane, cllama, pull):
+    """
+    Who comes second leaves it to the first.
+    """
+    cllama.histories = {"analyst": history(3)}
+    cllama.plan = [silent]
+    settings = Settings(
+        claw_history_url=cllama.url, claw_history_token=cllama.token, claw_history_agent_ids=("analyst",)
+    )
+    first = Backfill(plane, settings)
+    first.start()
+    while not cllama.asked:
+        first.join(0.01)
+
+    assert pull()["analyst"].state == "elsewhere"
+    assert first.degraded() == ("backfill",)
+    cllama.release.set()
+    first.close()
+    assert pull()["analyst"].state == "done"
+
+
+def test_ready_says_that_it_is_catching_up(plane, cllama):
+    """
+    `/readyz` is ready, and has a code for what is not there yet.
+    """
+    cllama.plan = [silent]
+    settings = Settings(
+        claw_history_url=cllama.url, claw_history_token=cllama.token, claw_history_agent_ids=("analyst",)
+    )
+    with serving(plane, settings=settings) as running:
+        ready = running.client(None).get("/readyz")
+        cllama.release.set()
+
+    assert (ready.status_code, ready.json()["degraded"]) == (200, ["backfill"])
+
+
 def test_the_server_starts_at_once_and_catches_up_beside(plane, cllama):
     """
     A proxy that hangs keeps neither the start nor the end of the server waiting for long.

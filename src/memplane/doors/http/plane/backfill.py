@@ -41,6 +41,8 @@ _OVERLAP = 900 * SECOND
 _OVERLAP_SHRINKS = 8
 _ATTEMPTS_MAX = 10
 _TIMEOUT_S = 60.0
+_CLOSING_S = 5.0
+"""A proxy that does not answer does not keep a server from ending."""
 _CALLER = Caller(actor="backfill", door="plane")
 
 _log = logging.getLogger("memplane.backfill")
@@ -100,7 +102,7 @@ class Backfill:
         """Finish the page at hand, or leave it: it will be asked for again."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(self._timeout_s)
+            self._thread.join(_CLOSING_S)
 
     def progress(self) -> list[Progress]:
         return [msgspec.structs.replace(progress) for progress in self._progress]
@@ -216,6 +218,7 @@ def _only_one(data: Path) -> Iterator[bool]:
     """Whether no other process on the same data is at it. Where that cannot be told, all of them are: what one has done
     the others pass over."""
     try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = (data / "backfill.lock").open("w")
     except OSError:
         yield True
