@@ -41,6 +41,7 @@ class Engine:
         listener: Listener | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.clock = clock
         self._stores = stores
         catalog = load_catalog(None if self.settings.catalog is None else Path(self.settings.catalog))
         worker = Worker(

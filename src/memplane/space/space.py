@@ -300,9 +300,7 @@ class Space(Recalling):
         about runs and plans."""
         check_asked(prefix=prefix, category=category)
         check_limit(limit)
-        where = Filter(
-            now=self._clock(), key_prefix=prefix, category=category, include_reserved=runs
-        )
+        where = Filter(now=self._clock(), key_prefix=prefix, category=category, include_reserved=runs)
         with self._operation("facts") as reader:
             return [shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
 

@@ -133,6 +133,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     """The type of the body: `bytes` is taken as it is, anything else is decoded from JSON; None is no body."""
     body_required: bool = True
+    read: Callable[[bytes], Any] | None = None
+    """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
     media: tuple[str, ...] | None = (JSON,)
     """Content types that are taken; a body without one is taken too. None takes any."""
     answer: Any = None

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import Clock, to_datetime
+from memplane.clock import to_datetime
 from memplane.doors.http.facts.shapes import (
     CallerCount,
     Callers,
@@ -27,7 +27,6 @@ from memplane.doors.http.facts.wire import nanoseconds, seconds
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, NotFound
 from memplane.identity.principal import Forbidden, Principal, Right
-from memplane.memory.plans import PLAN_HISTORY
 from memplane.memory.runs import PACK_HISTORY, PIPELINE_HISTORY, Defaults, Learned
 from memplane.space import Space
 from memplane.types import Caller as EngineCaller
@@ -38,12 +37,8 @@ NOBODY = "unknown"
 """The name of a caller whose token has an empty subject."""
 ROWS_MAX = 100_000
 
-NOTE_NO_RUNS = (
-    "no audit history yet; defaults will fill in as packs/pipelines run under this caller"
-)
-NOTE_NO_FACTS = (
-    "no user facts stored yet; agents can persist durable preferences via helmdeck.memory_store"
-)
+NOTE_NO_RUNS = "no audit history yet; defaults will fill in as packs/pipelines run under this caller"
+NOTE_NO_FACTS = "no user facts stored yet; agents can persist durable preferences via helmdeck.memory_store"
 NOTE_NO_PLANS = "no plans recorded yet; plans will show up here as they are made under this caller"
 _SCOPES = "all, packs, pipelines, pack:<id>, pipeline:<id>, key:<exact-key>"
 _PREFIXES = {"all": "", "packs": f"{PACK_HISTORY}/", "pipelines": f"{PIPELINE_HISTORY}/"}
@@ -52,11 +47,10 @@ _PREFIXES = {"all": "", "packs": f"{PACK_HISTORY}/", "pipelines": f"{PIPELINE_HI
 class Caller:
     """The facts of one caller, through the engine. Nothing in here names another space than theirs."""
 
-    def __init__(self, plane: Engine, principal: Principal, clock: Clock, *, asked: str | None = None) -> None:
+    def __init__(self, plane: Engine, principal: Principal, *, asked: str | None = None) -> None:
         """`asked` is the `?caller=` of a request: for administrators, and not seen for anybody else."""
         self._plane = plane
         self._principal = principal
-        self._clock = clock
         own = principal.subject or NOBODY
         self.name = asked if asked and Right.ADMIN in principal.rights else own
 
@@ -94,7 +88,11 @@ class Caller:
     ) -> FactList:
         space = self._existing()
         if key is not None:
-            found = [] if space is None else [fact for fact in _keyed(space, key) if category in {None, fact.category}]
+            found = (
+                []
+                if space is None
+                else [fact for fact in _keyed(space, key) if category in {None, fact.category}]
+            )
         else:
             found = [] if space is None else space.facts(prefix, category=category, limit=limit + 1)
         return FactList(
@@ -164,7 +162,9 @@ class Caller:
         everybody = Right.ADMIN in self._principal.rights
         names = self._plane.spaces(self._principal.tenant) if everybody else [self.name]
         counted = [CallerCount(namespace=name, count=self._count(name)) for name in names]
-        found = sorted((item for item in counted if item.count), key=lambda item: (-item.count, item.namespace))
+        found = sorted(
+            (item for item in counted if item.count), key=lambda item: (-item.count, item.namespace)
+        )
         return Callers(callers=found or None)
 
     @property
@@ -199,7 +199,7 @@ class Caller:
         return self._plane.space(self.name, tenant=self._principal.tenant, caller=who)
 
     def _now(self) -> str:
-        return seconds(to_datetime(self._clock()))
+        return seconds(to_datetime(self._plane.clock()))
 
 
 def _scope_of(scope: str) -> dict[str, Any]:
@@ -210,7 +210,9 @@ def _scope_of(scope: str) -> dict[str, Any]:
     name = name.strip()
     if colon and kind in {"pack", "pipeline", "key"}:
         if not name:
-            raise InvalidRequest(f'scope "{kind}:": missing {kind}{"" if kind == "key" else " id"}', field="scope")
+            raise InvalidRequest(
+                f'scope "{kind}:": missing {kind}{"" if kind == "key" else " id"}', field="scope"
+            )
         if kind == "key":
             return {"key": name}
         return {"prefix": f"{PACK_HISTORY if kind == 'pack' else PIPELINE_HISTORY}/{name}/"}

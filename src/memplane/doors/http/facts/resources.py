@@ -30,7 +30,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 def _packs(_caller: Caller) -> Any:
     return {
         "packs": [
-            {"name": pack.name, "version": VERSION, "description": pack.description, "input": pack.input_schema}
+            {
+                "name": pack.name,
+                "version": VERSION,
+                "description": pack.description,
+                "input": pack.input_schema,
+            }
             for pack in PACKS.values()
         ]
     }
@@ -39,7 +44,10 @@ def _packs(_caller: Caller) -> Any:
 def _routing_guide(_caller: Caller) -> Any:
     return {
         "routes": [
-            {"when": "the user states a durable preference, convention or decision", "use": "helmdeck.memory_store"},
+            {
+                "when": "the user states a durable preference, convention or decision",
+                "use": "helmdeck.memory_store",
+            },
             {"when": "the user asks to forget something, or everything", "use": "helmdeck.memory_forget"},
             {"when": "before storing: what is there already", "use": "helmdeck://my-memory"},
             {"when": "before running a pack: what is usual for this caller", "use": "helmdeck://my-defaults"},

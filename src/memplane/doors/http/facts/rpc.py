@@ -34,29 +34,38 @@ class RpcError(Exception):
 
 def answer(raw: bytes, methods: Mapping[str, Method]) -> bytes | None:
     """The reply to one message, None where none is due: to a notification, whatever it says."""
-    if len(raw) > MESSAGE_BYTES_MAX:
-        return _failed(None, PARSE_ERROR, f"parse error: a message has at most {MESSAGE_BYTES_MAX:,} bytes")
     try:
-        message = read_json(raw)
-    except BadBody as exc:
-        return _failed(None, PARSE_ERROR, f"parse error: {str(exc).partition(': ')[2]}")
-    if not isinstance(message, dict):
-        return _failed(None, PARSE_ERROR, "parse error: a message is one JSON object")
+        message = _read(raw)
+    except RpcError as exc:
+        return _failed(None, exc)
     id_ = message.get("id")
     if id_ is None:
         return None
-    if isinstance(id_, bool) or not isinstance(id_, str | int):
-        return _failed(None, PARSE_ERROR, "parse error: an id is a string or a whole number")
     try:
         result = _call(message, methods)
-        return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "result": result})
     except RpcError as exc:
-        return _failed(id_, exc.code, str(exc))
+        return _failed(id_, exc)
     except (Forbidden, InvalidRequest) as exc:
-        return _failed(id_, INVALID_PARAMS, str(exc))
-    except Exception:  # an edge: one bad message must not end the session, nor say what broke
+        return _failed(id_, RpcError(INVALID_PARAMS, str(exc)))
+    except Exception:  # noqa: BLE001 - an edge: one bad message must not end the session, nor say what broke
         _log.exception("facts_rpc_failed", method=str(message.get("method"))[:64])
-        return _failed(id_, INTERNAL_ERROR, "internal error")
+        return _failed(id_, RpcError(INTERNAL_ERROR, "internal error"))
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "result": result})
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    if len(raw) > MESSAGE_BYTES_MAX:
+        raise RpcError(PARSE_ERROR, f"parse error: a message has at most {MESSAGE_BYTES_MAX:,} bytes")
+    try:
+        message = read_json(raw)
+    except BadBody as exc:
+        raise RpcError(PARSE_ERROR, f"parse error: {str(exc).partition(': ')[2]}") from exc
+    if not isinstance(message, dict):
+        raise RpcError(PARSE_ERROR, "parse error: a message is one JSON object")
+    id_ = message.get("id")
+    if isinstance(id_, bool) or not isinstance(id_, str | int | None):
+        raise RpcError(PARSE_ERROR, "parse error: an id is a string or a whole number")
+    return message
 
 
 def _call(message: Mapping[str, Any], methods: Mapping[str, Method]) -> Any:
@@ -69,8 +78,9 @@ def _call(message: Mapping[str, Any], methods: Mapping[str, Method]) -> Any:
     return method(params or {})
 
 
-def _failed(id_: str | int | None, code: int, message: str) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
+def _failed(id_: str | int | None, error: RpcError) -> bytes:
+    told = {"code": error.code, "message": str(error)}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "error": told})
 
 
 def text_of(params: Params, name: str) -> str:

@@ -87,7 +87,7 @@ class Sessions:
     def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> Outcome:
         """To a session of another caller, or of the same one with other rights, as to one that does not exist."""
         session = self._open.get(id_)
-        if session is None or session.path != path or session.principal != principal:
+        if session is None or session.path != path or _may(session.principal) != _may(principal):
             return Outcome.UNKNOWN
         return Outcome.TAKEN if session.give(message) else Outcome.FULL
 
@@ -101,3 +101,8 @@ def worker_of(session_id: str) -> str | None:
 
 def _whose(principal: Principal) -> tuple[str, str]:
     return principal.tenant, principal.subject
+
+
+def _may(principal: Principal) -> tuple[object, ...]:
+    """What a renewed credential of the same caller has in common with the old one."""
+    return principal.tenant, principal.subject, principal.spaces, principal.doors, principal.rights

@@ -121,9 +121,7 @@ class Streams:
             return Outcome.UNKNOWN
         if worker == self._sessions.worker:
             return self._sessions.deliver(session_id, self._message_path, principal, message)
-        return await self._relay.hand_over(
-            worker, Parcel(session_id, self._message_path, principal, message)
-        )
+        return await self._relay.hand_over(worker, Parcel(session_id, self._message_path, principal, message))
 
     async def _answer_all(self, session: Session, send: Send) -> None:
         """One after the other, in the order they came. A line now and then keeps what is between from hanging up."""
