@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from facts_callers import People, record_plans, record_runs, store
 
+from facts_callers import People, record_plans, record_runs, store
 from memplane.errors import StorageFull
 from memplane.space import Space
 
@@ -117,8 +117,10 @@ def test_store_reserved_categories(people, category):
     assert error_of(answer) == (
         400,
         "invalid_input",
-        f'category "{category}" is reserved for engine-written audit rows; pick a different name '
-        "(e.g. user_facts, project_conventions, preferences)",
+        (
+            f'category "{category}" is reserved for engine-written audit rows; pick a different name '
+            "(e.g. user_facts, project_conventions, preferences)"
+        ),
     )
     assert people.alice.get(f"{MEMORY}/callers").json() == {"callers": None}
 
@@ -539,11 +541,12 @@ def test_defaults_from_history(people, clock):
     ]
     assert [run["at_unix"] for run in told["recent"]] == [1_000, 900, 400, 300, 200, 100]
     newest, failed = told["recent"][0], told["recent"][2]
-    assert newest["key"].startswith("pipeline_history/builtin.brief/") and len(newest["key"]) == 51
+    assert newest["key"].startswith("pipeline_history/builtin.brief/")
+    assert len(newest["key"]) == 51
     assert newest["learn_inputs"] == {"persona": "technical"}
-    assert (
-        failed["outcome"] == "handler_failed" and "learn_inputs" not in failed and "duration_ms" not in failed
-    )
+    assert failed["outcome"] == "handler_failed"
+    assert "learn_inputs" not in failed
+    assert "duration_ms" not in failed
     assert "note" not in told
 
 
@@ -795,7 +798,8 @@ def test_the_bridge_asks_for_the_version_without_a_token(people):
     """
     told = people.server.client(None).get("/api/v1/bridge/version").json()
 
-    assert told["platform_version"].startswith("v") and told["min_recommended"] == "v0.2.0"
+    assert told["platform_version"].startswith("v")
+    assert told["min_recommended"] == "v0.2.0"
 
 
 def test_openapi_can_describe_what_is_taken():
