@@ -70,10 +70,10 @@ class RunningServer:
 
 
 @contextmanager
-def serving(plane, *, keys=None, settings=None, doors=None, observer=None, auth=True):
+def serving(plane, *, keys=None, settings=None, doors=None, observers=(), auth=True):
     """A server until the block ends. `doors` None opens every door there is."""
     keys = keys or Keys()
-    app = build_app(plane, keys if auth else None, settings or Settings(), doors, observer=observer)
+    app = build_app(plane, keys if auth else None, settings or Settings(), doors, observers=observers)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(

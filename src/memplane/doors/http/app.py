@@ -16,7 +16,7 @@ from memplane.doors.http.body import ClientGone, check_media, decode_body, disca
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Response
 from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.exchange import Exchange, Observer, Silent
+from memplane.doors.http.exchange import Exchange, Observer
 from memplane.doors.http.guard import Guard, credential_of
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
@@ -37,11 +37,11 @@ def build_app(
     settings: Settings,
     doors: Sequence[Door] | None = None,
     *,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
 ) -> "App":
     """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
-    opened = all_doors(plane, settings) if doors is None else doors
-    return App(plane, authenticator, settings, opened, observer or Silent())
+    opened = all_doors(plane, settings, authenticator=authenticator) if doors is None else doors
+    return App(plane, authenticator, settings, opened, observers)
 
 
 class App:
@@ -53,14 +53,14 @@ class App:
         authenticator: Authenticator | None,
         settings: Settings,
         doors: Sequence[Door],
-        observer: Observer,
+        observers: Sequence[Observer],
     ) -> None:
         self.doors = doors
         self.stopping = asyncio.Event()
         self._plane = plane
         self._authenticator = authenticator
         self._settings = settings
-        self._observer = observer
+        self._observers = observers
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
 
@@ -68,7 +68,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        exchange = Exchange(scope, send, self._observer)
+        exchange = Exchange(scope, send, self._observers)
         with exchange.observed():
             try:
                 await self._admit(exchange, receive)
@@ -138,7 +138,7 @@ class App:
             )
             return endpoint.handle(call)
 
-        await exchange.answer(await anyio.to_thread.run_sync(exchange.traced(work)))
+        await exchange.answer(await anyio.to_thread.run_sync(work))
 
     async def _pass_on(
         self,
@@ -150,6 +150,7 @@ class App:
     ) -> None:
         scope = exchange.scope
         scope["memplane.principal"] = principal
+        scope["memplane.again"] = partial(self._principal, exchange, found)
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
@@ -170,6 +171,7 @@ class App:
     async def _refuse(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
         exchange.error = error
         if exchange.started:
+            exchange.broken = True
             raise error
         refuse = exchange.route.refuse if isinstance(exchange.route, Endpoint) else None
         own = None if refuse is None else refuse(error)

@@ -14,6 +14,7 @@ from memplane.config import Settings
 from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Query, Response, json_response
 from memplane.doors.http.facts import qmd, tools
 from memplane.doors.http.facts.caller import DOOR, Caller
+from memplane.doors.http.facts.login import LogIn
 from memplane.doors.http.facts.packs import FORGET, STORE, pack_named, run_pack
 from memplane.doors.http.facts.relay import Relay
 from memplane.doors.http.facts.sessions import Sessions
@@ -26,6 +27,8 @@ from memplane.doors.http.facts.shapes import (
     FactList,
     Forget,
     Forgotten,
+    LoggedIn,
+    Login,
     PackForgotten,
     PackStored,
     Store,
@@ -36,7 +39,7 @@ from memplane.doors.http.facts.wire import read_body, read_json
 from memplane.doors.http.refusal import Refusal, Refused, refusal_of
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.identity.principal import Principal, Right
+from memplane.identity.principal import Authenticator, Principal, Right
 
 PREFIX = "/api/v1"
 MEMORY = f"{PREFIX}/memory"
@@ -58,16 +61,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     send_seconds_max: float = SEND_SECONDS_MAX
 
 
-def door(plane: Engine, settings: Settings, *, limits: Limits | None = None) -> Door:
-    facts = FactsDoor(plane, limits or Limits())
+def door(
+    plane: Engine,
+    settings: Settings,
+    authenticator: Authenticator | None = None,
+    *,
+    limits: Limits | None = None,
+) -> Door:
+    facts = FactsDoor(plane, LogIn(authenticator, settings), limits or Limits())
     return Door(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
 
 
 class FactsDoor:
     """Translates what Helmdeck's clients say, one caller at a time."""
 
-    def __init__(self, plane: Engine, limits: Limits) -> None:
+    def __init__(self, plane: Engine, log_in: LogIn, limits: Limits) -> None:
         self._plane = plane
+        self._log_in = log_in
         self._limits = limits
         self.sessions = Sessions()
         folder = Path(plane.settings.data).expanduser() / "run"
@@ -153,6 +163,19 @@ class FactsDoor:
                 body_required=False,
                 media=None,
                 statuses=(404,),
+            ),
+            Endpoint(
+                method="POST",
+                path=f"{PREFIX}/auth/login",
+                door=DOOR,
+                summary="A token for a name and a password",
+                handle=self._log_in,
+                right=None,
+                body=Login,
+                read=_unread,
+                media=None,
+                answer=LoggedIn,
+                statuses=(401, 503),
             ),
             Endpoint(
                 method="GET",
@@ -290,6 +313,10 @@ def _answer(value: Any) -> Response:
 
 def _read_forget(raw: bytes) -> Forget:
     return read_body(raw, Forget) if raw.strip() else Forget()
+
+
+def _unread(_raw: bytes) -> None:
+    """The handler reads it, since it has words of its own for what is wrong."""
 
 
 def _read_input(raw: bytes) -> Any:

@@ -1,7 +1,7 @@
 """MCP over server-sent events and over websockets: two older transports, in the manner of Helmdeck's server."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qs
 
 import anyio
@@ -12,13 +12,15 @@ from memplane.doors.http.facts.relay import Parcel, Relay
 from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX, Method, answer
 from memplane.doors.http.facts.sessions import Outcome, Session, Sessions, worker_of
 from memplane.doors.http.refusal import Refused
-from memplane.identity.principal import Principal
+from memplane.identity.principal import Forbidden, Principal, Unauthenticated
 
 KEEPALIVE_SECONDS = 15.0
 SEND_SECONDS_MAX = 30.0
 
 MethodsFor = Callable[[Principal], Mapping[str, Method]]
 """What a caller may ask for, bound to them."""
+Again = Callable[[], Awaitable[object]]
+"""Checks the credential once more."""
 
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -31,6 +33,8 @@ _REFUSALS = {
 }
 _TOO_LARGE = 1009
 _NOT_TEXT = 1003
+_NOT_ALLOWED = 1008
+_GOING_AWAY = 1001
 
 
 class Streams:
@@ -65,7 +69,8 @@ class Streams:
             await self._event(send, f"event: endpoint\ndata: {self._message_path}?sessionId={session.id}\n\n")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                await self._answer_all(session, send)
+                await self._answer_all(session, send, scope["memplane.again"])
+                tasks.cancel_scope.cancel()
             await self._send(send, {"type": "http.response.body"})
         except* TimeoutError:
             pass  # a client that takes nothing is dropped
@@ -95,15 +100,16 @@ class Streams:
             await self._send(send, {"type": "websocket.accept"})
             while (frame := await receive())["type"] == "websocket.receive":
                 text = frame.get("text")
-                if text is None or len(text) > MESSAGE_BYTES_MAX:
-                    code = _NOT_TEXT if text is None else _TOO_LARGE
+                code = _refused(text) or (None if await _holds(scope["memplane.again"]) else _NOT_ALLOWED)
+                if code is not None:
                     await self._send(send, {"type": "websocket.close", "code": code})
                     return
-                reply = await anyio.to_thread.run_sync(session.answer, text.encode("utf-8", "replace"))
+                raw = (text or "").encode("utf-8", "replace")
+                reply = await anyio.to_thread.run_sync(session.answer, raw)
                 if reply is not None:
                     await self._send(send, {"type": "websocket.send", "text": reply.decode()})
-            if frame.get("code") == 1001:  # noqa: PLR2004 - the server is to end
-                await self._send(send, {"type": "websocket.close", "code": 1001})
+            if frame.get("code") == _GOING_AWAY:
+                await self._send(send, {"type": "websocket.close", "code": _GOING_AWAY})
         except TimeoutError:
             pass
         finally:
@@ -123,13 +129,16 @@ class Streams:
             return self._sessions.deliver(session_id, self._message_path, principal, message)
         return await self._relay.hand_over(worker, Parcel(session_id, self._message_path, principal, message))
 
-    async def _answer_all(self, session: Session, send: Send) -> None:
-        """One after the other, in the order they came. A line now and then keeps what is between from hanging up."""
+    async def _answer_all(self, session: Session, send: Send, again: Again) -> None:
+        """One after the other, in the order they came. A line now and then keeps what is between from hanging up, and
+        is when we look whether the credential still holds. Messages bring their own."""
         while True:
             try:
                 async with asyncio.timeout(self._keepalive_seconds):
                     message = await session.next()
             except TimeoutError:
+                if not await _holds(again):
+                    return
                 await self._event(send, ": keepalive\n\n")
                 continue
             reply = await anyio.to_thread.run_sync(session.answer, message)
@@ -142,6 +151,21 @@ class Streams:
     async def _send(self, send: Send, message: dict[str, object]) -> None:
         async with asyncio.timeout(self._send_seconds_max):
             await send(message)
+
+
+def _refused(text: str | None) -> int | None:
+    if text is None:
+        return _NOT_TEXT
+    return _TOO_LARGE if len(text) > MESSAGE_BYTES_MAX else None
+
+
+async def _holds(again: Again) -> bool:
+    """Whether the credential that opened the stream would open it now."""
+    try:
+        await again()
+    except (Unauthenticated, Forbidden):
+        return False
+    return True
 
 
 async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
