@@ -1,6 +1,7 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
-from memplane.providers.embedding import Embedder
+from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
 from memplane.recall.uses import Uses
@@ -92,6 +93,13 @@ class Engine:
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
+
+    def warm_up(self) -> None:
+        """Load the model that embeds questions, so that the first one need not wait for it."""
+        embedder = self._parts.embedder
+        if embedder is not None:
+            with suppress(EmbeddingFailed):
+                embedder.embed_query("")
 
     def readiness(self) -> Readiness:
         """Try the data directory, and ask the background how it gets on."""

@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from memplane.doors.cli import demo, evaluation, facts, forget, keys, ledger, memories, recalling, spaces
+from memplane.doors.cli import (
+    demo,
+    evaluation,
+    facts,
+    forget,
+    keys,
+    ledger,
+    memories,
+    recalling,
+    serving,
+    spaces,
+)
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
 from memplane.doors.cli.exits import BUG
@@ -22,6 +33,7 @@ PROGRAM = "memplane"
 
 _EXAMPLES = [
     "memplane demo                                    # a tour in a minute",
+    "memplane serve                                   # the server",
     'memplane store preference "Prefers tea" --space alice',
     'memplane recall "what does she drink?" --space alice',
     "memplane --install-completion                    # for your shell",
@@ -57,6 +69,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(serving.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")

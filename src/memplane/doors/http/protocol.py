@@ -70,3 +70,6 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+PROTOCOL = BoundedProtocol

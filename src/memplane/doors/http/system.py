@@ -18,6 +18,7 @@ from memplane.engine import Engine, Readiness
 from memplane.identity.principal import Right
 
 NAME = "system"
+VERSION = version("memplane")
 
 _HTML = "text/html; charset=utf-8"
 _READINESS_SECONDS = 1.0
@@ -81,7 +82,7 @@ class System:
         self._looked = (0.0, Readiness())
 
     def health(self, _call: Call) -> Response:
-        return json_response(Health("ok", ok=True, version=version("memplane")), newline=True)
+        return json_response(Health("ok", ok=True, version=VERSION), newline=True)
 
     def ready(self, _call: Call) -> Response:
         with self._lock:
@@ -102,4 +103,4 @@ class System:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        return describe(self.doors, version("memplane"))
+        return describe(self.doors, VERSION)

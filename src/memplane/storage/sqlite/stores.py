@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memplane.errors import NotFound
 from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
-from memplane.storage.sqlite.files import check_file, create_file, rekey_file
+from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
 
@@ -50,16 +50,7 @@ class SqliteStores:
         return tenants_below(self._root / "spaces")
 
     def probe(self) -> None:
-        """Write a small file and remove it."""
-        aside = self._root / f".{uuid.uuid4().hex}.probe"
-        try:
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            aside.write_bytes(b"probe")
-        except OSError as exc:
-            raise _unavailable(self._root, exc) from exc
-        finally:
-            with suppress(OSError):
-                aside.unlink()
+        probe_folder(self._root)
 
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""
