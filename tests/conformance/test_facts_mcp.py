@@ -9,17 +9,18 @@ import re
 from contextlib import ExitStack, asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
-from facts_callers import People, record_plans, record_runs, store
 from mcp import ClientSession, MCPError
 from mcp.client.sse import sse_client
-from sse_talk import talking
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from facts_callers import People, record_plans, record_runs, store
 from http_server import serving
 from memplane.doors.http.facts.door import Limits
 from memplane.doors.http.facts.door import door as facts_door
+from sse_talk import talking
 
 SSE = "/api/v1/mcp/sse"
 QMD = "/api/v1/mcp/qmd/sse"
@@ -32,7 +33,7 @@ def people(server):
 
 
 @asynccontextmanager
-async def session(server, path, token="alice-token"):  # noqa: S107
+async def session(server, path, token="alice-token"):
     headers = {"authorization": f"Bearer {token}"}
     async with sse_client(server.url + path, headers=headers) as streams, ClientSession(*streams) as opened:
         opened.greeting = await opened.initialize()
@@ -501,7 +502,7 @@ def test_a_session_ends_with_its_stream(people):
 async def _until(true):
     with anyio.fail_after(20):
         while not await anyio.to_thread.run_sync(true):
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
 
 def test_sessions_are_bounded(people):
@@ -515,9 +516,8 @@ def test_sessions_are_bounded(people):
             assert talk.response.status_code == 503
         with talking(people.bob) as talk:
             assert talk.call("ping")["result"] == {}
-        refused = pytest.raises(
-            InvalidStatus, connect, ws_url(people), additional_headers=bearer("alice-token")
-        )
+        with pytest.raises(InvalidStatus) as refused:
+            connect(ws_url(people), additional_headers=bearer("alice-token"))
         assert refused.value.response.status_code == 503
 
 
@@ -579,7 +579,8 @@ def test_a_websocket_needs_a_credential(people):
     """
     401 before the handshake is done; a plain GET is told what it is.
     """
-    refused = pytest.raises(InvalidStatus, connect, ws_url(people))
+    with pytest.raises(InvalidStatus) as refused:
+        connect(ws_url(people))
 
     assert refused.value.response.status_code == 401
     assert people.alice.get("/api/v1/mcp/ws").status_code in {405, 426}
