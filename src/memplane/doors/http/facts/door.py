@@ -120,6 +120,7 @@ class FactsDoor:
                 body_required=False,
                 media=None,
                 answer=Forgotten,
+                refuse=_refuse,
             ),
             self._reading(
                 "defaults", "What earlier runs teach about the next one", self._defaults, DefaultsAnswer
@@ -163,6 +164,7 @@ class FactsDoor:
                 body_required=False,
                 media=None,
                 statuses=(404,),
+                refuse=_refuse,
             ),
             Endpoint(
                 method="POST",
@@ -226,6 +228,7 @@ class FactsDoor:
             answer=answer,
             query=query,
             statuses=(404,) if missing else (),
+            refuse=_refuse,
         )
 
     def _pack(self, name: str, takes: Any, gives: Any) -> Endpoint:
@@ -241,6 +244,7 @@ class FactsDoor:
             body_required=False,
             media=None,
             answer=gives,
+            refuse=_refuse,
         )
 
     def _streams(self, methods_for: Callable[[Caller], Any], message_path: str) -> Streams:
@@ -324,17 +328,19 @@ def _read_input(raw: bytes) -> Any:
     return read_json(raw) if raw.strip() else {}
 
 
-def _refuse_store(error: Exception) -> Refusal | None:
-    """Helmdeck says `invalid_input` even where it is the store that failed; the status tells the two apart."""
-    if not isinstance(error, StorageError):
+def _refuse(error: Exception) -> Refusal | None:
+    """Helmdeck has one word for a store that fails; one that is busy is told apart, because trying again helps."""
+    if not isinstance(error, StorageError) or error.retryable:
         return None
-    told = refusal_of(error)
     return Refusal(
-        status=HTTPStatus.INTERNAL_SERVER_ERROR,
-        code="invalid_input",
-        message=f"store: {told.message}",
-        headers=told.headers,
+        status=HTTPStatus.INTERNAL_SERVER_ERROR, code="internal", message=refusal_of(error).message
     )
+
+
+def _refuse_store(error: Exception) -> Refusal | None:
+    """It says `invalid_input` even where it is the store that failed; the status tells the two apart."""
+    told = _refuse(error)
+    return told and msgspec.structs.replace(told, code="invalid_input", message=f"store: {told.message}")
 
 
 def _bridge_version(_call: Call) -> Response:
