@@ -94,6 +94,9 @@ class FactsDoor:
     # ── the paths ────────────────────────────────────────────────────────────────────────────────────────────
 
     def endpoints(self) -> tuple[Endpoint, ...]:
+        return (*self._writing(), *self._all_reading(), *self._packs(), *self._open())
+
+    def _writing(self) -> tuple[Endpoint, ...]:
         return (
             Endpoint(
                 method="POST",
@@ -122,6 +125,10 @@ class FactsDoor:
                 answer=Forgotten,
                 refuse=_refuse,
             ),
+        )
+
+    def _all_reading(self) -> tuple[Endpoint, ...]:
+        return (
             self._reading(
                 "defaults", "What earlier runs teach about the next one", self._defaults, DefaultsAnswer
             ),
@@ -151,6 +158,10 @@ class FactsDoor:
                 FactHistory,
                 missing=True,
             ),
+        )
+
+    def _packs(self) -> tuple[Endpoint, ...]:
+        return (
             self._pack(STORE, Store, PackStored),
             self._pack(FORGET, Forget, PackForgotten),
             Endpoint(
@@ -166,6 +177,11 @@ class FactsDoor:
                 statuses=(404,),
                 refuse=_refuse,
             ),
+        )
+
+    def _open(self) -> tuple[Endpoint, ...]:
+        """For those who have no credential yet."""
+        return (
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/auth/login",
