@@ -103,9 +103,9 @@ class Identity:
         minted = mint(_OWNER, now=self._clock())
         return minted if self._credentials.add(minted.key, once=_OWNER_ONCE) else None
 
-    def keys(self) -> Sequence[KeyRecord]:
+    def list_keys(self) -> Sequence[KeyRecord]:
         """Every key there is and was, the oldest first."""
-        return self._credentials.keys()
+        return self._credentials.list_keys()
 
     def revoke(self, key_id: str) -> KeyRecord:
         """End a key for good; the next request with it is refused, in every process."""

@@ -11,7 +11,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 
 from memplane.clock import SECOND, Clock, Instant
-from memplane.errors import MemplaneError, SettingsInvalid
+from memplane.errors import SettingsInvalid
+from memplane.identity.principal import KeySetUnavailable
 from memplane.identity.tokens import PublicKey
 from memplane.providers.http_json import JsonClient, Unanswered, place_of
 
@@ -25,13 +26,6 @@ FETCH_TIMEOUT_S = 5.0
 
 _BYTES_MAX = 1024 * 1024
 _RSA_BITS_MIN = 2_048
-
-
-class KeySetUnavailable(MemplaneError):
-    """The keys of the issuer of tokens cannot be had just now, so tokens of that issuer cannot be checked."""
-
-    code = "key_set_unavailable"
-    retryable = True
 
 
 class KeySet:
@@ -100,7 +94,7 @@ class _Source:
         """None when it cannot be had, or is no key set."""
         try:
             raw = self._client.get() if self._client is not None else self._read()
-            document = msgspec.json.decode(raw, type=dict[str, list[dict[str, Any]]] | dict[str, Any])
+            document = msgspec.json.decode(raw, type=dict[str, Any])
         except (Unanswered, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         given = document.get("keys")

@@ -12,6 +12,7 @@ import re
 import secrets
 import string
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 
 import msgspec
 
@@ -23,12 +24,14 @@ from memplane.storage.credentials import KeyRecord
 
 TENANT_DEFAULT = "default"
 NAME_CHARS_MAX = 200
+TTL_MAX = timedelta(days=36_525)
 
 _ALPHABET = string.ascii_letters + string.digits
 _ID_BYTES = 8
 _SECRET_CHARS = 43  # of 62 kinds: 256 bits
 _AGENT_SECRET_BYTES = 24
 _SALT_BYTES = 16
+_MICROSECOND = timedelta(microseconds=1)
 _PERSON = b"memplane key"
 _KEY = re.compile(r"mp_([0-9a-f]{16})_([0-9A-Za-z]{43})", re.ASCII)
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -53,7 +56,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     doors: Collection[str] | None = None
     """None: every door."""
     rights: Collection[Right] = (Right.READ, Right.WRITE)
-    expires: Instant | None = None
+    ttl: timedelta | None = None
+    """None: until it is revoked."""
 
 
 class Minted(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +77,7 @@ class KeyUnknown(NotFound):
 
 def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
     """Make a key. `secret` takes over the one of an agent's token that is in use already."""
-    _check(grant, now)
+    _check(grant)
     if secret is not None:
         drawn = _taken_over(grant, secret)
     elif grant.agent is not None:
@@ -96,7 +100,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
         doors=None if grant.doors is None else tuple(sorted(set(grant.doors))),
         rights=tuple(sorted({right.value for right in grant.rights})),
         created=now,
-        expires=grant.expires,
+        expires=None if grant.ttl is None else now + grant.ttl // _MICROSECOND,
     )
     bearer = f"{grant.agent}:{drawn}" if grant.agent is not None else f"mp_{key_id}_{drawn}"
     return Minted(key=record, bearer=Secret(bearer))
@@ -146,7 +150,7 @@ def _spaces(grant: Grant) -> tuple[str, ...] | None:
     return None if grant.agent is None else (grant.agent,)
 
 
-def _check(grant: Grant, now: Instant) -> None:
+def _check(grant: Grant) -> None:
     for field in ("name", "agent", "tenant", "subject"):
         _check_name(getattr(grant, field), field, empty=field == "name")
     for space in grant.spaces or ():
@@ -167,8 +171,10 @@ def _check(grant: Grant, now: Instant) -> None:
             "rights: admin is over the whole tenant, so such a key names no spaces and no agent",
             field="rights",
         )
-    if grant.expires is not None and grant.expires <= now:
-        raise InvalidRequest("expires: give a moment that is still to come", field="expires")
+    if grant.ttl is not None and not timedelta(seconds=1) <= grant.ttl <= TTL_MAX:
+        raise InvalidRequest(
+            "ttl: a key lives for at least a second and at most a hundred years", field="ttl"
+        )
 
 
 def _check_name(value: str | None, field: str, *, empty: bool = False) -> None:

@@ -45,6 +45,13 @@ class Forbidden(MemplaneError):
     code = "forbidden"
 
 
+class KeySetUnavailable(MemplaneError):
+    """The keys of the issuer of tokens cannot be had just now, so its tokens cannot be checked."""
+
+    code = "key_set_unavailable"
+    retryable = True
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who knocks: of which tenant, under which name, and what they may open."""
 

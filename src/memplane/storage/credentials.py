@@ -50,7 +50,7 @@ class Credentials(Protocol):
     def keys_of_agent(self, agent: str) -> Sequence[KeyRecord]:
         """Every key bound to an agent of this name, in any tenant."""
 
-    def keys(self) -> Sequence[KeyRecord]:
+    def list_keys(self) -> Sequence[KeyRecord]:
         """All, the oldest first."""
 
     def revoke(self, key_id: str, at: Instant) -> KeyRecord | None:

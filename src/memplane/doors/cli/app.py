@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from memplane.doors.cli import (
     demo,
+    encryption,
     evaluation,
     facts,
     forget,
@@ -22,6 +23,7 @@ from memplane.doors.cli import (
     recalling,
     serving,
     spaces,
+    tokens,
 )
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
@@ -76,7 +78,9 @@ _add(facts.app, "Facts under a key")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(spaces.app, "Look after")
-_add(keys.app, "Look after")
+_add(encryption.app, "Look after")
+_add(keys.app, "Keys and tokens")
+_add(tokens.app, "Keys and tokens")
 _add(evaluation.app, "Measure")
 
 

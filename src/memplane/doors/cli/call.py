@@ -84,6 +84,15 @@ class Call:
     def directory(self) -> Path:
         return Path(self.plane.settings.data).expanduser()
 
+    @cached_property
+    def identity(self) -> Identity:
+        return self.plane.identity()
+
+    @property
+    def space_given(self) -> str | None:
+        """What `--space` said before the command's name, if it said anything."""
+        return self._space
+
     @property
     def space_name(self) -> str:
         return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT
@@ -102,6 +111,8 @@ class Call:
         return self.space()
 
     def close(self) -> None:
+        if "identity" in self.__dict__:
+            self.identity.close()
         if "plane" in self.__dict__:
             self.plane.close()
 

@@ -38,8 +38,6 @@ def serve(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, max=64, help="Server processes.")] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody for a key; loopback only.")] = False,
-    listening: Annotated[int | None, typer.Option("--listening", hidden=True)] = None,
-    lifeline: Annotated[int | None, typer.Option("--lifeline", hidden=True)] = None,
 ) -> None:
     """Serve every HTTP door until SIGTERM or Ctrl-C; requests under way are finished first."""
     settings = _settings(call, host, port, workers)
@@ -49,12 +47,12 @@ def serve(
         )
     launch: Any = import_module(_LAUNCH)
     start = launch.Start(wiring=call.wiring, settings=settings, data=call.data, auth=not no_auth)
-    if listening is not None and lifeline is not None:
-        launch.one_of_several(start, listening, lifeline)
+    if launch.is_one_of_several(start):
+        launch.one_of_several(start)
         return
     bound = launch.listen(settings.host, settings.port)
-    _greet(call, bound, auth=not no_auth)
-    code = launch.alone(start, bound) if settings.workers == 1 else launch.several(start, bound)
+    run = launch.alone if settings.workers == 1 else launch.several
+    code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
     if code:
         raise typer.Exit(code)
 

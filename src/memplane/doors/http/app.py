@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
-from urllib.parse import parse_qsl
 
 import anyio.to_thread
-import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from memplane.config import Settings
@@ -18,10 +15,10 @@ from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Respon
 from memplane.doors.http.envelope import envelope_of
 from memplane.doors.http.exchange import Exchange, Observer
 from memplane.doors.http.guard import Guard, credential_of
+from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
 from memplane.engine import TENANT_DEFAULT, Engine
-from memplane.errors import InvalidRequest
 from memplane.identity.principal import Authenticator, Principal, Right
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
@@ -214,32 +211,6 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def read_query(endpoint: Endpoint, query_string: bytes) -> dict[str, Any]:
-    """Every declared parameter; one that is given twice is not guessed about."""
-    try:
-        given = parse_qsl(
-            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except (UnicodeDecodeError, ValueError) as exc:
-        raise InvalidRequest("the query string is not percent-encoded UTF-8, or has too many parts") from exc
-    values: dict[str, Any] = {}
-    for query in endpoint.query:
-        found = [value for name, value in given if name == query.name]
-        if len(found) > 1:
-            raise InvalidRequest(f"{query.name} is given {len(found)} times; give it once", field=query.name)
-        if not found and query.required:
-            raise InvalidRequest(f"{query.name} is missing", field=query.name)
-        values[query.name] = query.default if not found else _converted(query.name, found[0], query.type)
-    return values
-
-
-def _converted(name: str, value: str, type_: Any) -> Any:
-    try:
-        return msgspec.convert(value, type_, strict=False)
-    except msgspec.ValidationError as exc:
-        raise InvalidRequest(f"{name} does not fit: {exc}", field=name) from exc
 
 
 def _preflight() -> Response:

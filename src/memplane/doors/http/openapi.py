@@ -61,7 +61,12 @@ def _schemas(endpoints: Sequence[Endpoint]) -> tuple[dict[int, Any], dict[str, A
     """By the identity of the type, since types need not be hashable."""
     types: dict[int, Any] = {id(shape): shape for shape in (FlatError, NestedError)}
     for endpoint in endpoints:
-        for type_ in (endpoint.body, endpoint.answer, *(query.type for query in endpoint.query)):
+        for type_ in (
+            endpoint.body,
+            endpoint.answer,
+            *endpoint.more_answers.values(),
+            *(query.type for query in endpoint.query),
+        ):
             if type_ is not None and type_ is not bytes:
                 types[id(type_)] = type_
     found, components = msgspec.json.schema_components(types.values(), ref_template=_REFERENCE)
@@ -75,10 +80,7 @@ def _operation(endpoint: Endpoint, method: str, schemas: dict[int, Any]) -> dict
         "summary": endpoint.summary,
         "security": [] if endpoint.right is None else [{"bearer": []}, {"api_key": []}],
         "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint, schemas)],
-        "responses": {
-            str(endpoint.answer_status): _answer(endpoint, schemas),
-            **_refusals(endpoint, schemas),
-        },
+        "responses": _refusals(endpoint, schemas) | _answers(endpoint, schemas),
     }
     if endpoint.body is not None and method not in {"GET", "HEAD"}:
         schema = {} if endpoint.body is bytes else schemas[id(endpoint.body)]
@@ -111,11 +113,17 @@ def _query_parameters(endpoint: Endpoint, schemas: dict[int, Any]) -> list[dict[
     ]
 
 
-def _answer(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    if endpoint.answer_status == HTTPStatus.NO_CONTENT:
-        return {"description": "Done"}
-    schema = {} if endpoint.answer in {None, bytes} else schemas[id(endpoint.answer)]
-    return {"description": "Done", "content": {_media(endpoint.answer_media): {"schema": schema}}}
+def _answers(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
+    types = {endpoint.answer_status: endpoint.answer, **endpoint.more_answers}
+    return {str(status): _answer(endpoint, status, type_, schemas) for status, type_ in sorted(types.items())}
+
+
+def _answer(endpoint: Endpoint, status: int, type_: Any, schemas: dict[int, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if status != HTTPStatus.NO_CONTENT:
+        schema = {} if type_ in {None, bytes} else schemas[id(type_)]
+        described["content"] = {_media(endpoint.answer_media): {"schema": schema}}
+    return described
 
 
 def _refusals(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
@@ -128,7 +136,7 @@ def _refusals(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     statuses = {*_ALWAYS, *endpoint.statuses, *(_WITH_CREDENTIAL if endpoint.right is not None else ())}
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
-        for status in sorted(statuses - {endpoint.answer_status})
+        for status in sorted(statuses)
     }
 
 

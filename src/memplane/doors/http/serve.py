@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import msgspec
 import uvicorn
@@ -40,12 +41,20 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     auth: bool = True
     metrics_folder: Path | None = None
     """Shared by all processes of one server; None where there is one."""
+    greet: Callable[[], None] = lambda: None
+    """Called when the process can be told to end, and not before."""
     lifeline: int | None = None
     """A pipe that ends when the supervisor does, however it does."""
 
 
 def run_process(process: Process, open_plane: OpenServed) -> None:
     """Serve until SIGTERM or SIGINT: requests are finished, then enrichment stops and the files are closed."""
+    with Ending() as ending:
+        process.greet()
+        _serve(process, open_plane, ending)
+
+
+def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
     settings = process.settings
     set_up_logs(settings.log_level)
     metrics = Metrics(process.metrics_folder)
@@ -79,7 +88,8 @@ def run_process(process: Process, open_plane: OpenServed) -> None:
         )
         server = Server(uvicorn_config(app, settings), app)
         if process.lifeline is not None:
-            server.end_with(process.lifeline)
+            ending.watch(process.lifeline)
+        ending.tell(server)
         server.run([process.listening])
 
 
@@ -101,20 +111,11 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which would end the process with the signal it got, before anything is closed."""
+    """uvicorn's server, which tells the frame that it ends, and leaves signals to `Ending`."""
 
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
         self._app = app
-
-    def end_with(self, lifeline: int) -> None:
-        """Stop when nobody holds the other end of that pipe any more."""
-
-        def watch() -> None:
-            os.read(lifeline, 1)
-            self.should_exit = True
-
-        threading.Thread(target=watch, name="memplane-lifeline", daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.stopping.set()
@@ -122,17 +123,45 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        yield
+
+
+class Ending:
+    """SIGTERM and SIGINT from the first moment on. uvicorn would hear them only while it serves, and then end the
+    process with the same signal before anything is closed."""
+
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self._server: Server | None = None
+        self._asked = False
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._hear) for number in self._SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def tell(self, server: Server) -> None:
+        """This one is to end; perhaps before it began."""
+        self._server = server
+        server.should_exit = self._asked
+
+    def watch(self, lifeline: int) -> None:
+        """End, too, when nobody holds the other end of that pipe any more."""
+
+        def wait() -> None:
+            os.read(lifeline, 1)
+            self._hear(signal.SIGTERM, None)
+
+        threading.Thread(target=wait, name="memplane-lifeline", daemon=True).start()
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        if self._server is not None:
+            self._server.handle_exit(number, frame)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -58,11 +58,14 @@ class Supervisor:
         self._stopping = threading.Event()
         self._log = structlog.get_logger()
 
-    def run(self) -> int:
-        """The exit code: 0, or that of a process that cannot be started."""
+    def run(self, greet: Callable[[], None] = lambda: None) -> int:
+        """The exit code: 0, or that of a process that cannot be started. `greet` is called when one can tell it to
+        end."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        seats = [_Seat(self._start) for _ in range(self._count)]
+        seats: list[_Seat] = []
         try:
+            greet()
+            seats.extend(_Seat(self._start) for _ in range(self._count))
             code = self._watch(seats)
         finally:
             self._end(seats)

@@ -11,7 +11,7 @@ import msgspec
 
 from memplane.config import Settings
 from memplane.doors.http import page
-from memplane.doors.http.endpoint import Call, Door, Endpoint, Response, json_response
+from memplane.doors.http.endpoint import JSON, Call, Door, Endpoint, Handle, Response, json_response
 from memplane.doors.http.metrics import MEDIA, Metrics
 from memplane.doors.http.openapi import describe
 from memplane.engine import Engine, Readiness
@@ -39,7 +39,7 @@ def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Met
         name=NAME,
         routes=(
             _open("/healthz", "Is the process up?", system.health, Health),
-            _open("/readyz", "Can it read and write?", system.ready, Readiness),
+            _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
             Endpoint(
                 method="GET",
                 path="/metrics",
@@ -58,7 +58,15 @@ def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Met
     return made
 
 
-def _open(path: str, summary: str, handle: Any, answer: Any, media: str = "application/json") -> Endpoint:
+def _open(
+    path: str,
+    summary: str,
+    handle: Handle,
+    answer: Any,
+    media: str = JSON,
+    *,
+    more: dict[int, Any] | None = None,
+) -> Endpoint:
     return Endpoint(
         method="GET",
         path=path,
@@ -68,6 +76,7 @@ def _open(path: str, summary: str, handle: Any, answer: Any, media: str = "appli
         right=None,
         answer=answer,
         answer_media=media,
+        more_answers=more or {},
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -32,6 +32,7 @@ from memplane.doors.http.facts.shapes import (
     PackForgotten,
     PackStored,
     Store,
+    StoreBody,
     Stored,
 )
 from memplane.doors.http.facts.streams import KEEPALIVE_SECONDS, SEND_SECONDS_MAX, Streams
@@ -48,6 +49,7 @@ QMD = f"{PREFIX}/mcp/qmd/sse"
 WEBSOCKET = f"{PREFIX}/mcp/ws"
 
 _LIMIT_DEFAULT, _LIMIT_MAX = 100, 10_000
+_Limit = Annotated[int, msgspec.Meta(ge=1, le=_LIMIT_MAX)]
 _MIN_RECOMMENDED = "v0.2.0"
 _CALLER = Query(
     name="caller", description="Whose; only administrators are heard, everybody else gets their own."
@@ -105,7 +107,7 @@ class FactsDoor:
                 summary="Put a fact under a key",
                 handle=self._store,
                 right=Right.WRITE,
-                body=Store,
+                body=StoreBody,
                 read=partial(read_body, shape=Store),
                 media=None,
                 answer=Stored,
@@ -145,7 +147,7 @@ class FactsDoor:
                     Query(name="prefix", default="", description="Only keys that begin with it."),
                     Query(name="key", description="Only this key, exactly."),
                     Query(name="category", description="Only facts of it."),
-                    Query(name="limit", type=int, default=_LIMIT_DEFAULT, description="1 to 10000."),
+                    Query(name="limit", type=_Limit, default=_LIMIT_DEFAULT, description="At most so many."),
                 ),
             ),
             self._reading(
@@ -162,7 +164,7 @@ class FactsDoor:
 
     def _packs(self) -> tuple[Endpoint, ...]:
         return (
-            self._pack(STORE, Store, PackStored),
+            self._pack(STORE, StoreBody, PackStored),
             self._pack(FORGET, Forget, PackForgotten),
             Endpoint(
                 method="POST",
@@ -292,8 +294,6 @@ class FactsDoor:
 
     def _facts(self, call: Call) -> Response:
         query = call.query
-        if not 1 <= query["limit"] <= _LIMIT_MAX:
-            raise Refused(400, "invalid_input", f"limit: give 1 to {_LIMIT_MAX:,}")
         return _answer(
             self._asked(call).facts(
                 query["prefix"], key=query["key"], category=query["category"], limit=query["limit"]

@@ -7,8 +7,18 @@ from memplane.memory.runs import CommonFinding, Recent
 from memplane.storage.base import Category
 
 
-class Store(msgspec.Struct, kw_only=True):
+class StoreBody(msgspec.Struct, kw_only=True):
     """A fact to put under a key. `ttl_seconds` 0 or left out is 90 days."""
+
+    key: str
+    value: str
+    category: str = ""
+    tags: list[str] = []
+    ttl_seconds: int = 0
+
+
+class Store(msgspec.Struct, kw_only=True):
+    """`StoreBody` as it comes: whether something is missing is for the engine to say."""
 
     key: str | None = None
     value: str | None = None

@@ -55,7 +55,7 @@ class SqliteCredentials:
     def keys_of_agent(self, agent: str) -> Sequence[KeyRecord]:
         return [_record(row) for row in self._read("keys_of_agent", agent=agent)]
 
-    def keys(self) -> Sequence[KeyRecord]:
+    def list_keys(self) -> Sequence[KeyRecord]:
         return [_record(row) for row in self._read("keys")]
 
     def revoke(self, key_id: str, at: Instant) -> KeyRecord | None:
