@@ -62,4 +62,4 @@ lock: env ## Pin the dependencies anew, with hashes and without addresses
 	  --no-emit-index-url --no-annotate --quiet --output-file requirements.lock
 
 clean: ## Remove what the commands above made
-	rm -rf $(VENV) .venv-peers .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .conformance .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

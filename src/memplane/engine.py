@@ -54,6 +54,7 @@ class Engine:
         listener: Listener | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.clock = clock
         self._stores = stores
         catalog = load_catalog(None if self.settings.catalog is None else Path(self.settings.catalog))
         worker = Worker(
@@ -81,8 +82,8 @@ class Engine:
             check_caller(getattr(caller, field), field=field)
         return Space(self._parts, tenant, owner, caller or Caller())
 
-    def knows(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
-        """Whether this owner has a space already. Asking does not make one."""
+    def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
+        """Whether this owner has one: looking at a space that is not there would create it."""
         try:
             with self._stores.open(tenant, owner, create=False):
                 return True

@@ -38,7 +38,7 @@ def build_app(
     observers: Sequence[Observer] = (),
 ) -> "App":
     """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
-    opened = all_doors(plane, settings) if doors is None else doors
+    opened = all_doors(plane, settings, authenticator=authenticator) if doors is None else doors
     return App(plane, authenticator, settings, opened, observers)
 
 
@@ -148,6 +148,7 @@ class App:
     ) -> None:
         scope = exchange.scope
         scope["memplane.principal"] = principal
+        scope["memplane.again"] = partial(self._principal, exchange, found)
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:

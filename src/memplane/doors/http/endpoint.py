@@ -135,6 +135,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body_shown: Any = None
     """The type the description shows for a body that the endpoint decodes by itself."""
     body_required: bool = True
+    read: Callable[[bytes], Any] | None = None
+    """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
     media: tuple[str, ...] | None = (JSON,)
     """Content types that are taken; a body without one is taken too. None takes any."""
     answer: Any = None
@@ -156,7 +158,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
-    the request's id in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. The
+    request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
 
     path: str
     door: str
