@@ -8,8 +8,8 @@ import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
-from memplane.engine import Engine
-from memplane.errors import SettingsInvalid
+from memplane.engine import Engine, Readiness
+from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
 from memplane.identity.jwks import KeySet
@@ -77,6 +77,20 @@ class Memplane(Engine):
         """The keys and tokens of this data directory; whoever asks closes it. An `Authenticator` for doors."""
         tokens = tokens_of(self.settings, self._clock)
         return Identity(self._sqlite.credentials(), tokens, clock=self._clock)
+
+    def readiness(self) -> Readiness:
+        """As the engine's; the catalog of keys must be readable too."""
+        found = super().readiness()
+        if not found.ready:
+            return found
+        credentials = self._sqlite.credentials()
+        try:
+            credentials.locked_until(b"")
+        except StorageError as exc:
+            return Readiness(ready=False, problems=(exc.code,))
+        finally:
+            credentials.close()
+        return found
 
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None

@@ -8,7 +8,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.errors import MemplaneError
 
-DOORS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console"})
+DOORS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
 """Every name a credential may be limited to."""
 
 

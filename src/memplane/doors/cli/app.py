@@ -21,6 +21,7 @@ from memplane.doors.cli import (
     ledger,
     memories,
     recalling,
+    serving,
     spaces,
     tokens,
 )
@@ -34,6 +35,7 @@ PROGRAM = "memplane"
 
 _EXAMPLES = [
     "memplane demo                                    # a tour in a minute",
+    "memplane serve                                   # the server",
     'memplane store preference "Prefers tea" --space alice',
     'memplane recall "what does she drink?" --space alice',
     "memplane --install-completion                    # for your shell",
@@ -69,6 +71,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(serving.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")

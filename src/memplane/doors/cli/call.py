@@ -11,7 +11,9 @@ from memplane.config import Settings
 from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import Output
 from memplane.errors import InvalidRequest
+from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
+from memplane.main import Memplane
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -43,6 +45,8 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """A data directory (None: the default one) and an environment make a plane."""
     environment: Mapping[str, str]
     actor: str = ""
+    open_served: Callable[[str | None, Mapping[str, str], Listener], Memplane] | None = None
+    """As `open`, for a server: enriches in the background, and tells the listener what happens."""
 
 
 Run = Callable[[Wiring, Sequence[str]], int]
@@ -70,6 +74,11 @@ class Call:
     @cached_property
     def plane(self) -> Plane:
         return self.wiring.open(self._data, self.wiring.environment)
+
+    @property
+    def data(self) -> str | None:
+        """What `--data` said."""
+        return self._data
 
     @property
     def directory(self) -> Path:

@@ -62,6 +62,19 @@ def check_file(path: Path) -> None:
     _remove(_aside_for_rekey(path))
 
 
+def probe_folder(folder: Path) -> None:
+    """Write a small file and remove it, to learn beforehand what a write would meet."""
+    aside = folder / f".{uuid.uuid4().hex}.probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        aside.write_bytes(b"probe")
+    except OSError as exc:
+        raise _unavailable(folder, exc) from exc
+    finally:
+        with suppress(OSError):
+            aside.unlink()
+
+
 def rekey_file(path: Path, key: str | None, new_key: str | None) -> bool:
     """Put a file under another key, or none; False if it was already done.
 

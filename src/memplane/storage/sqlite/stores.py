@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memplane.errors import NotFound
 from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
-from memplane.storage.sqlite.files import check_file, create_file, rekey_file
+from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
 
@@ -48,6 +48,9 @@ class SqliteStores:
     def tenants(self) -> list[str]:
         """Every tenant with a folder, in a stable order."""
         return tenants_below(self._root / "spaces")
+
+    def probe(self) -> None:
+        probe_folder(self._root)
 
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""
