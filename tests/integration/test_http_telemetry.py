@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import threading
 
 import pytest
 import structlog
@@ -70,6 +71,13 @@ def test_not_ready_when_the_catalog_is_damaged(tmp_path):
     assert answer.json()["problems"] in (["storage_corrupt"], ["key_mismatch"])
 
 
+def awaited(look, count):
+    """What is told of a request is told when it was answered, so perhaps a moment later."""
+    while len(found := look()) < count:
+        threading.Event().wait(0.005)
+    return found
+
+
 @pytest.fixture
 def told(tmp_path):
     """A server with everything that listens: metrics, spans, logs."""
@@ -87,10 +95,12 @@ def told(tmp_path):
     try:
         with Memplane.open(tmp_path / "data", embedder=None, listener=listener) as plane:
             doors = [*all_doors(plane, settings, metrics), memory_door()]
-            observers = [metrics, RequestLog(), tracing]
+            observers = [RequestLog(), metrics, tracing]  # told in the other order
             with serving(plane, settings=settings, doors=doors, observers=observers) as running:
-                running.spans = exporter.get_finished_spans
-                running.log = lambda: [json.loads(line) for line in log.getvalue().splitlines()]
+                running.spans = lambda count: awaited(exporter.get_finished_spans, count)
+                running.log = lambda count: [
+                    json.loads(line) for line in awaited(lambda: log.getvalue().splitlines(), count)
+                ]
                 yield running
     finally:
         tracing.close()
@@ -105,6 +115,7 @@ def test_metrics_count_requests_and_operations(told):
     client.get("/remember/somebody")
     client.get("/nowhere/somebody")
     client.request("PURGE", "/healthz")
+    told.log(3)
     figures = told.client(None).get("/metrics").text
 
     assert 'memplane_http_requests_total{method="GET",route="/remember/{who}",status="200"} 1.0' in figures
@@ -130,7 +141,7 @@ def test_spans_follow_a_request_into_memory(told):
     """
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     told.client().get("/remember/somebody", headers={"traceparent": parent})
-    spans = {span.name: span for span in told.spans()}
+    spans = {span.name: span for span in told.spans(3)}
 
     request = spans["GET /remember/{who}"]
     retained, searched = spans["create_memory retain"], spans["search_memory search"]
@@ -139,7 +150,7 @@ def test_spans_follow_a_request_into_memory(told):
     assert request.attributes["http.response.status_code"] == 200
     assert retained.attributes["gen_ai.operation.name"] == "create_memory"
     assert retained.attributes["gen_ai.memory.store.id"] == "alice"
-    assert "secret" not in str([dict(span.attributes) for span in told.spans()])
+    assert "secret" not in str([dict(span.attributes) for span in told.spans(3)])
 
 
 def test_a_fault_is_logged_once_and_without_its_secrets(told):
@@ -147,7 +158,7 @@ def test_a_fault_is_logged_once_and_without_its_secrets(told):
     The line of the request holds where it happened; a token in a message does not reach it.
     """
     answer = told.client().get("/fail")
-    lines = told.log()
+    lines = told.log(1)
 
     assert answer.status_code == 500
     assert [line["event"] for line in lines] == ["request"]

@@ -8,6 +8,8 @@ import msgspec
 
 from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
+from memplane.ledger.history_received import received_line
+from memplane.ledger.history_scrub import scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
 from memplane.memory import projection
@@ -43,7 +45,7 @@ from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest,
 from memplane.space.recalling import Recalling
 from memplane.space.records import Moment
 from memplane.storage.base import Category, Filter, Scope, Writer
-from memplane.types import Entry, Kind, Memory, Op, Receipt, Retained, Turn
+from memplane.types import Draft, Entry, Kind, Memory, Op, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -91,6 +93,26 @@ class Space(Recalling):
                 return before
             entry = projection.record(writer, draft, now)
             return Retained(id=entry.id, seq=entry.seq)
+
+        return self._write("retain", work)
+
+    def retain_entry(self, entry: bytes) -> Retained:
+        """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
+
+        What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
+        """
+        now = self._clock()
+        line = received_line(entry, now=now, line_bytes_max=self._settings.entry_bytes_max)
+        given = _given_id(line.id, None)
+        assert given is not None
+        body = scrub_line(line.line)[0] if self._settings.redact_ledger else line.line
+        draft = Draft(given, Op.HISTORY, body, self.caller)
+
+        def work(writer: Writer) -> Retained:
+            if before := _seen_before(writer, given):
+                return before
+            kept = projection.record(writer, draft, now)
+            return Retained(id=kept.id, seq=kept.seq)
 
         return self._write("retain", work)
 

@@ -1,6 +1,7 @@
 """The one list of HTTP doors."""
 
 from memplane.config import Settings
+from memplane.doors.http import plane as plane_door
 from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
 from memplane.doors.http.facts.door import door as facts_door
@@ -18,6 +19,7 @@ def all_doors(
 ) -> list[Door]:
     """Every door, one a line. The authenticator is for those where one can log in."""
     doors: list[Door] = [
+        plane_door.door(plane, settings),
         facts_door(plane, settings, authenticator),
     ]
     return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

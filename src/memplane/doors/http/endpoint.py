@@ -132,6 +132,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What the credential must allow; None is open to everybody."""
     body: Any = None
     """The type of the body: `bytes` is taken as it is, anything else is decoded from JSON; None is no body."""
+    body_shown: Any = None
+    """The type the description shows for a body that the endpoint decodes by itself."""
     body_required: bool = True
     read: Callable[[bytes], Any] | None = None
     """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
@@ -179,3 +181,5 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...]
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
     """Entered before the first request and left after the last, in the event loop."""
+    degraded: Callable[[], tuple[str, ...]] | None = None
+    """Codes of what does not get on at this door, for `/readyz`."""
