@@ -82,8 +82,8 @@ class Engine:
             check_caller(getattr(caller, field), field=field)
         return Space(self._parts, tenant, owner, caller or Caller())
 
-    def knows(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
-        """Whether this owner has a space already. Asking does not make one."""
+    def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
+        """Whether this owner has one: looking at a space that is not there would create it."""
         try:
             with self._stores.open(tenant, owner, create=False):
                 return True

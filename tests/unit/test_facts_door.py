@@ -229,15 +229,15 @@ def test_head_opens_no_session(tmp_path):
 # ── the engine's part ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_knows_creates_none(plane):
+def test_has_space_creates_none(plane):
     """
     Asking is not creating.
     """
-    assert not plane.knows("alice")
+    assert not plane.has_space("alice")
     plane.space("alice").put("k", "v")
 
-    assert plane.knows("alice")
-    assert not plane.knows("alice", tenant="other")
+    assert plane.has_space("alice")
+    assert not plane.has_space("alice", tenant="other")
     assert list(plane.spaces()) == ["alice"]
 
 

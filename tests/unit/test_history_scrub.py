@@ -261,9 +261,9 @@ def test_asking_whether_a_space_is_there_makes_none(plane):
     """
     Reads for agents nobody has heard of leave no files.
     """
-    assert not plane.knows("alice")
+    assert not plane.has_space("alice")
     plane.space("alice").retain("tea")
 
-    assert plane.knows("alice")
-    assert not plane.knows("alice", tenant="other")
+    assert plane.has_space("alice")
+    assert not plane.has_space("alice", tenant="other")
     assert list(plane.spaces()) == ["alice"]

@@ -72,7 +72,7 @@ class Caller:
         scope = (request.scope or "").strip() or "all"
         which = _scope_of(scope)
         self._principal.check(Right.WRITE, door=DOOR, space=self.name)
-        if not self._plane.knows(self.name, tenant=self._principal.tenant):
+        if not self._plane.has_space(self.name, tenant=self._principal.tenant):
             return Forgotten(scope=scope, deleted=0)
         space = self._space(Right.WRITE)
         begin = which.get("prefix", which.get("key", ""))
@@ -182,14 +182,14 @@ class Caller:
             self._principal.check(Right.READ, door=DOOR, space=name)
         except Forbidden:
             return 0
-        if not self._plane.knows(name, tenant=self._principal.tenant):
+        if not self._plane.has_space(name, tenant=self._principal.tenant):
             return 0
         return self._plane.space(name, tenant=self._principal.tenant).stats().keys
 
     def _existing(self) -> Space | None:
         """The space to read, None where there is none yet: a look must not create it."""
         self._principal.check(Right.READ, door=DOOR, space=self.name)
-        if not self._plane.knows(self.name, tenant=self._principal.tenant):
+        if not self._plane.has_space(self.name, tenant=self._principal.tenant):
             return None
         return self._space(Right.READ)
 

@@ -53,7 +53,7 @@ class Historian:
 
     def _answer(self, call: Call, agent: str, path: str) -> Response:
         space = call.space(agent)
-        if not self._plane.knows(agent, tenant=space.tenant):
+        if not self._plane.has_space(agent, tenant=space.tenant):
             raise Refused(404, "not_found", "agent context not found")
         limit = parse_limit(call.query["limit"])
         page = page_of(space, call.query["after"], call.query["cursor"], limit)

@@ -38,7 +38,7 @@ class Recaller:
     def handle(self, call: Call) -> Response:
         asked = read(call, RecallAsked, "recall")
         space = call.space(asked.agent)
-        if not self._plane.knows(space.owner, tenant=space.tenant):
+        if not self._plane.has_space(space.owner, tenant=space.tenant):
             return Response(body=answer_of((), ()), media=JSON)
         told = self._told(space, question_of(asked))
         if told is None:
