@@ -18,6 +18,7 @@ import apsw
 import pytest
 from hypothesis import HealthCheck, settings
 
+from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage.base import Store, Stores, Writer
@@ -261,3 +262,13 @@ def scribe(engine: SqliteEngine, open_store: Callable[..., Store], clock: HandCl
     scribe = Scribe(open_store(), clock)
     scribe.index = lambda: engine.index(scribe.store)
     return scribe
+
+
+# ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def server(plane: Memplane):
+    """Every HTTP door on a free port; `server.client()` is the owner, `server.keys.add(...)` lets others in."""
+    with serving(plane) as running:
+        yield running

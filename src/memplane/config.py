@@ -65,6 +65,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
 
+    host: str = "127.0.0.1"
+    """Where the server listens."""
+    port: int = 8_700
+    workers: int = 1
+    """Server processes on the same data directory."""
+    hosts: tuple[str, ...] = ()
+    """Names besides loopback and addresses that the server answers to; `*` is any."""
+    origins: tuple[str, ...] = ()
+    """Origins of pages that may call the server from a browser."""
+    body_bytes_max: int = 32 * 1024 * 1024
+    body_seconds_max: int = 60
+    """How long a body may take to arrive."""
+
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
         for secret in ("key", "embedding_key", "llm_key"):
@@ -91,14 +104,25 @@ _ENVIRONMENT = {
     "MEMPLANE_CATALOG": "catalog",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
+    "MEMPLANE_HOST": "host",
+    "MEMPLANE_PORT": "port",
+    "MEMPLANE_WORKERS": "workers",
+    "MEMPLANE_HOSTS": "hosts",
+    "MEMPLANE_ORIGINS": "origins",
+    "MEMPLANE_BODY_BYTES_MAX": "body_bytes_max",
+    "MEMPLANE_BODY_SECONDS_MAX": "body_seconds_max",
 }
+
+_LISTS = frozenset({"hosts", "origins"})
+"""Settings that hold several values; their variables hold them with commas between."""
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
-    values: dict[str, str] = {}
+    values: dict[str, str | list[str]] = {}
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
-            values[name] = environment[variable]
+            value = environment[variable]
+            values[name] = [part.strip() for part in value.split(",")] if name in _LISTS else value
     key = _key_from(environment)
     if key is not None:
         values["key"] = key

@@ -1,0 +1,265 @@
+"""The frame all HTTP doors stand in: one ASGI application that checks, reads, runs the engine in a thread and answers."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+import anyio.to_thread
+import msgspec
+from starlette.types import Message, Receive, Scope, Send
+
+from memplane.config import Settings
+from memplane.doors.http.body import ClientGone, check_media, decode_body, discard_body, read_body
+from memplane.doors.http.doors import all_doors
+from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Response
+from memplane.doors.http.envelope import envelope_of
+from memplane.doors.http.exchange import Exchange, Observer, Silent
+from memplane.doors.http.guard import Guard, credential_of
+from memplane.doors.http.refusal import refusal_of
+from memplane.doors.http.routes import Found, Routes
+from memplane.engine import TENANT_DEFAULT, Engine
+from memplane.errors import InvalidRequest
+from memplane.identity.principal import Authenticator, Principal, Right
+
+ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
+"""Who knocks where no credential is asked for."""
+
+_REFUSED_SECONDS_MAX = 5.0
+_PREFLIGHT_SECONDS = 600
+
+
+def build_app(
+    plane: Engine,
+    authenticator: Authenticator | None,
+    settings: Settings,
+    doors: Sequence[Door] | None = None,
+    *,
+    observer: Observer | None = None,
+) -> "App":
+    """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
+    opened = all_doors(plane, settings) if doors is None else doors
+    return App(plane, authenticator, settings, opened, observer or Silent())
+
+
+class App:
+    """Every door of one plane. `stopping` is set when the server is to end: streams then end, calls are finished."""
+
+    def __init__(
+        self,
+        plane: Engine,
+        authenticator: Authenticator | None,
+        settings: Settings,
+        doors: Sequence[Door],
+        observer: Observer,
+    ) -> None:
+        self.doors = doors
+        self.stopping = asyncio.Event()
+        self._plane = plane
+        self._authenticator = authenticator
+        self._settings = settings
+        self._observer = observer
+        self._routes = Routes(route for door in doors for route in door.routes)
+        self._guard = Guard(settings.hosts, settings.origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        exchange = Exchange(scope, send, self._observer)
+        with exchange.observed():
+            try:
+                await self._admit(exchange, receive)
+            except ClientGone:
+                exchange.gone = True
+            except Exception as exc:  # noqa: BLE001 - the edge: whatever went wrong is told in the door's own shape
+                await self._refuse(exchange, receive, exc)
+
+    # ── one request ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
+        self._guard.check(exchange.scope["headers"])
+        origin = exchange.headers.get("origin")
+        if origin is not None and self._guard.allows(origin):
+            exchange.extra.append((b"access-control-allow-origin", origin.encode("latin-1")))
+            exchange.extra.append((b"vary", b"origin"))
+            if exchange.method == "OPTIONS" and "access-control-request-method" in exchange.headers:
+                await exchange.answer(_preflight())
+                return
+        found = self._routes.find(exchange.method, exchange.scope["raw_path"])
+        exchange.route = found.route
+        principal = await self._principal(exchange, found)
+        if isinstance(found.route, Endpoint):
+            await self._call(exchange, found, found.route, principal, receive)
+        else:
+            await self._pass_on(exchange, found, found.route, principal, receive)
+
+    async def _principal(self, exchange: Exchange, found: Found) -> Principal | None:
+        route = found.route
+        if route.right is None:
+            return None
+        if self._authenticator is None:
+            principal = ANYBODY
+        else:
+            credential = credential_of(exchange.headers)
+            check = partial(self._authenticator.authenticate, credential, peer=exchange.peer)
+            principal = await anyio.to_thread.run_sync(check)
+        exchange.principal = principal
+        principal.check(route.right, door=route.door)
+        return principal
+
+    async def _call(
+        self,
+        exchange: Exchange,
+        found: Found,
+        endpoint: Endpoint,
+        principal: Principal | None,
+        receive: Receive,
+    ) -> None:
+        if endpoint.body is not None:
+            check_media(endpoint, exchange.headers.get("content-type", ""))
+        raw = await self._body(exchange, receive)
+
+        def work() -> Response:
+            call = Call(
+                self._plane,
+                endpoint,
+                principal=principal,
+                method=exchange.scope["method"],
+                path=found.path,
+                query=read_query(endpoint, exchange.scope["query_string"]),
+                headers=exchange.headers,
+                raw=raw,
+                body=decode_body(endpoint, raw),
+                request_id=exchange.request_id,
+                peer=exchange.peer,
+            )
+            return endpoint.handle(call)
+
+        await exchange.answer(await anyio.to_thread.run_sync(exchange.traced(work)))
+
+    async def _pass_on(
+        self,
+        exchange: Exchange,
+        found: Found,
+        route: AsgiRoute,
+        principal: Principal | None,
+        receive: Receive,
+    ) -> None:
+        scope = exchange.scope
+        scope["memplane.principal"] = principal
+        scope["memplane.request_id"] = exchange.request_id
+        scope["path_params"] = found.path
+        if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
+            receive = _replay(await self._body(exchange, receive), receive)
+        else:
+            receive = self._until_stopping(receive, scope["type"])
+        await route.app(scope, receive, exchange.send)
+
+    async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
+        exchange.body_read = True
+        return await read_body(
+            receive,
+            exchange.headers,
+            bytes_max=self._settings.body_bytes_max,
+            seconds_max=self._settings.body_seconds_max,
+        )
+
+    async def _refuse(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
+        exchange.error = error
+        if exchange.started:
+            raise error
+        refuse = exchange.route.refuse if isinstance(exchange.route, Endpoint) else None
+        own = None if refuse is None else refuse(error)
+        refusal = own or refusal_of(error)
+        exchange.code = refusal.code
+        if exchange.scope["type"] == "http" and not exchange.body_read:
+            await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
+        await exchange.answer(envelope_of(exchange.scope["path"])(refusal, exchange.request_id))
+
+    def _until_stopping(self, receive: Receive, kind: str) -> Receive:
+        """A stream waits for its client to hang up. When the server is to end, it is told that the client did."""
+
+        async def received() -> Message:
+            arriving = asyncio.ensure_future(receive())
+            stopping = asyncio.ensure_future(self.stopping.wait())
+            try:
+                done, _ = await asyncio.wait({arriving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if arriving in done:
+                    return arriving.result()
+                return {"type": f"{kind}.disconnect", "code": 1001}
+            finally:
+                arriving.cancel()
+                stopping.cancel()
+
+        return received
+
+    # ── from the first request to the last ───────────────────────────────────────────────────────────────────
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Doors begin one after the other and end the other way round."""
+        await receive()
+        try:
+            async with AsyncExitStack() as stack:
+                for door in self.doors:
+                    if door.lifespan is not None:
+                        await stack.enter_async_context(door.lifespan())
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except Exception as exc:
+            await send({"type": "lifespan.startup.failed", "message": str(exc)})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def read_query(endpoint: Endpoint, query_string: bytes) -> dict[str, Any]:
+    """Every declared parameter; one that is given twice is not guessed about."""
+    try:
+        given = parse_qsl(
+            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
+        )
+    except (UnicodeDecodeError, ValueError) as exc:
+        raise InvalidRequest("the query string is not percent-encoded UTF-8, or has too many parts") from exc
+    values: dict[str, Any] = {}
+    for query in endpoint.query:
+        found = [value for name, value in given if name == query.name]
+        if len(found) > 1:
+            raise InvalidRequest(f"{query.name} is given {len(found)} times; give it once", field=query.name)
+        if not found and query.required:
+            raise InvalidRequest(f"{query.name} is missing", field=query.name)
+        values[query.name] = query.default if not found else _converted(query.name, found[0], query.type)
+    return values
+
+
+def _converted(name: str, value: str, type_: Any) -> Any:
+    try:
+        return msgspec.convert(value, type_, strict=False)
+    except msgspec.ValidationError as exc:
+        raise InvalidRequest(f"{name} does not fit: {exc}", field=name) from exc
+
+
+def _preflight() -> Response:
+    return Response(
+        status=204,
+        headers={
+            "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+            "access-control-allow-headers": "authorization, x-api-key, content-type, x-request-id, mcp-protocol-version, mcp-session-id",
+            "access-control-max-age": str(_PREFLIGHT_SECONDS),
+        },
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever comes after it."""
+    given = False
+
+    async def received() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return received

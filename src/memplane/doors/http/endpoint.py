@@ -1,0 +1,176 @@
+"""What a door declares, what it is given when somebody knocks, and what it answers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+from starlette.types import ASGIApp
+
+from memplane.doors.http.refusal import Refusal
+from memplane.engine import Engine
+from memplane.identity.principal import Principal, Right
+from memplane.space import Space
+from memplane.types import Caller
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+NDJSON = "application/x-ndjson"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Response(msgspec.Struct, kw_only=True):
+    """An answer: bytes, or pieces of bytes that are made while they are sent."""
+
+    status: int = 200
+    body: bytes | Iterator[bytes] = b""
+    media: str = JSON
+    headers: dict[str, str] = {}
+
+
+def json_response(
+    value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None, newline: bool = False
+) -> Response:
+    body = _encode(value)
+    return Response(
+        status=status, body=body + b"\n" if newline else body, media=JSON, headers=dict(headers or {})
+    )
+
+
+def text_response(text: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status=status, body=text.encode(), media=TEXT, headers=dict(headers or {}))
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """A query parameter. What does not fit its type is refused; parameters nobody declared are passed over."""
+
+    name: str
+    type: Any = str
+    required: bool = False
+    default: Any = None
+    description: str = ""
+
+
+class Call:
+    """One request, read and checked: who knocks, where, and with what."""
+
+    __slots__ = (
+        "_plane",
+        "_principal",
+        "body",
+        "endpoint",
+        "headers",
+        "method",
+        "path",
+        "peer",
+        "query",
+        "raw",
+        "request_id",
+    )
+
+    def __init__(
+        self,
+        plane: Engine,
+        endpoint: "Endpoint",
+        *,
+        principal: Principal | None,
+        method: str,
+        path: Mapping[str, str],
+        query: Mapping[str, Any],
+        headers: Mapping[str, str],
+        raw: bytes,
+        body: Any,
+        request_id: str,
+        peer: str,
+    ) -> None:
+        self._plane = plane
+        self._principal = principal
+        self.endpoint = endpoint
+        self.method = method
+        self.path = path
+        """The parameters of the path, percent-decoded."""
+        self.query = query
+        """Every declared parameter, with its default where none was given."""
+        self.headers = headers
+        """By lower-case name; where one came twice, the first."""
+        self.raw = raw
+        self.body = body
+        """Decoded to the endpoint's body type; None where there was none and none is required."""
+        self.request_id = request_id
+        self.peer = peer
+
+    @property
+    def principal(self) -> Principal:
+        """Who knocks. An open endpoint has nobody to ask for."""
+        assert self._principal is not None, "an open endpoint has no principal"
+        return self._principal
+
+    def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
+        """The space of an owner, once the credential was found to open it through this door."""
+        asked = right or self.endpoint.right
+        assert asked is not None, "an open endpoint opens no space"
+        self.principal.check(asked, door=self.endpoint.door, space=owner)
+        caller = Caller(self.principal.subject, self.endpoint.door, session)
+        return self._plane.space(owner, tenant=self.principal.tenant, caller=caller)
+
+
+Handle = Callable[[Call], Response]
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing a door does. The frame checks the credential, reads and decodes, and runs `handle` in a thread."""
+
+    method: str | tuple[str, ...]
+    """`GET` also answers `HEAD`."""
+    path: str
+    """Segments; `{name}` stands for one segment, `{name:path}` in the end for all that follow."""
+    door: str
+    summary: str
+    handle: Handle
+    right: Right | None
+    """What the credential must allow; None is open to everybody."""
+    body: Any = None
+    """The type of the body: `bytes` is taken as it is, anything else is decoded from JSON; None is no body."""
+    body_required: bool = True
+    media: tuple[str, ...] | None = (JSON,)
+    """Content types that are taken; a body without one is taken too. None takes any."""
+    answer: Any = None
+    """The type of the answer, for the description."""
+    answer_media: str = JSON
+    answer_status: int = 200
+    query: tuple[Query, ...] = ()
+    statuses: tuple[int, ...] = ()
+    """Refusals of its own, besides those that every endpoint may answer."""
+    refuse: Callable[[Exception], Refusal | None] | None = None
+    """A door whose clients expect other statuses, codes or words; None leaves it to the frame's table."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return (self.method,) if isinstance(self.method, str) else self.method
+
+
+class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
+    the request's id in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+
+    path: str
+    door: str
+    summary: str
+    app: ASGIApp
+    right: Right | None
+    methods: tuple[str, ...] = ("GET",)
+    websocket: bool = False
+    """It answers websockets instead of HTTP."""
+
+
+Route = Endpoint | AsgiRoute
+
+
+class Door(msgspec.Struct, frozen=True, kw_only=True):
+    """All a door brings."""
+
+    name: str
+    routes: tuple[Route, ...]
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    """Entered before the first request and left after the last, in the event loop."""

@@ -1,0 +1,76 @@
+"""The shape of a refusal, which goes by the path: clients of each door know one, and only one."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+import msgspec
+
+from memplane.doors.http.endpoint import Response, json_response, text_response
+from memplane.doors.http.refusal import Refusal
+
+Envelope = Callable[[Refusal, str], Response]
+"""A refusal and the request's id make an answer."""
+
+_FACTS_PREFIX = "/api/v1/"
+_PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
+_PLANE_PREFIX = "/history/"
+
+_FACTS_CODES = {
+    "invalid_request": "invalid_input",
+    "malformed_body": "invalid_input",
+    "unauthenticated": "invalid_token",
+    "missing_credential": "missing_bearer",
+}
+_FACTS_MESSAGES = {"missing_credential": "Authorization: Bearer <token> required"}
+
+
+class FlatError(msgspec.Struct):
+    """How the facts door says no."""
+
+    error: str
+    message: str
+
+
+class ErrorDetail(msgspec.Struct):
+    """What went wrong; `code` is stable, `request_id` is in the log."""
+
+    code: str
+    message: str
+    request_id: str
+
+
+class NestedError(msgspec.Struct):
+    """How everything else says no."""
+
+    error: ErrorDetail
+
+
+def envelope_of(path: str) -> Envelope:
+    if path.startswith(_FACTS_PREFIX):
+        return flat
+    if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIX):
+        return plain
+    return nested
+
+
+def nested(refusal: Refusal, request_id: str) -> Response:
+    detail = ErrorDetail(refusal.code, refusal.message, request_id)
+    return json_response(NestedError(detail), status=refusal.status, headers=refusal.headers)
+
+
+def flat(refusal: Refusal, _request_id: str) -> Response:
+    """Helmdeck's clients know no 422, and its own names for what is wrong with a credential."""
+    code = _FACTS_CODES.get(refusal.code, refusal.code)
+    headers = refusal.headers
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        headers = headers | {"www-authenticate": 'Bearer realm="helmdeck"'}
+    error = FlatError(code, _FACTS_MESSAGES.get(refusal.code, refusal.message))
+    return json_response(error, status=_bad_request(refusal.status), headers=headers, newline=True)
+
+
+def plain(refusal: Refusal, _request_id: str) -> Response:
+    return text_response(f"{refusal.message}\n", status=_bad_request(refusal.status), headers=refusal.headers)
+
+
+def _bad_request(status: int) -> int:
+    return HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status

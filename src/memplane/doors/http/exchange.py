@@ -1,0 +1,152 @@
+"""One request from its first byte to its last: its id, its answer, and what is told of it afterwards."""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import anyio.to_thread
+from starlette.types import Message, Scope, Send
+
+from memplane.doors.http.endpoint import Response, Route
+from memplane.identity.principal import Principal
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_NO_BODY = frozenset({204, 304})
+_Result = TypeVar("_Result")
+_END = object()
+
+
+class Observer(Protocol):
+    """Hears of every request when it is over. Never of a credential, a query or a body."""
+
+    def begin(self, exchange: "Exchange") -> None: ...
+
+    def end(self, exchange: "Exchange") -> None: ...
+
+    def traced(self, exchange: "Exchange", work: Callable[[], _Result]) -> Callable[[], _Result]:
+        """The same work, inside whatever follows it."""
+
+
+class Silent:
+    """An `Observer` that tells nobody."""
+
+    def begin(self, exchange: "Exchange") -> None:
+        pass
+
+    def end(self, exchange: "Exchange") -> None:
+        pass
+
+    def traced(self, exchange: "Exchange", work: Callable[[], _Result]) -> Callable[[], _Result]:  # noqa: ARG002
+        return work
+
+
+class Exchange:
+    """What is known of a request while it is answered."""
+
+    def __init__(self, scope: Scope, send: Send, observer: Observer) -> None:
+        self.scope = scope
+        self._send = send
+        self._observer = observer
+        self.method: str | None = scope.get("method") if scope["type"] == "http" else None
+        """None is a websocket."""
+        self.request_id = self._request_id()
+        self.route: Route | None = None
+        self.principal: Principal | None = None
+        self.body_read = False
+        self.extra: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
+        self.started = False
+        self.status = 0
+        self.gone = False
+        self.error: Exception | None = None
+        self.code = ""
+        self.begun = time.perf_counter()
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """By lower-case name; where one came twice, the first."""
+        found: dict[str, str] = {}
+        for name, value in self.scope["headers"]:
+            found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+        return found
+
+    @property
+    def peer(self) -> str:
+        client = self.scope.get("client")
+        return client[0] if client else ""
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begun
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        self._observer.begin(self)
+        try:
+            yield
+        finally:
+            self._observer.end(self)
+
+    def traced(self, work: Callable[[], _Result]) -> Callable[[], _Result]:
+        return self._observer.traced(self, work)
+
+    async def send(self, message: Message) -> None:
+        """For a route that answers by itself: adds what every answer has."""
+        if message["type"] in {"http.response.start", "websocket.http.response.start", "websocket.accept"}:
+            self.started = True
+            self.status = message.get("status", 101)
+            mine = {name for name, _ in self.extra}
+            theirs = [pair for pair in message.get("headers", []) if pair[0].lower() not in mine]
+            message = {**message, "headers": [*theirs, *self.extra]}
+        elif message["type"] == "websocket.close" and not self.started:
+            self.started, self.status = True, 403
+        await self._send(message)
+
+    async def answer(self, response: Response) -> None:
+        if self.method is None:
+            await self._answer_websocket(response)
+            return
+        body = response.body
+        headers = [
+            (b"content-type", response.media.encode("latin-1")),
+            (b"x-content-type-options", b"nosniff"),
+            (b"cache-control", b"no-store"),
+            *(
+                (name.lower().encode("latin-1"), value.encode("latin-1"))
+                for name, value in response.headers.items()
+            ),
+        ]
+        if isinstance(body, bytes) and response.status not in _NO_BODY:
+            headers.append((b"content-length", str(len(body)).encode()))
+        await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if self.method == "HEAD" or response.status in _NO_BODY:
+            body = b""
+        if isinstance(body, bytes):
+            await self.send({"type": "http.response.body", "body": body})
+            return
+        while (piece := await anyio.to_thread.run_sync(next, body, _END)) is not _END:
+            await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def _answer_websocket(self, response: Response) -> None:
+        if "websocket.http.response" not in self.scope.get("extensions", {}):
+            await self.send({"type": "websocket.close", "code": 1008})
+            return
+        headers = [(b"content-type", response.media.encode("latin-1"))]
+        headers += [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()
+        ]
+        body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+        await self.send(
+            {"type": "websocket.http.response.start", "status": response.status, "headers": headers}
+        )
+        await self.send({"type": "websocket.http.response.body", "body": body})
+
+    def _request_id(self) -> str:
+        for name, value in self.scope["headers"]:
+            if name == b"x-request-id" and _SANE_ID.fullmatch(value.decode("latin-1")):
+                return str(value.decode("latin-1"))
+        return secrets.token_hex(16)

@@ -1,0 +1,90 @@
+"""Who is let near a door at all: the names this server answers to, the pages that may call it, and credentials."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from memplane.doors.http.refusal import Refused
+from memplane.identity.principal import Unauthenticated
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANY = "*"
+_CREDENTIAL_CHARS_MAX = 16_384
+
+
+class Guard:
+    """A page that made a browser believe its name means this machine (DNS rebinding) still sends that name as Host. So
+    names must be known; an address cannot be lied about."""
+
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self._origins = {origin.lower().rstrip("/") for origin in origins}
+
+    def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) > 1:
+            raise Refused(400, "bad_host", "a request has one Host header")
+        host = hosts[0].decode("latin-1").strip().lower() if hosts else ""
+        if not self._is_known(host):
+            raise Refused(
+                421, "unknown_host", "this server does not answer to that name; see the setting `hosts`"
+            )
+        for name, value in headers:
+            if name == b"origin":
+                self._check_origin(value.decode("latin-1").strip().lower(), host)
+
+    def allows(self, origin: str) -> bool:
+        """Whether pages of this origin may read answers."""
+        return _ANY in self._origins or origin.lower().rstrip("/") in self._origins
+
+    def _is_known(self, host: str) -> bool:
+        name = _name_of(host)
+        if name is None:
+            return False
+        return name in self._hosts or host in self._hosts or _ANY in self._hosts or _is_address(name)
+
+    def _check_origin(self, origin: str, host: str) -> None:
+        if self.allows(origin):
+            return
+        parts = urlsplit(origin)
+        if parts.scheme in {"http", "https"} and parts.netloc == host:
+            return
+        raise Refused(
+            403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
+        )
+
+
+def credential_of(headers: Mapping[str, str]) -> str:
+    """What follows `Bearer `, or stands in `x-api-key`. Raises `Unauthenticated` where there is nothing."""
+    scheme, _, value = headers.get("authorization", "").strip().partition(" ")
+    credential = value.strip() if scheme.lower() == "bearer" else ""
+    credential = credential or headers.get("x-api-key", "").strip()
+    if not credential:
+        raise MissingCredential("a credential is needed: Authorization: Bearer <key>")
+    if len(credential) > _CREDENTIAL_CHARS_MAX:
+        raise Unauthenticated("the credential is not valid")
+    return credential
+
+
+class MissingCredential(Unauthenticated):
+    """No credential came with the request."""
+
+    code = "missing_credential"
+
+
+def _name_of(host: str) -> str | None:
+    """The name without the port; None where it is not a host at all."""
+    try:
+        parts = urlsplit(f"//{host}")
+        name, _ = parts.hostname, parts.port  # a port that is no number raises
+    except ValueError:
+        return None
+    return name if parts.netloc == host and "@" not in host else None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""A real server in a thread: uvicorn on a free port, a plane on a temporary directory, and credentials made up here."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import httpx
+import uvicorn
+
+from memplane.config import Settings
+from memplane.doors.http.app import build_app
+from memplane.identity.principal import LockedOut, Principal, Right, Unauthenticated
+
+ALL = frozenset(Right)
+OWNER = "owner-key"
+LOCKED = "locked-out"
+
+
+class Keys:
+    """An `Authenticator` over a dictionary. `add("alice-key", subject="alice", spaces={"alice"})` lets one more in."""
+
+    def __init__(self):
+        self.principals = {}
+        self.seen = []
+        self.add(OWNER, subject="owner")
+
+    def add(self, credential, *, subject, tenant="default", spaces=None, doors=None, rights=ALL):
+        self.principals[credential] = Principal(
+            tenant=tenant,
+            subject=subject,
+            spaces=None if spaces is None else frozenset(spaces),
+            doors=None if doors is None else frozenset(doors),
+            rights=frozenset(rights),
+        )
+        return credential
+
+    def authenticate(self, credential, *, peer):
+        self.seen.append((credential, peer))
+        if credential == LOCKED:
+            raise LockedOut(30)
+        if credential not in self.principals:
+            raise Unauthenticated("the credential is not valid")
+        return self.principals[credential]
+
+
+class RunningServer:
+    """`url`, `port`, `keys`, `plane`, and `client(credential)` for an httpx client that is closed in the end."""
+
+    def __init__(self, plane, keys, app, port):
+        self.plane = plane
+        self.keys = keys
+        self.app = app
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._clients = []
+
+    def client(self, credential=OWNER, **options):
+        headers = {"authorization": f"Bearer {credential}"} if credential else {}
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, **options)
+        self._clients.append(client)
+        return client
+
+    def socket(self):
+        """A bare connection, for those who write HTTP by hand."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def close(self):
+        for client in self._clients:
+            client.close()
+
+
+@contextmanager
+def serving(plane, *, keys=None, settings=None, doors=None, observer=None, auth=True):
+    """A server until the block ends. `doors` None opens every door there is."""
+    keys = keys or Keys()
+    app = build_app(plane, keys if auth else None, settings or Settings(), doors, observer=observer)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
+    )
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        threading.Event().wait(0.005)
+    assert server.started, "the server did not start"
+    running = RunningServer(plane, keys, app, listener.getsockname()[1])
+    try:
+        yield running
+    finally:
+        running.close()
+        server.should_exit = True
+        thread.join()
+        listener.close()
