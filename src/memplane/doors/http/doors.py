@@ -3,6 +3,7 @@
 from memplane.config import Settings
 from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
+from memplane.doors.tool import door as tool
 from memplane.engine import Engine
 
 
@@ -10,4 +11,5 @@ def all_doors(plane: Engine, settings: Settings) -> list[Door]:
     """Every door, one a line."""
     return [
         system.door(plane, settings),
+        tool.door(),
     ]
