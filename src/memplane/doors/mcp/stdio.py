@@ -6,25 +6,27 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+import msgspec
 from anyio.abc import TaskStatus
 from anyio.lowlevel import EventLoopToken
-from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCResponse
 
-from memplane.doors.mcp.server import Context, build_server
+from memplane.doors.mcp.server import build_server
 from memplane.identity.principal import Right
 from memplane.space import Space
 
 _READ_BYTES = 65_536
 _LINE_BYTES_MAX = 16 * 1024 * 1024
 _FINISH_SECONDS = 10.0
-_CHECKPOINTS = 20
 _LINES_AHEAD = 64
 
 
@@ -41,41 +43,75 @@ class LocalVisitor:
         return self._space
 
 
-class _Busy:
-    """How many requests are being answered: the end of stdin must not cut them off."""
+class _Heard(msgspec.Struct):
+    """As much of a message as it takes to know whether an answer is owed."""
+
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: str = ""
+
+
+class _Traffic:
+    """What was asked and what was answered: the end of stdin must not cut off answers that are owed."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._idle = anyio.Event()
-        self._idle.set()
+        self._owed = 0
+        self._settled = anyio.Event()
+        self._decoder = msgspec.json.Decoder(_Heard)
 
-    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        self._count += 1
-        if self._count == 1:
-            self._idle = anyio.Event()
+    def heard(self, line: bytes) -> None:
         try:
-            return await call_next(ctx)
-        finally:
-            self._count -= 1
-            if not self._count:
-                self._idle.set()
+            message = self._decoder.decode(line)
+        except msgspec.MsgspecError:
+            return
+        if message.method and message.id is not msgspec.UNSET:
+            self._owed += 1
+        elif message.method == "notifications/cancelled":
+            self.answered()
+
+    def answered(self) -> None:
+        self._owed -= 1
+        if self._owed <= 0:
+            self._settled.set()
 
     async def finished(self) -> None:
-        """Everything that was read is answered, or it takes too long."""
+        """Everything is answered, or it takes too long."""
         with anyio.move_on_after(_FINISH_SECONDS):
-            for _ in range(_CHECKPOINTS):  # what was read last is on its way to us
-                await anyio.lowlevel.checkpoint()
-            await self._idle.wait()
-            for _ in range(_CHECKPOINTS):  # and its answer on its way out
-                await anyio.lowlevel.checkpoint()
+            if self._owed > 0:
+                self._settled = anyio.Event()
+                await self._settled.wait()
+
+
+class _Writing:
+    """The way out, counted."""
+
+    def __init__(self, stream: Any, traffic: _Traffic) -> None:
+        self._stream = stream
+        self._traffic = traffic
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._stream.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._traffic.answered()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        await self.aclose()
+        return None
 
 
 class _Lines:
     """Lines of stdin, read by a thread that nobody waits for: a read that blocks must not hold up the end."""
 
-    def __init__(self, descriptor: int, busy: _Busy) -> None:
+    def __init__(self, descriptor: int, traffic: _Traffic) -> None:
         self._descriptor = descriptor
-        self._busy = busy
+        self._traffic = traffic
         self._send, self._receive = anyio.create_memory_object_stream[bytes](_LINES_AHEAD)
 
     def start(self) -> None:
@@ -91,8 +127,9 @@ class _Lines:
     async def __aiter__(self) -> AsyncIterator[str]:
         async with self._receive:
             async for line in self._receive:
+                self._traffic.heard(line)
                 yield line.decode("utf-8", "replace")
-            await self._busy.finished()
+            await self._traffic.finished()
 
 
 def _lines_of(descriptor: int) -> Iterator[bytes]:
@@ -131,15 +168,15 @@ def serve_stdio(space: Space) -> None:
 
 
 async def _serve(server: Server[Any], descriptor: int) -> None:
-    busy = _Busy()
-    server.middleware.append(busy)
-    lines = _Lines(descriptor, busy)
+    traffic = _Traffic()
+    lines = _Lines(descriptor, traffic)
     try:
         async with anyio.create_task_group() as tasks:
             await tasks.start(_end_on_signal, tasks.cancel_scope)
             async with stdio_server(stdin=cast("Any", lines)) as (reading, writing):
                 lines.start()
-                await server.run(reading, writing, server.create_initialization_options())
+                counted = _Writing(writing, traffic)
+                await server.run(reading, counted, server.create_initialization_options())
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         if group.split(OSError)[1] is not None:
