@@ -22,6 +22,7 @@ from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage.base import Store, Stores, Writer
+from memplane.storage.credentials import Credentials
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
@@ -147,6 +148,10 @@ class SqliteEngine:
     def stores(self) -> Stores:
         """Another one is another program on the same data."""
         return SqliteStores(self._folder)
+
+    def credentials(self) -> Credentials:
+        """As `stores`, for what is not one space's."""
+        return SqliteStores(self._folder).credentials()
 
     def index(self, store: Store) -> None:
         """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""

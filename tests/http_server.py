@@ -1,14 +1,16 @@
 """A real server in a thread: uvicorn on a free port, a plane on a temporary directory, and credentials made up here."""
 
 import socket
+import sys
 import threading
+import traceback
 from contextlib import contextmanager
 
 import httpx
-import uvicorn
 
 from memplane.config import Settings
 from memplane.doors.http.app import build_app
+from memplane.doors.http.serve import Server, uvicorn_config
 from memplane.identity.principal import LockedOut, Principal, Right, Unauthenticated
 
 ALL = frozenset(Right)
@@ -43,6 +45,21 @@ class Keys:
         return self.principals[credential]
 
 
+class Faults:
+    """An `Observer` that shows what went wrong where a test can see it; `faults` holds every exception that was a 500."""
+
+    def __init__(self):
+        self.faults = []
+
+    def begin(self, exchange):
+        pass
+
+    def end(self, exchange):
+        if exchange.error is not None and exchange.status == 500:
+            self.faults.append(exchange.error)
+            sys.stderr.write("".join(traceback.format_exception(exchange.error)))
+
+
 class RunningServer:
     """`url`, `port`, `keys`, `plane`, and `client(credential)` for an httpx client that is closed in the end."""
 
@@ -70,21 +87,23 @@ class RunningServer:
 
 
 @contextmanager
-def serving(plane, *, keys=None, settings=None, doors=None, observer=None, auth=True):
+def serving(plane, *, keys=None, settings=None, doors=None, observers=(), auth=True):
     """A server until the block ends. `doors` None opens every door there is."""
     keys = keys or Keys()
-    app = build_app(plane, keys if auth else None, settings or Settings(), doors, observer=observer)
+    faults = Faults()
+    app = build_app(
+        plane, keys if auth else None, settings or Settings(), doors, observers=[faults, *observers]
+    )
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
-    )
+    server = Server(uvicorn_config(app, settings or Settings(shutdown_seconds_max=5)), app)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started and thread.is_alive():
         threading.Event().wait(0.005)
     assert server.started, "the server did not start"
     running = RunningServer(plane, keys, app, listener.getsockname()[1])
+    running.faults = faults.faults
     try:
         yield running
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from memplane.config import settings_from
 from memplane.doors.cli.app import main
 from memplane.doors.cli.call import Wiring
+from memplane.governance.events import Listener
 from memplane.main import Memplane
 
 _PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
@@ -18,8 +19,13 @@ def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
     return Memplane.open(data, settings=settings_from({**_PATIENCE, **environment}))
 
 
+def open_served(data: str | None, environment: Mapping[str, str], listener: Listener) -> Memplane:
+    return Memplane.open(data, settings=settings_from(environment), background=True, listener=listener)
+
+
 def run() -> None:
-    sys.exit(main(Wiring(open=open_plane, environment=os.environ, actor=_actor())))
+    wiring = Wiring(open=open_plane, open_served=open_served, environment=os.environ, actor=_actor())
+    sys.exit(main(wiring))
 
 
 def _actor() -> str:

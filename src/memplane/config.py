@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -34,6 +35,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     llm_key: str | None = None
     catalog: str | None = None
     """A file with predicates of your own."""
+
+    jwt_secret: str | None = None
+    """Signs and checks tokens; at least 32 bytes. None: no token signed with a secret is taken."""
+    jwt_issuer: str = "helmdeck"
+    """What `iss` of such a token must be; the default is that of the tokens Helmdeck's clients have."""
+    jwt_audience: str | None = None
+    """What `aud` must name; None: it is not looked at."""
+    jwks: str | None = None
+    """The public keys of an issuer: a file or an https:// address. None: no token signed with such a key is taken."""
+    jwks_issuer: str | None = None
+    """Needed with `jwks`, as is the audience: others trust the same issuer, and their tokens are not for us."""
+    jwks_audience: str | None = None
 
     content_chars_max: int = 2_000
     tags_max: int = 10
@@ -77,10 +90,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 32 * 1024 * 1024
     body_seconds_max: int = 60
     """How long a body may take to arrive."""
+    metrics_open: bool = False
+    """Whether `/metrics` answers without a credential."""
+    shutdown_seconds_max: int = 30
+    """How long requests may take to finish once the server is told to end."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_endpoint: str | None = None
+    """Where OpenTelemetry spans go; None makes none."""
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        for secret in ("key", "embedding_key", "llm_key"):
+        for secret in ("key", "embedding_key", "llm_key", "jwt_secret"):
             if shown[secret] is not None:
                 shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
@@ -102,6 +124,11 @@ _ENVIRONMENT = {
     "MEMPLANE_LLM_URL": "llm_url",
     "MEMPLANE_LLM_KEY": "llm_key",
     "MEMPLANE_CATALOG": "catalog",
+    "MEMPLANE_JWT_ISSUER": "jwt_issuer",
+    "MEMPLANE_JWT_AUDIENCE": "jwt_audience",
+    "MEMPLANE_JWKS": "jwks",
+    "MEMPLANE_JWKS_ISSUER": "jwks_issuer",
+    "MEMPLANE_JWKS_AUDIENCE": "jwks_audience",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
     "MEMPLANE_HOST": "host",
@@ -111,10 +138,22 @@ _ENVIRONMENT = {
     "MEMPLANE_ORIGINS": "origins",
     "MEMPLANE_BODY_BYTES_MAX": "body_bytes_max",
     "MEMPLANE_BODY_SECONDS_MAX": "body_seconds_max",
+    "MEMPLANE_METRICS_OPEN": "metrics_open",
+    "MEMPLANE_SHUTDOWN_SECONDS_MAX": "shutdown_seconds_max",
+    "MEMPLANE_TRUSTED_PROXIES": "trusted_proxies",
+    "MEMPLANE_LOG_LEVEL": "log_level",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 
-_LISTS = frozenset({"hosts", "origins"})
+_LISTS = frozenset({"hosts", "origins", "trusted_proxies"})
 """Settings that hold several values; their variables hold them with commas between."""
+
+_SECRETS = {
+    "MEMPLANE_KEY": "key",
+    "MEMPLANE_JWT_SECRET": "jwt_secret",
+}
+"""Each may also come from a file that the variable with `_FILE` at its end names: `MEMPLANE_KEY_FILE`,
+`MEMPLANE_JWT_SECRET_FILE`."""
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -123,22 +162,24 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         if environment.get(variable):
             value = environment[variable]
             values[name] = [part.strip() for part in value.split(",")] if name in _LISTS else value
-    key = _key_from(environment)
-    if key is not None:
-        values["key"] = key
+    for variable, name in _SECRETS.items():
+        secret = _secret_from(environment, variable)
+        if secret is not None:
+            values[name] = secret
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as exc:
         raise SettingsInvalid(f"a MEMPLANE_ environment variable cannot be used: {exc}") from exc
 
 
-def _key_from(environment: Mapping[str, str]) -> str | None:
-    if environment.get("MEMPLANE_KEY"):
-        return environment["MEMPLANE_KEY"]
-    file = environment.get("MEMPLANE_KEY_FILE")
+def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:
+    """The variable itself, or the file that the one beside it names: a file does not show in a list of processes."""
+    if environment.get(variable):
+        return environment[variable]
+    file = environment.get(f"{variable}_FILE")
     if not file:
         return None
     try:
-        return Path(file).expanduser().read_text(encoding="ascii").strip()
+        return Path(file).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"MEMPLANE_KEY_FILE: {file} cannot be read: {exc}") from exc
+        raise SettingsInvalid(f"{variable}_FILE: {file} cannot be read: {exc}") from exc

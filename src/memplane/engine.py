@@ -1,18 +1,22 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from memplane.background import Background
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
 from memplane.enrich.extract_llm import LLMExtractor
+from memplane.errors import StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
-from memplane.providers.embedding import Embedder
+from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
 from memplane.recall.uses import Uses
@@ -23,6 +27,16 @@ from memplane.types import Caller
 from memplane.worker import Worker, model_of
 
 TENANT_DEFAULT = "default"
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the installation can be used. Codes only: who asks may be anybody."""
+
+    ready: bool = True
+    problems: tuple[str, ...] = ()
+    """Why not: codes of errors."""
+    degraded: tuple[str, ...] = ()
+    """What does not get on meanwhile, though reading and writing do."""
 
 
 class Engine:
@@ -70,6 +84,23 @@ class Engine:
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
+
+    def warm_up(self) -> None:
+        """Load the model that embeds questions, so that the first one need not wait for it."""
+        embedder = self._parts.embedder
+        if embedder is not None:
+            with suppress(EmbeddingFailed):
+                embedder.embed_query("")
+
+    def readiness(self) -> Readiness:
+        """Try the data directory, and ask the background how it gets on."""
+        try:
+            self._stores.probe()
+        except StorageError as exc:
+            return Readiness(ready=False, problems=(exc.code,))
+        background = self._parts.background
+        failing = {} if background is None else background.failing()
+        return Readiness(degraded=("enrichment",) if failing else ())
 
     def close(self) -> None:
         if self._parts.background is not None:

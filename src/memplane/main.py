@@ -8,9 +8,13 @@ import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
-from memplane.engine import Engine
-from memplane.errors import SettingsInvalid
+from memplane.engine import Engine, Readiness
+from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
+from memplane.identity.identity import Identity
+from memplane.identity.jwks import KeySet
+from memplane.identity.secret import Secret
+from memplane.identity.tokens import Expected, Tokens
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
@@ -26,6 +30,7 @@ class Memplane(Engine):
     """Memplane in your own process: `with Memplane.open("~/.memplane") as plane: …`."""
 
     _sqlite: SqliteStores
+    _clock: Clock
 
     @classmethod
     def open(
@@ -65,15 +70,36 @@ class Memplane(Engine):
             listener=listener,
         )
         plane._sqlite = stores
+        plane._clock = clock
         return plane
+
+    def identity(self) -> Identity:
+        """The keys and tokens of this data directory; whoever asks closes it. An `Authenticator` for doors."""
+        tokens = tokens_of(self.settings, self._clock)
+        return Identity(self._sqlite.credentials(), tokens, clock=self._clock)
+
+    def readiness(self) -> Readiness:
+        """As the engine's; the catalog of keys must be readable too."""
+        found = super().readiness()
+        if not found.ready:
+            return found
+        credentials = self._sqlite.credentials()
+        try:
+            credentials.locked_until(b"")
+        except StorageError as exc:
+            return Readiness(ready=False, problems=(exc.code,))
+        finally:
+            credentials.close()
+        return found
 
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None
     ) -> int:
-        """Put every space under another key, or none; returns how many were changed. Run it again if it was cut off:
-        what is done stays done. Nobody else may use the data directory meanwhile."""
+        """Put every space, and the catalog, under another key or none; returns how many spaces were changed. Run it
+        again if it was cut off: what is done stays done. Nobody else may use the data directory meanwhile."""
         key = None if new_key is None else parse_key(new_key)
         changed = 0
+        self._sqlite.rekey_catalog(key)
         for tenant in self._sqlite.tenants():
             for owner in list(self.spaces(tenant)):
                 done = self._sqlite.rekey(tenant, owner, key)
@@ -111,3 +137,20 @@ def llm_of(settings: Settings) -> LLM | None:
         raise SettingsInvalid("llm_model: name the model that is to read facts")
     endpoint = LLMEndpoint(model=settings.llm_model, url=settings.llm_url, key=settings.llm_key)
     return OpenAIChat(endpoint) if settings.llm == "openai" else AnthropicMessages(endpoint)
+
+
+def tokens_of(settings: Settings, clock: Clock) -> Tokens:
+    secret = None if settings.jwt_secret is None else Secret(settings.jwt_secret)
+    expected = Expected(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+    if settings.jwks is None:
+        return Tokens(secret, expected)
+    if settings.jwks_issuer is None or settings.jwks_audience is None:
+        raise SettingsInvalid(
+            "jwks: set jwks_issuer and jwks_audience too; an issuer signs tokens for others as well"
+        )
+    return Tokens(
+        secret,
+        expected,
+        public_keys=KeySet(settings.jwks, clock),
+        public_expected=Expected(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
+    )

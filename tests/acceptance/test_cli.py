@@ -103,10 +103,10 @@ def test_keys_can_be_rotated(shell, tmp_path):
     """
     shell("put", "a", "b")
     key_file = tmp_path / "new.key"
-    key_file.write_text(shell("key", "generate").out)
+    key_file.write_text(shell("encryption", "generate").out)
 
-    rotated = shell("key", "rotate", "--new-key-file", str(key_file), "--json")
-    again = shell("key", "rotate", "--new-key-env", "NEW", "--json", NEW=key_file.read_text())
+    rotated = shell("encryption", "rotate", "--new-key-file", str(key_file), "--json")
+    again = shell("encryption", "rotate", "--new-key-env", "NEW", "--json", NEW=key_file.read_text())
 
     assert rotated.json == {"changed": 1, "spaces": [{"space": "default", "changed": True}]}
     assert again.json["changed"] == 0

@@ -56,8 +56,9 @@ EVERY_ANSWER = {
     "ledger verify": {"ok", "entries", "erased", "seq", "digest", "problems"},
     "replay": {"replayed"},
     "audit": {"audit"},
-    "key generate": {"key"},
-    "key rotate --decrypt": {"changed", "spaces"},
+    "key create --all-spaces": {"id", "key", "spaces", "rights"},
+    "encryption generate": {"key"},
+    "encryption rotate --decrypt": {"changed", "spaces"},
 }
 
 
@@ -546,7 +547,7 @@ def test_generated_keys_differ(cli):
     """
     64 hexadecimal digits, never twice the same.
     """
-    first, second = cli("key", "generate").out, cli("key", "generate").out
+    first, second = cli("encryption", "generate").out, cli("encryption", "generate").out
 
     assert re.fullmatch(r"[0-9a-f]{64}\n", first)
     assert first != second
@@ -556,9 +557,9 @@ def test_rotating_needs_exactly_one_source(filled):
     """
     A key comes from a file or a variable, never from an argument.
     """
-    assert filled("key", "rotate").code == 2
-    assert filled("key", "rotate", "--decrypt", "--new-key-env", "X").code == 2
-    assert filled("key", "rotate", "a" * 64).code == 2
+    assert filled("encryption", "rotate").code == 2
+    assert filled("encryption", "rotate", "--decrypt", "--new-key-env", "X").code == 2
+    assert filled("encryption", "rotate", "a" * 64).code == 2
 
 
 @pytest.mark.parametrize(
@@ -570,7 +571,7 @@ def test_a_key_that_is_none_changes_nothing(filled, source):
     """
     filled.wiring.environment["BAD"] = "short"
 
-    assert filled("key", "rotate", *source).code == 1
+    assert filled("encryption", "rotate", *source).code == 1
     assert filled("get", "preferences/theme").out == "light\n"
 
 
@@ -578,7 +579,7 @@ def test_a_rotation_that_was_cut_off_goes_on(cli):
     """
     Spaces that have the new key already are passed over; the others follow.
     """
-    old, new = cli("key", "generate").out.strip(), cli("key", "generate").out.strip()
+    old, new = cli("encryption", "generate").out.strip(), cli("encryption", "generate").out.strip()
     environment = cli.wiring.environment
     environment["MEMPLANE_KEY"] = new
     cli("put", "a", "b", "--space", "done")
@@ -586,7 +587,7 @@ def test_a_rotation_that_was_cut_off_goes_on(cli):
     cli("put", "a", "b", "--space", "open")
     environment["NEW"] = new
 
-    rotated = cli("key", "rotate", "--new-key-env", "NEW", "--json").json
+    rotated = cli("encryption", "rotate", "--new-key-env", "NEW", "--json").json
 
     environment["MEMPLANE_KEY"] = new
     assert {row["space"]: row["changed"] for row in rotated["spaces"]} == {"done": False, "open": True}

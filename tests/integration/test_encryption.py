@@ -1,11 +1,13 @@
 """Encryption at rest: nothing readable without the key, and a wrong key harms nothing."""
 
 import hashlib
+from contextlib import closing
 
 import pytest
 
 from memplane import Memplane
 from memplane.errors import KeyMismatch, SettingsInvalid, StorageCorrupt
+from memplane.identity.keys import Grant
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 
@@ -75,7 +77,7 @@ def test_a_malformed_key_is_refused(tmp_path, key):
     """
     Only 32 bytes in hexadecimal are a key, and the message says how to make one.
     """
-    with pytest.raises(SettingsInvalid, match="memplane key generate"):
+    with pytest.raises(SettingsInvalid, match="memplane encryption generate"):
         open_with(tmp_path, key)
 
 
@@ -94,6 +96,29 @@ def test_rotation_there_and_back(tmp_path):
 
     with open_with(tmp_path, None) as plane:
         assert plane.space("alice").stats().entries == 21
+
+
+def test_rotation_takes_the_catalog_along(tmp_path):
+    """
+    Keys still open afterwards what they opened, and the catalog is under the same key as the spaces.
+    """
+    fill(tmp_path, None, 3)
+    with open_with(tmp_path, None) as plane, closing(plane.identity()) as identity:
+        bearer = identity.create_key(Grant(name="NAMEDPLAIN")).bearer.reveal()
+    for old, new in [(None, KEY), (KEY, OTHER), (OTHER, None)]:
+        with open_with(tmp_path, old) as plane:
+            plane.rotate_key(new)
+            plane.rotate_key(new)
+            with closing(plane.identity()) as identity:
+                assert identity.authenticate(bearer, peer="here").subject == "NAMEDPLAIN"
+        with (
+            open_with(tmp_path, old) as plane,
+            closing(plane.identity()) as identity,
+            pytest.raises(KeyMismatch),
+        ):
+            identity.authenticate(bearer, peer="here")
+        holding = [path.name for path in files(tmp_path) if b"NAMEDPLAIN" in path.read_bytes()]
+        assert holding == ([] if new else ["catalog.db"])
 
 
 def test_a_changed_byte_is_noticed(tmp_path):

@@ -100,6 +100,7 @@ FORMS = [
     ("langsmith-key", "lsv2_pt_" + hexadecimal(32) + "_" + hexadecimal(10)),
     ("tavily-key", "tvly-" + mixed(32)),
     ("firecrawl-key", "fc-" + hexadecimal(32)),
+    ("memplane-key", "mp_" + hexadecimal(16) + "_" + mixed(43)),
     *(("github-token", f"gh{kind}_" + mixed(36)) for kind in "pousr"),
     ("github-token", "ghp_" + "a1B2" * 9),
     ("github-token", "github_pat_" + mixed(22) + "_" + mixed(59)),

@@ -5,7 +5,11 @@ from typing import Protocol
 
 import msgspec
 
+from memplane.clock import Instant
 from memplane.errors import MemplaneError
+
+DOORS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
+"""Every name a credential may be limited to."""
 
 
 class Right(StrEnum):
@@ -18,7 +22,8 @@ class Right(StrEnum):
 
 
 class Unauthenticated(MemplaneError):
-    """No credential, or one that is not valid. The message never says which part was wrong."""
+    """No credential, or one that is not valid. The message says which part was wrong only to one who proved to hold the
+    secret, such as the owner of a token that has expired."""
 
     code = "unauthenticated"
 
@@ -40,6 +45,13 @@ class Forbidden(MemplaneError):
     code = "forbidden"
 
 
+class KeySetUnavailable(MemplaneError):
+    """The keys of the issuer of tokens cannot be had just now, so its tokens cannot be checked."""
+
+    code = "key_set_unavailable"
+    retryable = True
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who knocks: of which tenant, under which name, and what they may open."""
 
@@ -51,6 +63,10 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     doors: frozenset[str] | None = None
     """None: every door."""
     rights: frozenset[Right] = frozenset()
+    credential: str = ""
+    """Which credential it was, for logs: the id of a key, or `jwt`. Never a secret."""
+    expires: Instant | None = None
+    """When the credential ends; whoever keeps a connection open looks at it."""
 
     def check(self, right: Right, *, door: str, space: str | None = None) -> None:
         """Raise `Forbidden` unless this may be done through that door in that space."""

@@ -36,7 +36,7 @@ class Unanswered(Exception):
 
 
 class JsonClient:
-    """Posts to one endpoint. Each call opens its own connection, so threads share nothing."""
+    """Posts to one endpoint, or gets from it. Each call opens its own connection, so threads share nothing."""
 
     def __init__(
         self,
@@ -64,6 +64,14 @@ class JsonClient:
         request = urllib.request.Request(  # noqa: S310  # the constructor checked the scheme
             f"{self._url}{path}", msgspec.json.encode(body), self._headers, method="POST"
         )
+        return self._insist(request)
+
+    def get(self) -> bytes:
+        """What is at the endpoint itself; raises as `post` does."""
+        request = urllib.request.Request(self._url, headers=self._headers)  # noqa: S310  # as above
+        return self._insist(request)
+
+    def _insist(self, request: urllib.request.Request) -> bytes:
         waits = _waits()
         for attempt in range(1, self._attempts_max + 1):
             try:

@@ -545,5 +545,8 @@ class Stores(Protocol):
     def owners(self, tenant: str) -> Iterable[str]:
         """Every owner with a space, in a stable order."""
 
+    def probe(self) -> None:
+        """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""
+
     def close(self) -> None:
         """Release every file."""

@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from memplane.doors.cli import demo, evaluation, facts, forget, keys, ledger, mcp, memories, recalling, spaces
+from memplane.doors.cli import (
+    demo,
+    encryption,
+    evaluation,
+    facts,
+    forget,
+    keys,
+    ledger,
+    mcp,
+    memories,
+    recalling,
+    serving,
+    spaces,
+    tokens,
+)
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
 from memplane.doors.cli.exits import BUG
@@ -22,6 +36,7 @@ PROGRAM = "memplane"
 
 _EXAMPLES = [
     "memplane demo                                    # a tour in a minute",
+    "memplane serve                                   # the server",
     'memplane store preference "Prefers tea" --space alice',
     'memplane recall "what does she drink?" --space alice',
     "memplane --install-completion                    # for your shell",
@@ -57,14 +72,17 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(serving.app, "Start here")
+_add(mcp.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
-_add(mcp.app, "Serve")
 _add(spaces.app, "Look after")
-_add(keys.app, "Look after")
+_add(encryption.app, "Look after")
+_add(keys.app, "Keys and tokens")
+_add(tokens.app, "Keys and tokens")
 _add(evaluation.app, "Measure")
 
 

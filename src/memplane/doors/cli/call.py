@@ -11,6 +11,9 @@ from memplane.config import Settings
 from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import Output
 from memplane.errors import InvalidRequest
+from memplane.governance.events import Listener
+from memplane.identity.identity import Identity
+from memplane.main import Memplane
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -30,6 +33,8 @@ class Plane(Protocol):
 
     def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
 
+    def identity(self) -> Identity: ...
+
     def close(self) -> None: ...
 
 
@@ -40,6 +45,8 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """A data directory (None: the default one) and an environment make a plane."""
     environment: Mapping[str, str]
     actor: str = ""
+    open_served: Callable[[str | None, Mapping[str, str], Listener], Memplane] | None = None
+    """As `open`, for a server: enriches in the background, and tells the listener what happens."""
 
 
 Run = Callable[[Wiring, Sequence[str]], int]
@@ -74,8 +81,22 @@ class Call:
         return self.wiring.open(self._data, {**self._defaults, **self.wiring.environment})
 
     @property
+    def data(self) -> str | None:
+        """What `--data` said."""
+        return self._data
+
+    @property
     def directory(self) -> Path:
         return Path(self.plane.settings.data).expanduser()
+
+    @cached_property
+    def identity(self) -> Identity:
+        return self.plane.identity()
+
+    @property
+    def space_given(self) -> str | None:
+        """What `--space` said before the command's name, if it said anything."""
+        return self._space
 
     @property
     def space_name(self) -> str:
@@ -95,6 +116,8 @@ class Call:
         return self.space()
 
     def close(self) -> None:
+        if "identity" in self.__dict__:
+            self.identity.close()
         if "plane" in self.__dict__:
             self.plane.close()
 

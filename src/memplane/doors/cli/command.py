@@ -30,7 +30,8 @@ def command(
 ) -> Callable[[Command[P]], Command[P]]:
     """Register a function `(call, …its own Typer parameters…)` as a command.
 
-    `--data`, `--space` and `--json` are added to its options, so that they may stand before or after its name.
+    `--data`, `--space` and `--json` are added to its options, so that they may stand before or after its name; a command
+    for which one of them means more has a parameter of that name itself.
     """
 
     def register(function: Command[P]) -> Command[P]:
@@ -55,8 +56,10 @@ def default(app: typer.Typer, *, examples: Sequence[str]) -> Callable[[Command[P
 def _invoked(work: Callable[..., None]) -> Callable[..., None]:
     """The function as Typer calls it."""
 
+    own = inspect.signature(work).parameters
+
     def invoked(context: typer.Context, **given: Any) -> None:
-        after = {option: given.pop(option) for option in _SHARED}
+        after = {option: None if option in own else given.pop(option) for option in _SHARED}
         if context.invoked_subcommand is not None:
             if any(after.values()):
                 raise typer.BadParameter(f"give options after `{context.invoked_subcommand}`")
@@ -100,6 +103,7 @@ def _signature(function: Callable[..., None]) -> inspect.Signature:
     shared = [
         inspect.Parameter(option, keyword, annotation=annotation, default=default)
         for option, (annotation, default) in _SHARED.items()
+        if option not in {parameter.name for parameter in own}
     ]
     context = inspect.Parameter("context", keyword, annotation=typer.Context)
     return inspect.Signature([context, *(parameter.replace(kind=keyword) for parameter in own), *shared])

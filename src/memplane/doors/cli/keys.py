@@ -1,94 +1,213 @@
-"""Encryption keys. A key is never an argument: arguments end up in shell histories and process lists."""
+"""API keys: made, listed, revoked. A secret is shown once and is never an argument: arguments end up in shell histories
+and process lists."""
 
-import secrets
+import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
+from memplane.clock import Instant, to_datetime
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
-from memplane.doors.cli.output import line
+from memplane.doors.cli.options import COMMON, complete_space, read_ttl
+from memplane.doors.cli.output import line, table, when
 from memplane.errors import SettingsInvalid
+from memplane.identity.keys import TENANT_DEFAULT, Grant
+from memplane.identity.principal import DOORS, Right
+from memplane.identity.secret import Secret
+from memplane.storage.credentials import KeyRecord
 
 app = typer.Typer()
-key = typer.Typer(help="Make and change the encryption key.", no_args_is_help=True)
+key = typer.Typer(help="Make, list and revoke the keys that callers show.", no_args_is_help=True)
 app.add_typer(key, name="key")
 
-_KEY_BYTES = 32
+_SECRET_BYTES_MAX = 4_096
+
+
+class ShownKey(msgspec.Struct, kw_only=True):
+    """A key as people and programs see it."""
+
+    id: str
+    name: str
+    agent: str | None
+    tenant: str
+    subject: str
+    spaces: tuple[str, ...] | None
+    doors: tuple[str, ...] | None
+    rights: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKey(ShownKey, kw_only=True):
+    """With the secret, this once."""
+
+    key: str
+
+
+Opened = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        "-s",
+        metavar="NAME",
+        help="A space it opens; may be repeated.",
+        autocompletion=complete_space,
+        rich_help_panel=COMMON,
+    ),
+]
+Agent = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space."),
+]
+Rights = Annotated[
+    list[Right] | None,
+    typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
+]
+Doors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--door",
+        metavar="NAME",
+        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(DOORS))}.",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="NAME", help="Whose space a door opens that names none; else the only one."
+    ),
+]
+Ttl = Annotated[
+    timedelta | None,
+    typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it lives; else until revoked."),
+]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--secret-file", metavar="FILE", help="Take over an agent's token from a file, or - from stdin."
+    ),
+]
 
 
 @command(
     key,
     examples=[
-        "(umask 077; memplane key generate > memplane.key)",
-        "export MEMPLANE_KEY_FILE=$PWD/memplane.key",
+        "memplane key create laptop --space alice",
+        "memplane key create dashboard --all-spaces --right read --ttl 90d",
+        "memplane key create --agent weston > weston.token",
+        "memplane key create root --right admin",
     ],
 )
-def generate(call: Call) -> None:
-    """Print a new key: 64 hexadecimal digits. Keep it safe; without it, memory cannot be read."""
-    made = secrets.token_hex(_KEY_BYTES)
-    call.out.answer_text({"key": made}, made)
-
-
-@command(
-    key,
-    examples=[
-        "memplane key rotate --new-key-file new.key      # plain files are encrypted",
-        "memplane key rotate --new-key-env NEW_KEY",
-        "memplane key rotate --decrypt",
-    ],
-)
-def rotate(
+def create(
     call: Call,
-    new_key_file: Annotated[
-        Path | None, typer.Option("--new-key-file", metavar="FILE", help="A file that holds the new key.")
-    ] = None,
-    new_key_env: Annotated[
-        str | None,
-        typer.Option("--new-key-env", metavar="VAR", help="An environment variable that holds it."),
-    ] = None,
-    decrypt: Annotated[bool, typer.Option("--decrypt", help="Leave the files plain.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it in lists.")] = "",
+    space: Opened = None,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
+    agent: Agent = None,
+    right: Rights = None,
+    door: Doors = None,
+    subject: Subject = None,
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="NAME", help="The tenant it belongs to.")
+    ] = TENANT_DEFAULT,
+    ttl: Ttl = None,
+    secret_file: SecretFile = None,
 ) -> None:
-    """Put every space under another key; the current one is MEMPLANE_KEY or MEMPLANE_KEY_FILE.
-
-    Stop everything else that uses the data directory. If it is cut off, run it again: what is done stays done.
-    """
-    if [new_key_file is not None, new_key_env is not None, decrypt].count(True) != 1:
-        raise typer.BadParameter("give --new-key-file, --new-key-env or --decrypt, one of the three")
-    new_key = None if decrypt else _new_key(call, new_key_file, new_key_env or "")
-    done: list[dict[str, object]] = []
-    total = sum(1 for _ in call.plane.spaces())
-    with call.out.progress("Re-encrypting") as advance:
-
-        def progress(name: str, changed: bool) -> None:
-            done.append({"space": name, "changed": changed})
-            advance(len(done), total)
-
-        count = call.plane.rotate_key(new_key, progress=progress)
-    shown = line(
-        ("Changed", "green"), f" {count} of {len(done)} spaces{_rest(len(done) - count)}. {_next(new_key)}"
+    """Make a key and print it, this once: only a hash of it is kept."""
+    spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
+    rights = right or [Right.READ, Right.WRITE]
+    if Right.ADMIN not in rights and [bool(spaces), all_spaces, agent is not None].count(True) != 1:
+        raise typer.BadParameter(
+            "say what it opens: --space, --all-spaces or --agent, one of the three; an admin key opens everything"
+        )
+    grant = Grant(
+        name=name,
+        agent=agent,
+        tenant=tenant,
+        subject=subject,
+        spaces=spaces or None,
+        doors=door or None,
+        rights=rights,
+        ttl=ttl,
     )
-    call.out.answer({"changed": count, "spaces": done}, shown)
+    secret = None if secret_file is None else _secret(secret_file)
+    minted = call.identity.create_key(grant, secret=secret)
+    bearer = minted.bearer.reveal()
+    call.out.answer_text(msgspec.convert({**_fields(minted.key), "key": bearer}, NewKey), bearer)
+    call.out.note(f"Key {minted.key.id} opens {_opens(minted.key)}. Keep it now: it is not shown again.")
 
 
-def _new_key(call: Call, file: Path | None, variable: str) -> str:
-    if file is None:
-        value = call.wiring.environment.get(variable, "")
-        if not value:
-            raise SettingsInvalid(f"the environment variable {variable} is not set")
-        return value
+@command(key, "list", examples=["memplane key list", "memplane key list --all --json"])
+def list_(
+    call: Call,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
+) -> None:
+    """List the keys; never their secrets, which nobody knows."""
+    found = [_shown(record) for record in call.identity.list_keys() if everything or record.revoked is None]
+    call.out.answer({"keys": found}, table(*_COLUMNS, rows=[_row(shown) for shown in found]))
+
+
+@command(key, examples=["memplane key revoke 3f0c9a5be17d4420"])
+def revoke(
+    call: Call,
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `memplane key list` shows it.")],
+) -> None:
+    """End a key. From now on it is refused, by servers that are running too."""
+    revoked = _shown(call.identity.revoke(key_id))
+    call.out.answer(revoked, line(("Revoked", "green"), f" {revoked.id}, {revoked.name}."))
+
+
+_COLUMNS = ("id", "name", "opens", "doors", "rights", "created", "until", "used")
+
+
+def _row(shown: ShownKey) -> tuple[object, ...]:
+    ends = "revoked" if shown.revoked_at is not None else when(shown.expires_at)
+    return (
+        shown.id,
+        shown.name,
+        _opens(shown),
+        "all" if shown.doors is None else ", ".join(shown.doors),
+        ", ".join(shown.rights),
+        when(shown.created_at),
+        ends,
+        when(shown.used_at),
+    )
+
+
+def _shown(record: KeyRecord) -> ShownKey:
+    return msgspec.convert(_fields(record), ShownKey)
+
+
+def _fields(record: KeyRecord) -> dict[str, object]:
+    same = ("id", "name", "agent", "tenant", "subject", "spaces", "doors", "rights")
+    times = ("created", "expires", "used", "revoked")
+    return {name: getattr(record, name) for name in same} | {
+        f"{name}_at": _moment(getattr(record, name)) for name in times
+    }
+
+
+def _moment(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)
+
+
+def _opens(shown: ShownKey | KeyRecord) -> str:
+    spaces = "every space" if shown.spaces is None else ", ".join(shown.spaces)
+    return spaces if shown.tenant == TENANT_DEFAULT else f"{spaces} of {shown.tenant}"
+
+
+def _secret(file: Path) -> Secret:
     try:
-        return file.expanduser().read_text(encoding="ascii").strip()
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(_SECRET_BYTES_MAX)
+        else:
+            with file.expanduser().open("rb") as opened:
+                raw = opened.read(_SECRET_BYTES_MAX)
+        return Secret(raw.decode("ascii").strip())
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"{file} cannot be read: {exc}") from exc
-
-
-def _rest(count: int) -> str:
-    return f"; {count} had it already" if count else ""
-
-
-def _next(new_key: str | None) -> str:
-    if new_key is None:
-        return "Unset MEMPLANE_KEY and MEMPLANE_KEY_FILE from now on."
-    return "Set MEMPLANE_KEY_FILE or MEMPLANE_KEY to the new key from now on."
+        raise SettingsInvalid(f"{file} cannot be read as a token: {type(exc).__name__}") from exc

@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
-from urllib.parse import parse_qsl
 
 import anyio.to_thread
-import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from memplane.config import Settings
@@ -16,12 +13,12 @@ from memplane.doors.http.body import ClientGone, check_media, decode_body, disca
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Response
 from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.exchange import Exchange, Observer, Silent
+from memplane.doors.http.exchange import Exchange, Observer
 from memplane.doors.http.guard import Guard, credential_of
+from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
 from memplane.engine import TENANT_DEFAULT, Engine
-from memplane.errors import InvalidRequest
 from memplane.identity.principal import Authenticator, Principal, Right
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
@@ -37,11 +34,11 @@ def build_app(
     settings: Settings,
     doors: Sequence[Door] | None = None,
     *,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
 ) -> "App":
     """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
     opened = all_doors(plane, settings) if doors is None else doors
-    return App(plane, authenticator, settings, opened, observer or Silent())
+    return App(plane, authenticator, settings, opened, observers)
 
 
 class App:
@@ -53,14 +50,14 @@ class App:
         authenticator: Authenticator | None,
         settings: Settings,
         doors: Sequence[Door],
-        observer: Observer,
+        observers: Sequence[Observer],
     ) -> None:
         self.doors = doors
         self.stopping = asyncio.Event()
         self._plane = plane
         self._authenticator = authenticator
         self._settings = settings
-        self._observer = observer
+        self._observers = observers
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
 
@@ -68,7 +65,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        exchange = Exchange(scope, send, self._observer)
+        exchange = Exchange(scope, send, self._observers)
         with exchange.observed():
             try:
                 await self._admit(exchange, receive)
@@ -138,7 +135,7 @@ class App:
             )
             return endpoint.handle(call)
 
-        await exchange.answer(await anyio.to_thread.run_sync(exchange.traced(work)))
+        await exchange.answer(await anyio.to_thread.run_sync(work))
 
     async def _pass_on(
         self,
@@ -170,6 +167,7 @@ class App:
     async def _refuse(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
         exchange.error = error
         if exchange.started:
+            exchange.broken = True
             raise error
         refuse = exchange.route.refuse if isinstance(exchange.route, Endpoint) else None
         own = None if refuse is None else refuse(error)
@@ -212,32 +210,6 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def read_query(endpoint: Endpoint, query_string: bytes) -> dict[str, Any]:
-    """Every declared parameter; one that is given twice is not guessed about."""
-    try:
-        given = parse_qsl(
-            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except (UnicodeDecodeError, ValueError) as exc:
-        raise InvalidRequest("the query string is not percent-encoded UTF-8, or has too many parts") from exc
-    values: dict[str, Any] = {}
-    for query in endpoint.query:
-        found = [value for name, value in given if name == query.name]
-        if len(found) > 1:
-            raise InvalidRequest(f"{query.name} is given {len(found)} times; give it once", field=query.name)
-        if not found and query.required:
-            raise InvalidRequest(f"{query.name} is missing", field=query.name)
-        values[query.name] = query.default if not found else _converted(query.name, found[0], query.type)
-    return values
-
-
-def _converted(name: str, value: str, type_: Any) -> Any:
-    try:
-        return msgspec.convert(value, type_, strict=False)
-    except msgspec.ValidationError as exc:
-        raise InvalidRequest(f"{name} does not fit: {exc}", field=name) from exc
 
 
 def _preflight() -> Response:

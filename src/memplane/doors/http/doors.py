@@ -3,15 +3,16 @@
 from memplane.config import Settings
 from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
+from memplane.doors.http.metrics import Metrics
 from memplane.doors.mcp import http as mcp
 from memplane.doors.tool import door as tool
 from memplane.engine import Engine
 
 
-def all_doors(plane: Engine, settings: Settings) -> list[Door]:
+def all_doors(plane: Engine, settings: Settings, metrics: Metrics | None = None) -> list[Door]:
     """Every door, one a line."""
-    return [
-        system.door(plane, settings),
-        tool.door(),
+    doors: list[Door] = [
         mcp.door(plane, settings),
+        tool.door(),
     ]
+    return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

@@ -139,6 +139,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The type of the answer, for the description."""
     answer_media: str = JSON
     answer_status: int = 200
+    more_answers: dict[int, Any] = {}
+    """Types of answers with another status, in the same media type."""
     query: tuple[Query, ...] = ()
     statuses: tuple[int, ...] = ()
     """Refusals of its own, besides those that every endpoint may answer."""

@@ -3,10 +3,10 @@
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import anyio.to_thread
 from starlette.types import Message, Scope, Send
@@ -16,41 +16,24 @@ from memplane.identity.principal import Principal
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NO_BODY = frozenset({204, 304})
-_Result = TypeVar("_Result")
 _END = object()
 
 
 class Observer(Protocol):
-    """Hears of every request when it is over. Never of a credential, a query or a body."""
+    """Hears of every request twice, in the task that answers it."""
 
     def begin(self, exchange: "Exchange") -> None: ...
 
     def end(self, exchange: "Exchange") -> None: ...
 
-    def traced(self, exchange: "Exchange", work: Callable[[], _Result]) -> Callable[[], _Result]:
-        """The same work, inside whatever follows it."""
-
-
-class Silent:
-    """An `Observer` that tells nobody."""
-
-    def begin(self, exchange: "Exchange") -> None:
-        pass
-
-    def end(self, exchange: "Exchange") -> None:
-        pass
-
-    def traced(self, exchange: "Exchange", work: Callable[[], _Result]) -> Callable[[], _Result]:  # noqa: ARG002
-        return work
-
 
 class Exchange:
     """What is known of a request while it is answered."""
 
-    def __init__(self, scope: Scope, send: Send, observer: Observer) -> None:
+    def __init__(self, scope: Scope, send: Send, observers: Sequence[Observer]) -> None:
         self.scope = scope
         self._send = send
-        self._observer = observer
+        self._observers = observers
         self.method: str | None = scope.get("method") if scope["type"] == "http" else None
         """None is a websocket."""
         self.request_id = self._request_id()
@@ -63,6 +46,9 @@ class Exchange:
         self.gone = False
         self.error: Exception | None = None
         self.code = ""
+        """Of the refusal, if it was one."""
+        self.broken = False
+        """The answer had begun when something went wrong."""
         self.begun = time.perf_counter()
 
     @cached_property
@@ -84,14 +70,13 @@ class Exchange:
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        self._observer.begin(self)
+        for observer in self._observers:
+            observer.begin(self)
         try:
             yield
         finally:
-            self._observer.end(self)
-
-    def traced(self, work: Callable[[], _Result]) -> Callable[[], _Result]:
-        return self._observer.traced(self, work)
+            for observer in reversed(self._observers):
+                observer.end(self)
 
     async def send(self, message: Message) -> None:
         """For a route that answers by itself: adds what every answer has."""

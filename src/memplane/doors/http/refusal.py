@@ -19,7 +19,7 @@ from memplane.errors import (
     StorageTooNew,
     StorageUnavailable,
 )
-from memplane.identity.principal import Forbidden, LockedOut, Unauthenticated
+from memplane.identity.principal import Forbidden, KeySetUnavailable, LockedOut, Unauthenticated
 from memplane.providers.embedding import EmbeddingFailed, EmbeddingUnavailable, EmbeddingUnusable
 from memplane.providers.llm import LLMFailed, LLMUnavailable, LLMUnusable
 
@@ -32,6 +32,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
     Forbidden: HTTPStatus.FORBIDDEN,
+    KeySetUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     SettingsInvalid: HTTPStatus.INTERNAL_SERVER_ERROR,
     EmbeddingFailed: HTTPStatus.BAD_GATEWAY,
     EmbeddingUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -1,40 +1,115 @@
-"""What the server says of itself, to everybody: is it up, is it ready, what can it do."""
+"""What the server says of itself: is it up, is it ready, what has it done, what can it do."""
 
+import threading
+import time
+from collections.abc import Sequence
+from functools import cached_property
 from importlib.metadata import version
+from typing import Any, Literal
 
 import msgspec
 
 from memplane.config import Settings
-from memplane.doors.http.endpoint import Call, Door, Endpoint, Response, json_response
-from memplane.engine import Engine
+from memplane.doors.http import page
+from memplane.doors.http.endpoint import JSON, Call, Door, Endpoint, Handle, Response, json_response
+from memplane.doors.http.metrics import MEDIA, Metrics
+from memplane.doors.http.openapi import describe
+from memplane.engine import Engine, Readiness
+from memplane.identity.principal import Right
 
 NAME = "system"
+VERSION = version("memplane")
+
+_HTML = "text/html; charset=utf-8"
+_READINESS_SECONDS = 1.0
+"""Anybody may ask, and asking writes a file."""
 
 
 class Health(msgspec.Struct):
     """The process answers. Two clients look for two different words."""
 
-    status: str
+    status: Literal["ok"]
     ok: bool
     version: str
 
 
-def door(plane: Engine, settings: Settings) -> Door:  # noqa: ARG001
-    return Door(
+def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Metrics) -> Door:
+    system = System(plane, others, metrics)
+    made = Door(
         name=NAME,
         routes=(
+            _open("/healthz", "Is the process up?", system.health, Health),
+            _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
             Endpoint(
                 method="GET",
-                path="/healthz",
+                path="/metrics",
                 door=NAME,
-                summary="Is the process up?",
-                handle=health,
-                right=None,
-                answer=Health,
+                summary="Counts and durations for Prometheus",
+                handle=system.figures,
+                right=None if settings.metrics_open else Right.READ,
+                answer=str,
+                answer_media=MEDIA,
             ),
+            _open("/openapi.json", "This description", system.openapi, dict[str, Any]),
+            _open("/docs", "This description, for people", system.page, str, _HTML),
         ),
+    )
+    system.doors = [made, *others]
+    return made
+
+
+def _open(
+    path: str,
+    summary: str,
+    handle: Handle,
+    answer: Any,
+    media: str = JSON,
+    *,
+    more: dict[int, Any] | None = None,
+) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=path,
+        door=NAME,
+        summary=summary,
+        handle=handle,
+        right=None,
+        answer=answer,
+        answer_media=media,
+        more_answers=more or {},
     )
 
 
-def health(_call: Call) -> Response:
-    return json_response(Health("ok", ok=True, version=version("memplane")))
+class System:
+    """Answers for the whole server."""
+
+    def __init__(self, plane: Engine, doors: Sequence[Door], metrics: Metrics) -> None:
+        self.doors = doors
+        self._plane = plane
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._looked = (0.0, Readiness())
+
+    def health(self, _call: Call) -> Response:
+        return json_response(Health("ok", ok=True, version=VERSION), newline=True)
+
+    def ready(self, _call: Call) -> Response:
+        with self._lock:
+            at, found = self._looked
+            if not at or time.monotonic() - at > _READINESS_SECONDS:
+                found = self._plane.readiness()
+                self._looked = (time.monotonic(), found)
+        return json_response(found, status=200 if found.ready else 503, newline=True)
+
+    def figures(self, _call: Call) -> Response:
+        return Response(body=self._metrics.exposition(), media=MEDIA)
+
+    def openapi(self, _call: Call) -> Response:
+        return json_response(self._description)
+
+    def page(self, _call: Call) -> Response:
+        return Response(body=page.render(self._description).encode(), media=_HTML, headers=dict(page.HEADERS))
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        return describe(self.doors, VERSION)

@@ -79,6 +79,7 @@ pinecone-key  Pinecone key  pcsk_  \w{40,100}  real
 langsmith-key  LangSmith key  lsv2_pt_ lsv2_sk_  [0-9a-f]{32}_[0-9a-f]{10}  real
 tavily-key  Tavily key  tvly-  [\w-]{20,64}  digit
 firecrawl-key  Firecrawl key  fc-  [0-9a-f]{32}(?![A-Za-z0-9])  real strict
+memplane-key  Memplane key  mp_  [0-9a-f]{16}_[A-Za-z0-9]{43}(?!\w)  real
 # Code and packages
 github-token  GitHub token  ghp_ gho_ ghu_ ghs_ ghr_ github_pat_  \w{10,255}  real
 gitlab-token  GitLab token  glpat- gldt- glrt- glrtr- gloas- glptt- glcbt- glft- glsoat- glimt- glagent- glffct- glwt-  [\w.-]{20,300}  real

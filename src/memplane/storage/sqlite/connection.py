@@ -30,7 +30,7 @@ def parse_key(value: str) -> str:
     key = value.strip().lower()
     if len(key) != _KEY_HEX_CHARS or not all(c in "0123456789abcdef" for c in key):
         raise SettingsInvalid(
-            "the encryption key must be 64 hexadecimal digits (32 bytes); `memplane key generate` makes one"
+            "the encryption key must be 64 hexadecimal digits (32 bytes); `memplane encryption generate` makes one"
         )
     return key
 
@@ -78,7 +78,7 @@ def _check_key(connection: apsw.Connection, path: Path, key: str | None) -> None
         plain = is_plain(path)
         if plain and key is not None:
             raise KeyMismatch(
-                f"{path.name} is not encrypted but a key is set; `memplane key rotate` encrypts it, "
+                f"{path.name} is not encrypted but a key is set; `memplane encryption rotate` encrypts it, "
                 "or unset MEMPLANE_KEY"
             ) from exc
         if plain:

@@ -8,19 +8,21 @@ import apsw
 from memplane.errors import StorageTooNew
 
 APPLICATION_ID = 0x4D454D50  # "MEMP"
+SPACE = "memplane.storage.sqlite"
+"""The package that holds the migrations of a space; the catalog has its own."""
 
 
 @cache
-def migrations() -> tuple[str, ...]:
-    folder = resources.files("memplane.storage.sqlite").joinpath("migrations")
+def migrations(package: str = SPACE) -> tuple[str, ...]:
+    folder = resources.files(package).joinpath("migrations")
     files = sorted(
         (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
     )
     return tuple(file.read_text(encoding="utf-8") for file in files)
 
 
-def migrate(connection: apsw.Connection, name: str) -> None:
-    steps = migrations()
+def migrate(connection: apsw.Connection, name: str, *, package: str = SPACE) -> None:
+    steps = migrations(package)
     version = connection.pragma("user_version")
     if version > len(steps):
         raise StorageTooNew(

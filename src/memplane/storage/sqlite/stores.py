@@ -1,32 +1,18 @@
 """All spaces of a data directory: a file each, a bounded number of them open."""
 
-import os
-import shutil
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import apsw
-
-from memplane.errors import (
-    KeyMismatch,
-    NotFound,
-    StorageBusy,
-    StorageCorrupt,
-    StorageError,
-    StorageFull,
-    StorageUnavailable,
-)
-from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_errors
-from memplane.storage.sqlite.migrate import migrate
+from memplane.errors import NotFound
+from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
+from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
 
 OPEN_SPACES_MAX = 64
-_FILE_BYTES_MIN = 512
+CATALOG = "catalog.db"
 
 _Name = tuple[str, str]
 
@@ -63,44 +49,25 @@ class SqliteStores:
         """Every tenant with a folder, in a stable order."""
         return tenants_below(self._root / "spaces")
 
-    def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
-        """Put one space under another key, or none; False if it was already done.
+    def probe(self) -> None:
+        probe_folder(self._root)
 
-        It is done to a copy, which then takes the place of the file in one step, so that a kill leaves the old key or
-        the new one. Done in place, it would leave a journal under one key beside a file under the other, and whoever
-        opened them with the wrong one would destroy both. Nobody else may have the space open.
-        """
-        path = self._path((tenant, owner))
+    def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
+        """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""
         self._forget_slot((tenant, owner))
-        with suppress(KeyMismatch, StorageCorrupt):
-            connect(path, new_key).close()
-            return False
-        # A file that is plain has no key, whatever the others have.
-        old_key = None if is_plain(path) else self._key
-        aside = _aside_for_rekey(path)
-        _remove(aside)
-        try:
-            with path.open("rb") as file:  # closed last, because that drops every lock this process has on it
-                connection = connect(path, old_key)
-                try:
-                    _hold_still(connection, path)
-                    with aside.open("wb") as copy:
-                        shutil.copyfileobj(file, copy)
-                    shutil.copymode(path, aside)
-                    _change_key(aside, old_key, new_key)
-                    _sync(aside)
-                    aside.replace(path)
-                    _sync(path.parent)
-                finally:
-                    connection.close()
-        except OSError as exc:
-            raise _unavailable(path, exc) from exc
-        finally:
-            _remove(aside)
-        return True
+        return rekey_file(self._path((tenant, owner)), self._key, new_key)
+
+    def credentials(self) -> SqliteCredentials:
+        """The keys of the installation; whoever asks closes it."""
+        return SqliteCredentials(self._root / CATALOG, self._key)
+
+    def rekey_catalog(self, new_key: str | None) -> bool:
+        """As `rekey`, for what is not one space's."""
+        path = self._root / CATALOG
+        return path.exists() and rekey_file(path, self._key, new_key)
 
     def use_key(self, key: str | None) -> None:
-        """The key for every space opened from now on."""
+        """The key for everything opened from now on."""
         self._key = key
 
     def close(self) -> None:
@@ -131,19 +98,12 @@ class SqliteStores:
         with slot.opening:
             if slot.store is None:
                 path = self._path(name)
-                if path.is_symlink():
-                    raise StorageUnavailable(
-                        f"{path} is a link; a space is a file of its own, remove the link"
-                    )
-                if not path.exists():
+                if not path.exists() and not path.is_symlink():
                     if not create:
                         raise NotFound("space", name[1])
-                    _create(path, name[1], self._key)
-                elif path.stat().st_size < _FILE_BYTES_MIN:  # SQLite would take it for a new database
-                    raise StorageCorrupt(f"{path.name} was cut off; restore it from a backup")
-                else:
-                    # A copy that a killed rotation left behind would keep what is forgotten from now on.
-                    _remove(_aside_for_rekey(path))
+                    label = label_path(path)
+                    create_file(path, self._key, label=None if label is None else (label, name[1]))
+                check_file(path)
                 slot.store = SqliteStore(path, name[1], self._key)
             return slot.store
 
@@ -191,76 +151,3 @@ class _Lease:
 
     def __exit__(self, *_: object) -> None:
         self._stores.release(self._name, self._slot)
-
-
-def _create(path: Path, owner: str, key: str | None) -> None:
-    """Build the file aside and link it into place, so that no one ever sees half a space."""
-    aside = path.with_name(f".{uuid.uuid4().hex}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = connect(aside, key, create=True)
-        with translate_errors(path):
-            try:
-                migrate(connection, path.name)
-                connection.pragma("journal_mode", "wal")
-            finally:
-                connection.close()
-        label = label_path(path)
-        if label is not None:
-            written = aside.with_name(f"{aside.name}-label")
-            written.write_text(owner, encoding="utf-8")
-            written.replace(label)
-        with suppress(FileExistsError):  # another process made it first: use theirs
-            os.link(aside, path)
-    except OSError as exc:
-        raise _unavailable(path, exc) from exc
-    finally:
-        _remove(aside)
-
-
-def _remove(aside: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal", "-label"):
-        with suppress(OSError):
-            aside.with_name(f"{aside.name}{suffix}").unlink()
-
-
-def _aside_for_rekey(path: Path) -> Path:
-    return path.with_name(f".{path.stem}.rekey")
-
-
-def _unavailable(path: Path, exc: OSError) -> StorageError:
-    if exc.errno in NO_ROOM:
-        return StorageFull(f"{path.name}: no room left on the device; nothing was written, free some space")
-    return StorageUnavailable(f"{path}: cannot be written ({exc.strerror}); check the data directory")
-
-
-def _hold_still(connection: apsw.Connection, path: Path) -> None:
-    """Everything that was written is in the file itself, and nobody can write until the connection is closed."""
-    with translate_errors(path):
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        connection.execute("BEGIN IMMEDIATE")
-    wal = path.with_name(f"{path.name}-wal")
-    if wal.exists() and wal.stat().st_size:
-        raise StorageBusy(f"{path.name}: another process is writing to it; stop it and try again")
-
-
-def _change_key(path: Path, old_key: str | None, new_key: str | None) -> None:
-    connection = connect(path, old_key)
-    try:
-        with translate_errors(path):
-            connection.pragma("journal_mode", "delete")
-            if old_key is None:
-                connection.pragma("cipher", CIPHER)
-            connection.pragma("rekey", "" if new_key is None else f"raw:{new_key}")
-            connection.pragma("journal_mode", "wal")
-    finally:
-        connection.close()
-    connect(path, new_key).close()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,104 @@
+"""Running the server."""
+
+import ipaddress
+import socket
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from memplane.config import Settings, settings_from
+from memplane.doors.cli.call import Call
+from memplane.doors.cli.command import command
+from memplane.doors.cli.output import line
+from memplane.errors import SettingsInvalid
+
+app = typer.Typer()
+
+_LAUNCH = "memplane.doors.http.launch"
+"""Loaded when it is needed: other commands need no web server."""
+_PORT_MAX = 65_535
+
+
+@command(
+    app,
+    examples=[
+        "memplane serve",
+        "memplane serve --port 9000 --workers 2 --data /srv/memplane",
+        "memplane serve --no-auth                         # on this machine only",
+    ],
+)
+def serve(
+    call: Call,
+    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=_PORT_MAX, help="0 takes a free one.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, max=64, help="Server processes.")] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody for a key; loopback only.")] = False,
+) -> None:
+    """Serve every HTTP door until SIGTERM or Ctrl-C; requests under way are finished first."""
+    settings = _settings(call, host, port, workers)
+    if no_auth and not _is_loopback(settings.host):
+        raise SettingsInvalid(
+            f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
+        )
+    launch: Any = import_module(_LAUNCH)
+    start = launch.Start(wiring=call.wiring, settings=settings, data=call.data, auth=not no_auth)
+    if launch.is_one_of_several(start):
+        launch.one_of_several(start)
+        return
+    bound = launch.listen(settings.host, settings.port)
+    run = launch.alone if settings.workers == 1 else launch.several
+    code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
+    if code:
+        raise typer.Exit(code)
+
+
+def _settings(call: Call, host: str | None, port: int | None, workers: int | None) -> Settings:
+    given = {"host": host, "port": port, "workers": workers}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(settings_from(call.wiring.environment), **changes)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
+    """Where it is, the owner's key the first time, and what to try."""
+    host, port = bound.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    key = _owner_key(call) if auth else None
+    document = {"url": url, "data": str(call.directory), "auth": auth, "owner_key": key}
+    shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.directory}")]
+    if key is not None:
+        shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
+    elif auth:
+        shown.append(line("It asks for a key; `memplane key create` makes one."))
+    else:
+        shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
+    shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
+    call.out.answer(document, *shown)
+    sys.stdout.flush()
+
+
+def _try(url: str, *, auth: bool) -> list[str]:
+    bearer = ' -H "authorization: Bearer $MEMPLANE_TOKEN"' if auth else ""
+    return [f"curl {url}/healthz", f"curl {url}/metrics{bearer}", f"curl {url}/docs"]
+
+
+def _owner_key(call: Call) -> str | None:
+    identity = call.plane.identity()
+    try:
+        minted = identity.owner_key()
+    finally:
+        identity.close()
+    return None if minted is None else minted.bearer.reveal()

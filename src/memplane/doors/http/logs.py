@@ -1,0 +1,94 @@
+"""What the server writes to stderr: one line a request, and what went wrong. JSON where a program reads it, words where
+a person does. Never a credential, a query string or a body."""
+
+import logging
+import sys
+import traceback
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+from memplane.doors.http.exchange import Exchange
+from memplane.errors import MemplaneError
+from memplane.governance.redact import redact
+
+_FAULT_STATUS = 500
+_TRACE_CHARS_MAX = 16_000
+
+_shared: list[structlog.typing.Processor] = [
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+]
+
+
+def set_up_logs(level: str) -> None:
+    """For a process that is a server. Libraries that use the standard library's logging come out the same way."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    renderer = _renderer()
+    structlog.configure(
+        processors=[*_shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*_shared, structlog.stdlib.add_logger_name, _redacted],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(number, logging.WARNING))
+    logging.getLogger("memplane").setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
+
+
+class RequestLog:
+    """An `Observer` that writes one line a request."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger()
+
+    def begin(self, exchange: Exchange) -> None:
+        pass
+
+    def end(self, exchange: Exchange) -> None:
+        line: dict[str, Any] = {
+            "id": exchange.request_id,
+            "method": exchange.method or "WEBSOCKET",
+            "route": None if exchange.route is None else exchange.route.path,
+            "status": exchange.status,
+            "ms": round(exchange.seconds * 1_000, 2),
+        }
+        if exchange.code:
+            line["code"] = exchange.code
+        if exchange.gone:
+            line["gone"] = True
+        if exchange.error is not None and (exchange.status >= _FAULT_STATUS or exchange.broken):
+            self._log.error("request", **line, error=fault(exchange.error))
+        else:
+            self._log.info("request", **line)
+
+
+def fault(error: Exception) -> str:
+    """One of ours says what it is; anything else is a bug and shows where it happened, without secrets."""
+    if isinstance(error, MemplaneError):
+        return redact(f"{type(error).__name__}: {error}").text
+    return redact("".join(traceback.format_exception(error))[-_TRACE_CHARS_MAX:]).text
+
+
+def _redacted(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["event"] = redact(str(event["event"])).text
+    if event.get("exc_info"):
+        error = sys.exc_info()[1] if event["exc_info"] is True else event["exc_info"][1]
+        event["error"] = redact("".join(traceback.format_exception(error))[-_TRACE_CHARS_MAX:]).text
+    event.pop("exc_info", None)
+    return event
+
+
+def _renderer() -> structlog.typing.Processor:
+    if sys.stderr.isatty():
+        return structlog.dev.ConsoleRenderer()
+    return structlog.processors.JSONRenderer()

@@ -1,0 +1,93 @@
+"""Counts and durations for Prometheus. Labels are templates and codes, never a name somebody chose."""
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from memplane.doors.http.exchange import Exchange
+from memplane.governance.events import MemoryOp
+
+_UNMATCHED = "(none)"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+MEDIA = CONTENT_TYPE_LATEST
+
+
+class Metrics:
+    """An `Observer` of requests and a listener to the engine.
+
+    With several processes each keeps its figures in files of a folder that all of them share, which the library finds
+    in the environment when it is imported; whichever process is asked adds them up.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "memplane_http_requests",
+            "Requests answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "memplane_http_request_seconds",
+            "From the first byte of a request to the last of its answer.",
+            ("method", "route"),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._in_flight = Gauge(
+            "memplane_http_requests_in_flight",
+            "Requests being answered.",
+            multiprocess_mode="livesum",
+            registry=self._registry,
+        )
+        self._operations = Counter(
+            "memplane_memory_operations",
+            "Operations on memory.",
+            ("operation", "status"),
+            registry=self._registry,
+        )
+        self._operation_seconds = Histogram(
+            "memplane_memory_operation_seconds",
+            "How long operations on memory took.",
+            ("operation",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+
+    def begin(self, exchange: Exchange) -> None:  # noqa: ARG002 - one of those who observe
+        self._in_flight.inc()
+
+    def end(self, exchange: Exchange) -> None:
+        self._in_flight.dec()
+        route = exchange.route.path if exchange.route is not None else _UNMATCHED
+        method = _method(exchange)
+        self._requests.labels(method, route, str(exchange.status)).inc()
+        self._seconds.labels(method, route).observe(exchange.seconds)
+
+    def heard(self, event: MemoryOp) -> None:
+        self._operations.labels(event.memory_op, event.memory_status).inc()
+        self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
+
+    def exposition(self) -> bytes:
+        if self._folder is None:
+            return generate_latest(self._registry)
+        all_processes = CollectorRegistry()
+        MultiProcessCollector(all_processes, path=str(self._folder))  # type: ignore[no-untyped-call]
+        return generate_latest(all_processes)
+
+
+def forget_process(folder: Path, pid: int) -> None:
+    """A process ended: what it was doing is over, what it has counted stays."""
+    mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
+
+
+def _method(exchange: Exchange) -> str:
+    """Anybody can make up methods, and every label costs."""
+    if exchange.method is None:
+        return "WEBSOCKET"
+    return exchange.method if exchange.method in _METHODS else "OTHER"

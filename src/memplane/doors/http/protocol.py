@@ -1,0 +1,75 @@
+"""uvicorn's HTTP protocol with two bounds it lacks: how long, and how large, the head of a request may be."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES_MAX = 64 * 1024
+HEAD_SECONDS_MAX = 15.0
+_BODY_HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection that says nothing, or never ends its headers, is closed and told why."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+            self._refuse(b"431 Request Header Fields Too Large", b"the headers are too large\n")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self._in_head:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._head_bytes = 0
+        self._forget_deadline()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        self._in_head = True
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(HEAD_SECONDS_MAX, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self._refuse(b"408 Request Timeout", b"the headers did not arrive in time\n")
+
+    def _refuse(self, status: bytes, message: bytes) -> None:
+        length = str(len(message)).encode()
+        self.transport.write(
+            b"HTTP/1.1 "
+            + status
+            + b"\r\n"
+            + _BODY_HEAD
+            + b"content-length: "
+            + length
+            + b"\r\n\r\n"
+            + message
+        )
+        self.transport.close()
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+PROTOCOL = BoundedProtocol

@@ -1,0 +1,131 @@
+"""Identity: who holds a credential, and the making and ending of credentials."""
+
+from collections.abc import Sequence
+
+from memplane.clock import SECOND, Clock, Instant, system_clock
+from memplane.identity.guesses import Guesses
+from memplane.identity.keys import Grant, KeyUnknown, Minted, matching, mint, principal_of, split_key
+from memplane.identity.principal import Principal, Right, Unauthenticated
+from memplane.identity.secret import Secret
+from memplane.identity.tokens import TTL_DEFAULT_S, Claims, Tokens
+from memplane.storage.credentials import Credentials, KeyRecord
+
+USED_EVERY = 3_600 * SECOND
+"""How coarse "last used" is: a key in steady use costs one small write an hour."""
+CREDENTIAL_CHARS_MAX = 16_384
+
+_OWNER = Grant(name="owner", subject="default", rights=tuple(Right))
+_OWNER_ONCE = "owner key"
+_TOKEN_DOTS = 2
+_AIM_TOKEN = "token"  # noqa: S105 - what a guess is aimed at, not a token
+
+
+class Identity:
+    """The real `Authenticator`. Safe to use from many threads; any number of processes share one catalog."""
+
+    def __init__(self, credentials: Credentials, tokens: Tokens, *, clock: Clock = system_clock) -> None:
+        self._credentials = credentials
+        self._tokens = tokens
+        self._clock = clock
+        self.guesses = Guesses(credentials, clock)
+        """For doors with a log-in of their own: `check(peer)` before, `missed(peer)` after a wrong password."""
+
+    # ── who is it? ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def authenticate(self, credential: str, *, peer: str) -> Principal:
+        """See `Authenticator`. Every call asks the catalog, so a revoked key is refused from the next request on,
+        whichever process revoked it."""
+        known = self.guesses.is_known(credential)
+        try:
+            principal = self._principal(credential, peer, known=known)
+        except Unauthenticated:
+            if known:
+                self.guesses.forget(credential)
+            raise
+        if not known:
+            self.guesses.remember(credential)
+        return principal
+
+    def _principal(self, credential: str, peer: str, *, known: bool) -> Principal:
+        if len(credential) > CREDENTIAL_CHARS_MAX or not _is_text(credential):
+            credential = ""
+        split = split_key(credential)
+        if split is not None:
+            record = self._credentials.key(split[0])
+            records, secret, aim = (
+                ([] if record is None else [record]),
+                split[1],
+                "" if record is None else split[0],
+            )
+        elif ":" not in credential and credential.count(".") == _TOKEN_DOTS:
+            return self._of_token(credential, peer, known=known)
+        else:
+            agent, _, secret = credential.rpartition(":")
+            records, aim = (list(self._credentials.keys_of_agent(agent)) if agent else []), ""
+        if not known:
+            self.guesses.check(peer, aim)
+        found = matching(records, secret)
+        if found is None:
+            self.guesses.missed(peer, aim)
+            raise Unauthenticated("the credential is not valid")
+        return self._of_key(found)
+
+    def _of_key(self, record: KeyRecord) -> Principal:
+        now = self._clock()
+        if record.revoked is not None:
+            raise Unauthenticated("this key was revoked")
+        if record.expires is not None and record.expires <= now:
+            raise Unauthenticated("this key has expired")
+        if record.used is None or now - record.used >= USED_EVERY:
+            self._credentials.touch(record.id, now)
+        return principal_of(record)
+
+    def _of_token(self, token: str, peer: str, *, known: bool) -> Principal:
+        if not known:
+            self.guesses.check(peer, _AIM_TOKEN)
+        principal = self._tokens.read(token, now=self._clock())
+        if principal is None:
+            self.guesses.missed(peer, _AIM_TOKEN)
+            raise Unauthenticated("the credential is not valid")
+        return principal
+
+    # ── making and ending ────────────────────────────────────────────────────────────────────────────────────────
+
+    def create_key(self, grant: Grant, *, secret: Secret | None = None) -> Minted:
+        """A new key; its secret is in the answer and nowhere else. `secret` takes over an agent's token that is in use."""
+        minted = mint(grant, now=self._clock(), secret=secret)
+        self._credentials.add(minted.key)
+        return minted
+
+    def owner_key(self) -> Minted | None:
+        """The key of the installation's owner, for the first caller in the life of the data directory, in whichever
+        process; None for everybody after."""
+        minted = mint(_OWNER, now=self._clock())
+        return minted if self._credentials.add(minted.key, once=_OWNER_ONCE) else None
+
+    def list_keys(self) -> Sequence[KeyRecord]:
+        """Every key there is and was, the oldest first."""
+        return self._credentials.list_keys()
+
+    def revoke(self, key_id: str) -> KeyRecord:
+        """End a key for good; the next request with it is refused, in every process."""
+        revoked = self._credentials.revoke(key_id, self._clock())
+        if revoked is None:
+            raise KeyUnknown(key_id)
+        return revoked
+
+    def mint_token(self, claims: Claims, *, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
+        """A token signed with the shared secret, and when it ends; `SettingsInvalid` where there is no secret."""
+        return self._tokens.mint(claims, now=self._clock(), ttl_s=ttl_s)
+
+    def close(self) -> None:
+        self._credentials.close()
+
+
+def _is_text(credential: str) -> bool:
+    """Headers are bytes; half a character is not something the catalog can be asked about."""
+    try:
+        credential.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in credential

@@ -1,0 +1,275 @@
+"""`memplane serve` as a process: it starts, says where it is, survives the death of its workers, and ends in order."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+
+class Served:
+    """A running `memplane serve`."""
+
+    def __init__(self, process, greeting, errors):
+        self.process = process
+        self.greeting = greeting
+        self._errors = errors
+
+    @property
+    def url(self):
+        return self.greeting["url"]
+
+    def client(self, key=None, **options):
+        headers = {"authorization": f"Bearer {key or self.greeting['owner_key']}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, **options)
+
+    def get(self, path, **options):
+        with self.client(**options) as client:
+            return client.get(path)
+
+    def end(self, number=signal.SIGTERM):
+        """The exit code, and what was logged."""
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        return code, self.log()
+
+    def log(self):
+        return self._errors.read_text("utf-8").splitlines()
+
+    def workers(self):
+        """The processes below the one that was started."""
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
+        )
+        return [int(pid) for pid in listed.stdout.split()]
+
+
+@contextmanager
+def serve(folder, *arguments, environment=None):
+    errors = folder / "stderr.txt"
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "memplane",
+                "serve",
+                "--json",
+                "--port",
+                "0",
+                "--data",
+                str(folder / "data"),
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, "MEMPLANE_EMBEDDING": "none", **(environment or {})},
+        )
+    try:
+        line = process.stdout.readline()
+        assert line, errors.read_text("utf-8")
+        yield Served(process, json.loads(line), errors)
+    finally:
+        process.stdout.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def test_the_first_start_shows_the_owners_key_once(tmp_path):
+    """
+    The key works, the second start shows none, and the first key works still.
+    """
+    with serve(tmp_path) as first:
+        key = first.greeting["owner_key"]
+        assert first.get("/metrics").status_code == 200
+        assert first.end()[0] == 0
+    with serve(tmp_path) as second:
+        assert second.greeting["owner_key"] is None
+        assert second.get("/metrics", key=key).status_code == 200
+        assert second.get("/metrics", key="wrong").status_code == 401
+
+
+def test_people_are_told_where_it_is_and_what_to_try(tmp_path):
+    """
+    Without `--json`: the address, the key, and three commands.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "MEMPLANE_EMBEDDING": "none"},
+    )
+    told = [process.stdout.readline() for _ in range(7)]
+    process.terminate()
+    rest, _ = process.communicate(timeout=60)
+
+    assert re.match(r"Memplane is at http://127\.0\.0\.1:\d+ ", told[0])
+    assert "export MEMPLANE_TOKEN=mp_" in told[2]
+    assert sum("curl" in line for line in told) == 3
+    assert (rest, process.returncode) == ("", 0)
+
+
+def test_no_auth_is_for_this_machine_only(tmp_path):
+    """
+    Refused on an address that others can reach; on loopback nobody is asked for a key.
+    """
+    refused = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "memplane",
+            "serve",
+            "--no-auth",
+            "--host",
+            "0.0.0.0",
+            "--data",
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    with serve(tmp_path, "--no-auth") as served:
+        assert httpx.get(f"{served.url}/metrics", trust_env=False).status_code == 200
+
+    assert refused.returncode == 1
+    assert "--no-auth" in refused.stderr
+
+
+def test_a_port_in_use_is_said(tmp_path):
+    """
+    One line that says what to do; no key is made that nobody could use.
+    """
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "memplane",
+                "serve",
+                "--data",
+                str(tmp_path),
+                "--port",
+                str(taken.getsockname()[1]),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("memplane: ")
+    assert not (tmp_path / "catalog.db").exists()
+
+
+SLOW = b"POST /api/v1/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\n"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_request_under_way_is_finished_after_sigterm(tmp_path, workers):
+    """
+    The answer comes, then the process ends with 0; new connections are refused meanwhile.
+    """
+    with serve(tmp_path, "--workers", workers) as served:
+        assert served.get("/healthz").status_code == 200
+        port = int(served.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(SLOW + b"ab")
+            connection.settimeout(0.5)
+            with suppress(TimeoutError):  # it waits for the rest of the body
+                connection.recv(1)
+            served.process.send_signal(signal.SIGTERM)
+            while _is_open(port):
+                pass
+            connection.settimeout(30)
+            connection.sendall(b"cd")
+            answer = connection.recv(65_536)
+        code = served.process.wait(60)
+
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert code == 0
+
+
+def _is_open(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    """
+    Killed without warning: the other answers meanwhile, a new one comes, and everything counted stays counted.
+    """
+    with serve(tmp_path, "--workers", "2") as served:
+        assert served.get("/metrics").status_code == 200
+        before = served.workers()
+        os.kill(before[0], signal.SIGKILL)
+        while len(set(served.workers()) - {before[0]}) < 2:
+            assert served.get("/healthz").status_code == 200
+        figures = served.get("/metrics").text
+        after = served.workers()
+        code, log = served.end()
+
+    assert len(before) == len(after) == 2
+    assert re.search(r'memplane_http_requests_total\{.*route="/metrics".*\} \d', figures)
+    assert any(json.loads(line)["event"] == "worker ended" for line in log)
+    assert code == 0
+
+
+def test_workers_do_not_outlive_their_supervisor(tmp_path):
+    """
+    Killed without warning itself: they notice, finish, and go.
+    """
+    with serve(tmp_path, "--workers", "2") as served:
+        assert served.get("/healthz").status_code == 200
+        port = int(served.url.rpartition(":")[2])
+        workers = served.workers()
+        served.process.kill()
+        served.process.wait()
+        while any(_is_running(pid) for pid in workers):
+            threading.Event().wait(0.05)
+
+        assert not _is_open(port)
+
+
+def _is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_log_is_one_json_line_a_request_and_holds_no_secret(tmp_path):
+    """
+    Id, method, template, status, milliseconds; never a key, a query, a name from a path or a body.
+    """
+    with serve(tmp_path) as served:
+        key = served.greeting["owner_key"]
+        with served.client() as client:
+            client.get("/healthz?token=secret-query", headers={"x-request-id": "r-1"})
+            client.post("/nothing/secret-path", json={"text": "secret-body"})
+        _, log = served.end()
+
+    lines = [json.loads(line) for line in log]
+    requests = [line for line in lines if line["event"] == "request"]
+    assert [(line["method"], line["route"], line["status"]) for line in requests] == [
+        ("GET", "/healthz", 200),
+        ("POST", None, 404),
+    ]
+    assert requests[0]["id"] == "r-1"
+    assert requests[0]["ms"] >= 0
+    assert not any(secret in "".join(log) for secret in (key, "secret-query", "secret-path", "secret-body"))

@@ -1,0 +1,415 @@
+"""The parts of the HTTP frame that need no socket."""
+
+import importlib
+import pkgutil
+from contextlib import suppress
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memplane
+from memplane.doors.http.body import DEPTH_MAX, check_media, decode_body, decode_json
+from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Query, json_response
+from memplane.doors.http.envelope import envelope_of
+from memplane.doors.http.guard import Guard, MissingCredential, credential_of
+from memplane.doors.http.query import read_query
+from memplane.doors.http.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
+from memplane.doors.http.routes import Routes
+from memplane.errors import InvalidRequest, MemplaneError, StorageUnavailable
+from memplane.identity.principal import Right, Unauthenticated
+
+
+def endpoint(path="/x", method="POST", **fields):
+    fields = {"right": Right.READ, "handle": lambda call: json_response({})} | fields
+    return Endpoint(method=method, path=path, door="test", summary="A test", **fields)
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def all_errors():
+    for module in pkgutil.walk_packages(memplane.__path__, "memplane."):
+        if not module.name.endswith((".__main__", ".tracing")):
+            importlib.import_module(module.name)
+
+    def below(kind):
+        for child in kind.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return [kind for kind in below(MemplaneError) if kind.__module__.startswith("memplane.")]
+
+
+def test_no_error_is_missing_from_the_table():
+    """
+    Each error, or one that it derives from, has a status; the base alone, which is a bug, is not enough.
+    """
+    missing = [
+        kind for kind in all_errors() if not set(kind.__mro__[:-1]) & (set(STATUSES) - {MemplaneError})
+    ]
+
+    assert missing == []
+
+
+def test_a_fault_of_ours_says_what_kind_it_is_and_no_more():
+    """
+    Messages of the storage name files, and those are nobody's business outside.
+    """
+    refusal = refusal_of(StorageUnavailable("/srv/secret-folder/x.db: cannot be written"))
+
+    assert refusal.status == 503
+    assert "secret-folder" not in refusal.message
+
+
+def test_a_bug_says_nothing():
+    """
+    Whatever an unexpected exception holds stays in the log.
+    """
+    assert refusal_of(KeyError("what alice said")) == refusal_of(ZeroDivisionError())
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("/api/v1/memory/store", 400, b'{"error":"invalid_input","message":"no"}\n'),
+        ("/recall", 400, b"no\n"),
+        ("/history/alice", 400, b"no\n"),
+        ("/.claw-describe.json", 400, b"no\n"),
+        ("/mcp", 422, b'{"error":{"code":"invalid_request","message":"no","request_id":"r1"}}'),
+        ("/api/v1", 422, b'{"error":{"code":"invalid_request","message":"no","request_id":"r1"}}'),
+    ],
+)
+def test_the_shape_of_a_refusal_goes_by_the_path(path, status, body):
+    """
+    Flat under `/api/v1/`, plain text where cllama knocks, nested everywhere else.
+    """
+    answer = envelope_of(path)(refusal_of(InvalidRequest("no")), "r1")
+
+    assert (answer.status, answer.body) == (status, body)
+
+
+def test_helmdecks_clients_are_told_in_their_own_words_that_a_token_is_missing():
+    """
+    `missing_bearer`, `invalid_token`, and their realm.
+    """
+    missing = envelope_of("/api/v1/x")(refusal_of(MissingCredential("x")), "r1")
+    invalid = envelope_of("/api/v1/x")(refusal_of(Unauthenticated("wrong")), "r1")
+
+    assert msgspec.json.decode(missing.body)["error"] == "missing_bearer"
+    assert msgspec.json.decode(invalid.body)["error"] == "invalid_token"
+    assert missing.headers["www-authenticate"] == 'Bearer realm="helmdeck"'
+
+
+# ── bodies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Body(msgspec.Struct):
+    name: str = ""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b'{"name":"a"} trailing',
+        b'{"name":"\xff"}',
+        b'{"other":"\xff"}',
+        b"\xef\xbb\xbf{}",
+        b'{"name":"a","name":"b"}',
+        b'{"other":{"x":1,"y":2,"x":3}}',
+        b'{"other":[{"\\u0061":1,"a":2}]}',
+        b"[" * 100_000,
+        b'{"other":' + b"[" * (DEPTH_MAX + 1) + b"]" * (DEPTH_MAX + 1) + b"}",
+        b'{"name":NaN}',
+        b'{"other":Infinity}',
+        b'{"name":"\\ud800"}',
+    ],
+)
+def test_nonsense_is_malformed(raw):
+    """
+    Not JSON, not UTF-8, a name twice, or nested without end: one error, never a crash.
+    """
+    with pytest.raises(MalformedBody):
+        decode_json(raw, Body)
+
+
+def test_a_wrong_type_is_named():
+    """
+    Good JSON that does not fit says where.
+    """
+    with pytest.raises(InvalidRequest, match=r"\$\.name"):
+        decode_json(b'{"name":5}', Body)
+
+
+def test_brackets_in_strings_are_no_nesting():
+    """
+    A thousand brackets inside a string are text.
+    """
+    raw = msgspec.json.encode({"name": '[{"' * 1_000, "other": [{"a": "\\"}] * 200})
+
+    assert decode_json(raw, Body).name == '[{"' * 1_000
+
+
+def test_a_very_long_number_that_nobody_reads_does_no_harm():
+    """
+    Python refuses to read integers of more than some thousand digits; the check for names does not read any.
+    """
+    assert decode_json(b'{"name":"a","other":' + b"9" * 100_000 + b"}", Body).name == "a"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_good_json_is_taken(value):
+    """
+    Whatever an honest client encodes is decoded to the same.
+    """
+    raw = msgspec.json.encode(value)
+
+    assert decode_json(raw, object if value is None else type(value)) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken_or_refused(raw):
+    """
+    Nothing but our own errors comes out.
+    """
+    with suppress(InvalidRequest):
+        decode_json(raw, Body)
+
+
+def test_an_optional_body_may_be_absent():
+    """
+    Nothing, or blanks, is None where none is required, and malformed where one is.
+    """
+    assert decode_body(endpoint(body=Body, body_required=False), b" \n") is None
+    with pytest.raises(MalformedBody):
+        decode_body(endpoint(body=Body), b"")
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "Application/JSON; charset=utf-8", "application/ld+json", ""]
+)
+def test_json_is_taken(media):
+    """
+    With parameters, as a dialect of JSON, or without saying so.
+    """
+    check_media(endpoint(), media)
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "x"]
+)
+def test_what_a_foreign_page_can_send_unasked_is_refused(media):
+    """
+    415, which also names what is taken.
+    """
+    with pytest.raises(Refused) as refused:
+        check_media(endpoint(), media)
+
+    assert refused.value.refusal.status == 415
+
+
+# ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_query_parameters_are_read_to_their_types():
+    """
+    Declared ones are there, with defaults; others are passed over.
+    """
+    asked = endpoint(query=(Query(name="limit", type=int, default=100), Query(name="after")))
+
+    assert read_query(asked, b"limit=5&other=x") == {"limit": 5, "after": None}
+    assert read_query(asked, b"after=a%20b%26") == {"limit": 100, "after": "a b&"}
+
+
+@pytest.mark.parametrize(
+    "raw", [b"limit=x", b"limit=1&limit=2", b"limit=%ff", b"&".join([b"a=1"] * 200), b"\xff=1"]
+)
+def test_a_query_that_does_not_fit_is_refused(raw):
+    """
+    A wrong type, the same name twice, bytes that are no text, or far too many.
+    """
+    with pytest.raises(InvalidRequest):
+        read_query(endpoint(query=(Query(name="limit", type=int),)), raw)
+
+
+# ── routes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ROUTES = Routes(
+    [
+        endpoint("/facts", "GET"),
+        endpoint("/facts", "POST"),
+        endpoint("/facts/{key:path}", "GET"),
+        endpoint("/history/{agent}", "GET"),
+        endpoint("/history/special", "GET"),
+        AsgiRoute(path="/ws", door="test", summary="", app=lambda *_: None, right=None, websocket=True),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "raw", "path", "found"),
+    [
+        ("GET", b"/facts", "/facts", {}),
+        ("HEAD", b"/facts", "/facts", {}),
+        ("GET", b"/facts/a/b%20c", "/facts/{key:path}", {"key": "a/b c"}),
+        ("GET", b"/history/a%2Fb", "/history/{agent}", {"agent": "a/b"}),
+        ("GET", b"/history/%2e%2e", "/history/{agent}", {"agent": ".."}),
+        ("GET", b"/history/%E2%82%AC", "/history/{agent}", {"agent": "€"}),
+        ("GET", b"/history/special", "/history/special", {}),
+        (None, b"/ws", "/ws", {}),
+    ],
+)
+def test_a_route_is_found(method, raw, path, found):
+    """
+    An encoded slash belongs to the name; a fixed path wins over a parameter.
+    """
+    match = ROUTES.find(method, raw)
+
+    assert (match.route.path, match.path) == (path, found)
+
+
+@pytest.mark.parametrize(
+    ("method", "raw", "status", "headers"),
+    [
+        ("GET", b"/", 404, {}),
+        ("GET", b"/nothing", 404, {}),
+        ("GET", b"/facts%2F", 404, {}),
+        ("GET", b"//facts", 404, {}),
+        ("GET", b"/history/", 404, {}),
+        ("GET", b"/history/../facts", 404, {}),
+        ("GET", b"/history/a/b", 404, {}),
+        ("GET", b"/history/%ff", 400, {}),
+        ("PUT", b"/facts", 405, {"allow": "GET, HEAD, POST"}),
+        ("BREW", b"/history/a", 405, {"allow": "GET, HEAD"}),
+        ("GET", b"/ws", 426, {"upgrade": "websocket"}),
+        (None, b"/facts", 405, {"allow": "GET, HEAD, POST"}),
+    ],
+)
+def test_a_route_is_not_found(method, raw, status, headers):
+    """
+    404, or 405 with what is allowed; dots and doubled slashes lead nowhere.
+    """
+    with pytest.raises(Refused) as refused:
+        ROUTES.find(method, raw)
+
+    assert (refused.value.refusal.status, refused.value.refusal.headers) == (status, headers)
+
+
+# ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GUARD = Guard(["memory.example", "pod:9000"], ["https://console.example"])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:8700",
+        "127.0.0.1:8700",
+        "[::1]:8700",
+        "192.168.1.5",
+        "MEMORY.example:80",
+        "pod:9000",
+    ],
+)
+def test_known_hosts_are_served(host):
+    """
+    Loopback names, addresses, and what the settings name, in any case and with any port.
+    """
+    GUARD.check([(b"host", host.encode())])
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "localhost.evil.example", "memory.example.evil", "127.0.0.1.evil.example", "", "a@localhost",
+     "localhost:x", "localhost/", "[::1", "pod:9001", "localhost,evil.example", "127.0.0.1\x00", "ⅼocalhost"],
+)  # fmt: skip
+def test_other_hosts_are_refused(host):
+    """
+    A page whose name was made to mean this machine sends that name.
+    """
+    with pytest.raises(Refused) as refused:
+        GUARD.check([(b"host", host.encode())])
+
+    assert refused.value.refusal.status == 421
+
+
+@pytest.mark.parametrize("headers", [[], [(b"host", b"localhost"), (b"host", b"evil.example")]])
+def test_a_request_has_one_host(headers):
+    """
+    None and two are both wrong.
+    """
+    with pytest.raises(Refused):
+        GUARD.check(headers)
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:8700", "https://localhost:8700", "https://console.example"]
+)
+def test_own_pages_may_call(origin):
+    """
+    The same origin, whichever way a proxy speaks, and those of the settings.
+    """
+    GUARD.check([(b"host", b"localhost:8700"), (b"origin", origin.encode())])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "", "http://localhost", "http://localhost:3000", "https://evil.example", "file://", "http://console.example",
+     "https://console.example.evil", "http://localhost:8700.evil.example"],
+)  # fmt: skip
+def test_foreign_pages_may_not(origin):
+    """
+    403, also for a page of another port of the same machine.
+    """
+    with pytest.raises(Refused) as refused:
+        GUARD.check([(b"host", b"localhost:8700"), (b"origin", origin.encode())])
+
+    assert refused.value.refusal.status == 403
+
+
+def test_a_credential_comes_in_either_header():
+    """
+    `Bearer` in any case, or `x-api-key`; the first wins.
+    """
+    assert credential_of({"authorization": "Bearer k1"}) == "k1"
+    assert credential_of({"authorization": "bearer   k1 ", "x-api-key": "k2"}) == "k1"
+    assert credential_of({"x-api-key": "k2"}) == "k2"
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": "Basic YTpi"}, {"authorization": "Bearer "}, {"x-api-key": " "}]
+)
+def test_no_credential_is_said_to_be_missing(headers):
+    """
+    Also where there is a header with something else in it.
+    """
+    with pytest.raises(MissingCredential):
+        credential_of(headers)
+
+
+def test_a_credential_as_long_as_a_book_is_not_looked_at():
+    """
+    It is refused before anybody computes with it.
+    """
+    with pytest.raises(Unauthenticated):
+        credential_of({"x-api-key": "x" * 20_000})
+
+
+def test_a_refusal_of_a_doors_own_is_told_as_it_is():
+    """
+    `Refused` needs no table.
+    """
+    assert refusal_of(Refused(418, "teapot", "no coffee")) == Refusal(
+        status=418, code="teapot", message="no coffee"
+    )
