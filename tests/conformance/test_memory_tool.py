@@ -382,6 +382,23 @@ def test_files_are_found_through_other_doors(tool, space):
     assert view(tool, "/memories/by-hand.md").endswith("\tput by another door")
 
 
+def test_large_files_crowd_nothing_out(tool, space):
+    """
+    The brief says where a file is and how it begins; a recall shows the part that answers.
+    """
+    noise = "\n".join(f"line {n} about nothing" for n in range(2_000))
+    space.store("fact", "Her dog is named Luna")
+    for n in range(20):
+        create(tool, f"/memories/{n}.md", f"{noise}\nThe cat number {n} is called Mimi\n{noise}")
+    brief = space.brief()
+    told = space.recall("what is cat number 7 called?")
+
+    assert brief.brief_count == 21
+    assert "/memories/7.md: line 0 about nothing" in brief.markdown
+    assert "cat number 7 is called Mimi" in told.text
+    assert any("cat number 7 is called Mimi" in block.text for block in told.blocks)
+
+
 def test_history_is_kept_and_forgotten_as_one(tool, space):
     """
     Every version stays on record across a rename; deleting the file forgets all of them.

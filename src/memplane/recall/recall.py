@@ -35,6 +35,7 @@ _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
 _CONFLICTS_MAX = 8
 _TURN_CHARS_MAX = 20_000
+_MEMORY_CHARS_MAX = 2_000
 _SYSTEM_TURNS_SPARE = 8
 """So many times as many turns are looked at as are told, since those of the system are left out."""
 
@@ -367,13 +368,15 @@ def _blocks(told: _Told, limits: Limits, settings: Settings, tame: Tamer) -> tup
 def _block(hit: RecallHit, tame: Tamer) -> Block:
     memory, turn = hit.memory, hit.turn
     if memory is not None:
-        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
+        text, kind, source, at = tame(memory.line), memory.kind.value, "memory", memory.updated_at
+        if len(text) > _MEMORY_CHARS_MAX:
+            text = tame.short(memory.line)
     else:
         assert turn is not None
-        text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
+        text, kind, source, at = tame(turn.text), "turn", f"{tame(turn.role)}-turn", turn.at
     return Block(
         id=hit.id,
-        text=tame(text),
+        text=text,
         kind=kind,
         source=source,
         ts=at.isoformat(timespec="seconds").replace("+00:00", "Z"),

@@ -20,7 +20,7 @@ from memplane.types import Memory, Op, Receipt
 
 CATEGORY = "memory_files"
 
-_FILES_LOOKED_AT = 100_000
+_PAGE = 100
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +44,11 @@ class Files(Writing):
         """Every file in the folder and below it, by path."""
         folder = checked_path(folder)
         with self._operation("files") as reader:
-            found = _below(reader, folder, self._clock())
-        return [FileEntry(path=_key(memory), bytes=len(memory.text.encode("utf-8"))) for memory in found]
+            found = [
+                FileEntry(path=_key(memory), bytes=len(memory.text.encode("utf-8")))
+                for memory in _below(reader, folder, self._clock())
+            ]
+        return sorted(found, key=lambda entry: entry.path.split("/"))
 
     def file(self, path: str) -> File:
         """One file; `NotFound` for a folder, too."""
@@ -65,7 +68,7 @@ class Files(Writing):
 
         def work(writer: Writer) -> None:
             _check_free(writer, path, now)
-            if len(_below(writer, ROOT, now)) >= self._settings.files_max:
+            if sum(1 for _ in _below(writer, ROOT, now)) >= self._settings.files_max:
                 raise InvalidRequest(
                     f"there are {self._settings.files_max:,} files already; delete some", field="path"
                 )
@@ -161,23 +164,26 @@ def _value(reader: Reader, memory: Memory) -> str:
     return payload.value if isinstance(payload, Put) else memory.text
 
 
-def _below(reader: Reader, folder: str, now: Instant) -> list[Memory]:
+def _below(reader: Reader, folder: str, now: Instant) -> Iterator[Memory]:
+    """Page by page: together they may be large."""
     where = Filter(now=now, key_prefix=f"{folder}/")
-    found = [memory for memory in reader.memories(where, limit=_FILES_LOOKED_AT) if is_path(_key(memory))]
-    return sorted(found, key=lambda memory: _key(memory).split("/"))
+    offset = 0
+    while page := reader.memories(where, limit=_PAGE, offset=offset):
+        yield from (memory for memory in page if is_path(_key(memory)))
+        offset += len(page)
 
 
 def _of(reader: Reader, path: str, now: Instant) -> list[Memory]:
     """The file with this path, or the files of the folder."""
     file = reader.keyed(path, now=now)
-    found = [file] if file is not None else _below(reader, path, now)
+    found = [file] if file is not None else list(_below(reader, path, now))
     if not found:
         raise NotFound("file", path)
     return found
 
 
 def _check_free(reader: Reader, path: str, now: Instant) -> None:
-    if reader.keyed(path, now=now) is not None or _below(reader, path, now):
+    if reader.keyed(path, now=now) is not None or next(_below(reader, path, now), None) is not None:
         raise PathTaken(path)
     for folder in folders_above(path):
         if reader.keyed(folder, now=now) is not None:
