@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-peers eval clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-server bench-peers eval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,7 +18,8 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-serve: demo ## Run Memplane (until the HTTP doors exist: the tour)
+serve: env ## Run the server on 127.0.0.1:8700
+	$(BIN)/memplane serve
 
 demo: env ## A scripted tour in the terminal
 	$(BIN)/memplane demo
@@ -45,6 +46,9 @@ bench: env ## The engine benchmark, as ratios of one run
 bench-recall: env ## The recall benchmark: latency by part, enrichment beside the bare model
 	$(BIN)/python -m benchmarks.recall
 
+bench-server: env ## The server benchmark: calls a second and latencies, beside the engine's own
+	$(BIN)/python -m benchmarks.server
+
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers
 
@@ -58,4 +62,4 @@ lock: env ## Pin the dependencies anew, with hashes and without addresses
 	  --no-emit-index-url --no-annotate --quiet --output-file requirements.lock
 
 clean: ## Remove what the commands above made
-	rm -rf $(VENV) .venv-peers .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .conformance .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -48,6 +48,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Needed with `jwks`, as is the audience: others trust the same issuer, and their tokens are not for us."""
     jwks_audience: str | None = None
 
+    admin_name: str = "admin"
+    """Who may log in with a password, for clients that cannot be given a token."""
+    admin_password: str | None = None
+    """None: nobody can log in."""
+
     content_chars_max: int = 2_000
     tags_max: int = 10
     tag_chars_max: int = 50
@@ -78,6 +83,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
 
+    recall_answer_ms: int = 200
+    """How long the memory-plane door lets a recall take; then it answers with what is there. Its clients wait 300."""
+    claw_history_url: str | None = None
+    """Where a Clawdapus proxy tells session histories, to be caught up with at the start."""
+    claw_history_token: str | None = None
+    claw_history_agent_ids: tuple[str, ...] = ()
+
     host: str = "127.0.0.1"
     """Where the server listens."""
     port: int = 8_700
@@ -102,7 +114,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        for secret in ("key", "embedding_key", "llm_key", "jwt_secret"):
+        for secret in (
+            "key",
+            "embedding_key",
+            "llm_key",
+            "jwt_secret",
+            "admin_password",
+            "claw_history_token",
+        ):
             if shown[secret] is not None:
                 shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
@@ -129,8 +148,13 @@ _ENVIRONMENT = {
     "MEMPLANE_JWKS": "jwks",
     "MEMPLANE_JWKS_ISSUER": "jwks_issuer",
     "MEMPLANE_JWKS_AUDIENCE": "jwks_audience",
+    "MEMPLANE_ADMIN_NAME": "admin_name",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
+    "MEMPLANE_RECALL_ANSWER_MS": "recall_answer_ms",
+    "CLAW_HISTORY_URL": "claw_history_url",
+    "CLAW_HISTORY_TOKEN": "claw_history_token",
+    "CLAW_HISTORY_AGENT_IDS": "claw_history_agent_ids",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
@@ -145,15 +169,16 @@ _ENVIRONMENT = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 
-_LISTS = frozenset({"hosts", "origins", "trusted_proxies"})
+_LISTS = frozenset({"hosts", "origins", "trusted_proxies", "claw_history_agent_ids"})
 """Settings that hold several values; their variables hold them with commas between."""
 
 _SECRETS = {
     "MEMPLANE_KEY": "key",
     "MEMPLANE_JWT_SECRET": "jwt_secret",
+    "MEMPLANE_ADMIN_PASSWORD": "admin_password",
 }
 """Each may also come from a file that the variable with `_FILE` at its end names: `MEMPLANE_KEY_FILE`,
-`MEMPLANE_JWT_SECRET_FILE`."""
+`MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`."""
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:

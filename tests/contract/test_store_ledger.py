@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 from tests.conftest import MORNING, Scribe, a_memory
@@ -80,6 +81,48 @@ def test_entries_come_in_pages(scribe):
     with scribe.store.read() as reader:
         assert [entry.seq for entry in reader.entries(after=1, limit=3)] == [2, 3, 4]
         assert reader.entries(after=5) == []
+
+
+def test_entries_are_found_by_their_places(scribe):
+    """In order, whichever way they are asked for; those without a payload are not there."""
+    entries = [scribe.entry() for _ in range(4)]
+    scribe.store.write(lambda writer: writer.erase([(2, entries[1].id)], seq=4, at=0, reason=""))
+
+    with scribe.store.read() as reader:
+        assert reader.entries_at([4, 2, 1, 9]) == [entries[0], entries[3]]
+        assert reader.entries_at([]) == []
+
+
+def test_what_was_said_is_told_in_order_of_arrival(scribe):
+    """Turns and histories; nothing else, and nothing erased."""
+    for op in (Op.TURN, Op.STORE, Op.HISTORY, Op.TURN):
+        scribe.entry(op=op)
+    scribe.store.write(lambda writer: writer.erase([(1, "e1")], seq=4, at=0, reason=""))
+
+    with scribe.store.read() as reader:
+        assert reader.said(after=0, limit=9) == [3, 4]
+        assert reader.said(after=0, limit=1) == [3]
+        assert reader.said(after=3, limit=9) == [4]
+
+
+def test_what_was_said_is_told_in_order_of_time(scribe, clock):
+    """Each entry once, by its own time, strictly between; that of a turn of our own counts in whole seconds."""
+    second = to_instant(MORNING)
+    late = MORNING + timedelta(seconds=2)
+    scribe.turn("late", at=late)
+    scribe.turns(["one", "two"], id="both", at=MORNING + timedelta(milliseconds=700))
+    history = scribe.entry("h", op=Op.HISTORY)
+    turn = Turn(
+        entry_id="h", seq=history.seq, role="user", text="h", at=MORNING + timedelta(milliseconds=300)
+    )
+    scribe.store.write(lambda writer: writer.project(turns=[turn]))
+
+    with scribe.store.read() as reader:
+        told = reader.said_between(second - 1, None, limit=None)
+        assert [(said.seq, said.at - second) for said in told] == [(3, 300_000), (2, 0), (1, 2_000_000)]
+        assert reader.said_between(second - 1, None, limit=1) == told[:1]
+        assert [said.seq for said in reader.said_between(second, None, limit=None)] == [3, 1]
+        assert [said.seq for said in reader.said_between(second - 1, to_instant(late), limit=None)] == [3, 2]
 
 
 def test_known_and_tombstoned_pick_from_what_is_asked(scribe):

@@ -69,6 +69,17 @@ def test_knocking_while_locked_does_not_lengthen_the_lock(identity, clock):
     assert guess(identity, times=1) == [Unauthenticated]
 
 
+def test_a_clock_that_is_set_back_does_not_lengthen_a_lock(identity, elsewhere, clock):
+    """
+    Neither here nor in another process.
+    """
+    guess(identity)
+    clock.advance(hours=-5)
+
+    assert guess(elsewhere, times=1) == [Unauthenticated]
+    assert guess(identity, times=1) == [Unauthenticated]
+
+
 def test_the_window_slides(identity, clock):
     """
     Slow guessing is never locked, and after a lock the rate stays what it was.
@@ -239,7 +250,7 @@ def test_a_busy_catalog_does_not_keep_anyone_out(identity, monkeypatch):
     def busy(*_args, **_rest):
         raise StorageBusy("someone else is at it")
 
-    monkeypatch.setattr(identity._credentials, "_write", busy)
+    monkeypatch.setattr(identity._credentials, "_written", busy)
 
     assert identity.authenticate(bearer, peer=PEER)
     assert guess(identity, times=GUESSES_MAX + 1)[-1] is LockedOut

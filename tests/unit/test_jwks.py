@@ -99,6 +99,18 @@ def test_an_unknown_id_asks_again_but_not_often(issuer, keys, clock):
     assert issuer.asked == 2
 
 
+def test_a_clock_that_is_set_back_does_not_keep_new_keys_out(issuer, keys, clock):
+    """
+    The pause is a minute, whatever the clock did.
+    """
+    keys.find("r1", "RSA")
+    issuer.answer = {"keys": [public(EC, kid="e1")]}
+
+    clock.advance(hours=-5)
+
+    assert keys.find("e1", "EC")
+
+
 def test_a_withdrawn_key_is_dropped_within_the_hour(issuer, keys, clock):
     """
     Keys are asked for anew even where no token is unknown.

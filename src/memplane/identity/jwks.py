@@ -60,7 +60,7 @@ class KeySet:
             return
         try:
             now = self._clock()
-            if self._asked is not None and now - self._asked < PAUSE:
+            if self._asked is not None and 0 <= now - self._asked < PAUSE:  # less than 0: a clock set back
                 return
             self._asked = now
             keys = self._source.fetch()

@@ -122,7 +122,7 @@ def is_key_id(text: str) -> bool:
 
 def matching(records: Sequence[KeyRecord], secret: str) -> KeyRecord | None:
     """The record this secret belongs to. Looks at all of them whichever it is, and does the work of one where there is
-    none, so that the time taken tells nothing."""
+    none, so that the time taken does not tell whether a key or an agent exists."""
     found = None
     if not records:
         hmac.compare_digest(digest(secret, _NOBODY_SALT), _NOBODY_DIGEST)

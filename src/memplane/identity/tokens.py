@@ -41,6 +41,7 @@ CREDENTIAL = "jwt"
 _HMAC = ("HS256", "HS384", "HS512")
 _PUBLIC = {"RS256": "RSA", "ES256": "EC"}
 _BACKDATED_S = 60
+_YEAR_9999 = 253_402_300_799.0
 _RIGHTS = {"memory:read": Right.READ, "memory:write": Right.WRITE}
 
 PublicKey = RSAKey | ECKey
@@ -196,7 +197,8 @@ def _audiences(audience: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _instant(seconds: float) -> Instant:
-    return int(seconds * SECOND)
+    """Within what a calendar can hold: a token may name any number."""
+    return int(max(0.0, min(seconds, _YEAR_9999)) * SECOND)
 
 
 def _header(token: str) -> _Header | None:

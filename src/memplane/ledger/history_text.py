@@ -18,6 +18,8 @@ from memplane.ledger.history_reply import (
 )
 
 RUNTIME_CONTEXT = "[Runtime context for this invocation."
+FAILED = "error"
+"""The status of a managed turn that came to nothing; Clawdapus writes it down and hands it to no memory."""
 
 _TOOL_ROLES = ("tool", "function")
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -33,6 +35,7 @@ class SpokenTurn(msgspec.Struct, frozen=True):
 class _Entry(msgspec.Struct):
     request_original: Any = None
     response: Any = None
+    status: Any = None
 
 
 _ENTRY = msgspec.json.Decoder(_Entry)
@@ -42,10 +45,13 @@ def extract_turns(line: bytes) -> list[SpokenTurn]:
     """The last thing the user said, the tool results since, and the assistant's reply, in this order.
 
     An agent that runs its own tools sends the user's message with every round, so it comes with each of those
-    entries. Never raises: a shape it does not know yields less.
+    entries. A turn that failed is on record, and nothing was said in it. Never raises: a shape it does not know
+    yields less.
     """
     entry = _decode_entry(line)
-    return [*_heard(entry.request_original), *_turn("assistant", reply_text(entry.response))]
+    if entry.status == FAILED:
+        return []
+    return [*heard(entry.request_original), *_turn("assistant", reply_text(entry.response))]
 
 
 def _decode_entry(line: bytes) -> _Entry:
@@ -55,11 +61,14 @@ def _decode_entry(line: bytes) -> _Entry:
         entry = decode_leniently(line)
     if not isinstance(entry, dict):
         return _Entry()
-    return _Entry(entry.get("request_original"), entry.get("response"))
+    return _Entry(entry.get("request_original"), entry.get("response"), entry.get("status"))
 
 
-def _heard(request: Any) -> list[SpokenTurn]:
-    """Walk back to the last message in which the user speaks: the whole conversation is sent every turn."""
+def heard(request: Any) -> list[SpokenTurn]:
+    """The last thing the user said in a request, and the tool results since.
+
+    Walks back to the last message in which the user speaks: the whole conversation is sent every turn.
+    """
     newest_first: list[SpokenTurn] = []
     for message in reversed(_messages(request)):
         turns = _message_turns(message)

@@ -13,6 +13,7 @@ import msgspec
 
 from memplane.clock import SECOND, Instant
 from memplane.ledger.payloads import Put
+from memplane.memory.plans import PLAN_HISTORY, PlanRun
 
 PACK_HISTORY = "pack_history"
 PIPELINE_HISTORY = "pipeline_history"
@@ -139,11 +140,15 @@ def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
     )[:_FINDINGS_KEPT_MAX]
 
 
-def run_row(run: PackRun | PipelineRun, at: Instant) -> Put:
+def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> Put:
     """The keyed row a run is kept as."""
-    category, name = (
-        (PACK_HISTORY, run.pack) if isinstance(run, PackRun) else (PIPELINE_HISTORY, run.pipeline)
-    )
+    match run:
+        case PackRun():
+            category, name = PACK_HISTORY, run.pack
+        case PipelineRun():
+            category, name = PIPELINE_HISTORY, run.pipeline
+        case PlanRun():
+            category, name = PLAN_HISTORY, run.intent_sha
     return Put(
         key=f"{category}/{name}/{at * 1_000:020d}",
         value=msgspec.json.encode(run).decode(),

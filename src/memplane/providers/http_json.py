@@ -18,7 +18,7 @@ from memplane.errors import SettingsInvalid
 
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 30.0
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Unanswered(Exception):
@@ -49,7 +49,7 @@ class JsonClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`timeout_s` is for connecting, for sending, and for all of the answer, each."""
-        _check(url, headers, timeout_s, attempts_max)
+        check_endpoint(url, headers, timeout_s, attempts_max)
         self.place = place_of(url)
         self._url = url.rstrip("/")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
@@ -57,7 +57,7 @@ class JsonClient:
         self._attempts_max = attempts_max
         self._answer_bytes_max = answer_bytes_max
         self._sleep = sleep
-        self._opener = urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
+        self._opener = opener()
 
     def post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """The body of a good answer; raises `Unanswered` after the last attempt."""
@@ -72,7 +72,7 @@ class JsonClient:
         return self._insist(request)
 
     def _insist(self, request: urllib.request.Request) -> bytes:
-        waits = _waits()
+        pauses = waits()
         for attempt in range(1, self._attempts_max + 1):
             try:
                 return self._send(request)
@@ -83,7 +83,7 @@ class JsonClient:
                     raise Unanswered(
                         f"{failed}; {attempt} attempts were made", retryable=True, status=failed.status
                     ) from None
-                wait = next(waits)
+                wait = next(pauses)
                 self._sleep(wait if failed.wait_s is None else min(failed.wait_s, _WAIT_MAX_S))
         raise AssertionError("attempts_max is at least 1")
 
@@ -94,10 +94,10 @@ class JsonClient:
                 missing = len(body) <= self._answer_bytes_max and answer.length
         except urllib.error.HTTPError as exc:
             with exc:
-                wait_s = _retry_after(exc.headers.get("Retry-After"))
+                wait_s = retry_after(exc.headers.get("Retry-After"))
             raise Unanswered(
                 f"{self.place} answered {exc.code}",
-                retryable=exc.code in _RETRIED,
+                retryable=exc.code in RETRIED,
                 status=exc.code,
                 wait_s=wait_s,
             ) from None
@@ -111,6 +111,11 @@ class JsonClient:
         if len(body) > self._answer_bytes_max:
             raise Unanswered(f"{self.place} sent too long an answer", retryable=False)
         return body
+
+
+def opener() -> urllib.request.OpenerDirector:
+    """Follows no redirect; its timeout is for all of an answer, not for each byte of it."""
+    return urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
 
 
 def place_of(url: str) -> str:
@@ -181,7 +186,7 @@ class _Secure(urllib.request.HTTPSHandler):
         return self.do_open(_SecureConnection, req)
 
 
-def _check(url: str, headers: Mapping[str, str], timeout_s: float, attempts_max: int) -> None:
+def check_endpoint(url: str, headers: Mapping[str, str], timeout_s: float, attempts_max: int) -> None:
     try:
         parts = urllib.parse.urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
@@ -196,7 +201,7 @@ def _check(url: str, headers: Mapping[str, str], timeout_s: float, attempts_max:
         raise SettingsInvalid("the key of an endpoint holds a character that cannot be sent")
 
 
-def _waits() -> Iterator[float]:
+def waits() -> Iterator[float]:
     """Twice as long each time, with some luck in it so that many clients do not come back at once."""
     wait = _WAIT_FIRST_S
     while True:
@@ -204,7 +209,7 @@ def _waits() -> Iterator[float]:
         wait = min(wait * 2, _WAIT_MAX_S)
 
 
-def _retry_after(value: str | None) -> float | None:
+def retry_after(value: str | None) -> float | None:
     """Seconds, from a number or a date; None when the endpoint does not say."""
     if not value:
         return None

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 
@@ -35,7 +35,7 @@ _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
 _CONFLICTS_MAX = 8
 _TURN_CHARS_MAX = 20_000
-_MEMORY_CHARS_MAX = 2_000
+BY_WORDS = "words: there was no time for more than what holds the words"
 _SYSTEM_TURNS_SPARE = 8
 """So many times as many turns are looked at as are told, since those of the system are left out."""
 
@@ -107,7 +107,7 @@ def recall(
             tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
             tame=tame,
         )
-        blocks = _blocks(told, limits, settings, tame)
+        blocks = blocks_of(_alternating(told.worth_telling, told.turns), limits, settings, tame)
     return Recall(
         query=request.query,
         text=text,
@@ -344,23 +344,48 @@ def _episodes(
     )
 
 
-def _blocks(told: _Told, limits: Limits, settings: Settings, tame: Tamer) -> tuple[Block, ...]:
+def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
+    """What holds the words of the question: for whoever cannot wait until everything is ranked."""
+    asked = SearchRequest(query=request.query, limit=max(1, min(request.limits.turns, LIMIT_MAX)))
+    hits = [
+        RecallHit(
+            id=hit.id,
+            score=hit.score,
+            channels={"words": hit.score},
+            ranks={"words": rank},
+            turn=hit.turn,
+            memory=hit.memory,
+        )
+        for rank, hit in enumerate(search(reader, asked, now), start=1)
+        if hit.turn is None or hit.turn.role != Role.SYSTEM
+    ]
+    tame = Tamer(Question(request.query).words)
+    blocks = blocks_of(hits, request.limits, settings, tame)
+    return Recall(query=request.query, text="", blocks=blocks, hits=tuple(hits), degraded=(BY_WORDS,))
+
+
+def blocks_of(
+    hits: Iterable[RecallHit], limits: Limits, settings: Settings, tame: Tamer
+) -> tuple[Block, ...]:
     """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
     nothing more."""
     blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
+    bytes_left = math.inf if limits.bytes is None else limits.bytes
     kept: list[Block] = []
     entries: set[str] = set()
     chars = 0
-    for hit in _alternating(told.worth_telling, told.turns):
+    for hit in hits:
         memory = hit.memory
         if len(kept) == blocks_max:
             break
         if memory is not None and memory.derived and memory.entry_id in entries:
             continue
         block = _block(hit, tame)
-        if chars + len(block.text) <= settings.recall_chars_max:
+        size = len(block.text.encode("utf-8"))
+        if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
             kept.append(block)
             chars += len(block.text)
+            bytes_left -= size
             entries |= {hit.id} if hit.turn is not None else set()
     return tuple(kept)
 
@@ -368,15 +393,13 @@ def _blocks(told: _Told, limits: Limits, settings: Settings, tame: Tamer) -> tup
 def _block(hit: RecallHit, tame: Tamer) -> Block:
     memory, turn = hit.memory, hit.turn
     if memory is not None:
-        text, kind, source, at = tame(memory.line), memory.kind.value, "memory", memory.updated_at
-        if len(text) > _MEMORY_CHARS_MAX:
-            text = tame.short(memory.line)
+        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
     else:
         assert turn is not None
-        text, kind, source, at = tame(turn.text), "turn", f"{tame(turn.role)}-turn", turn.at
+        text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
     return Block(
         id=hit.id,
-        text=text,
+        text=tame.short(text),
         kind=kind,
         source=source,
         ts=at.isoformat(timespec="seconds").replace("+00:00", "Z"),

@@ -19,6 +19,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of `text`, counted from above; None: as the settings say."""
     blocks: int | None = None
     """None: as the settings say."""
+    bytes: int | None = None
+    """Of the texts of all blocks, in UTF-8; None: only their characters are counted, as the settings say."""
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from memplane.memory.checks import check_asked, check_counts
 from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
-from memplane.recall.recall import RecallRequest, Tools, recall
+from memplane.recall.recall import RecallRequest, Tools, recall, recall_by_words
 from memplane.recall.result import Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Filter, Reader, Writer
@@ -52,6 +52,13 @@ class Recalling(Records):
         used = [block.id for block in told.blocks if block.source == "memory"]
         self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
         return told
+
+    def recall_by_words(self, query: str, *, limits: Limits | None = None) -> Recall:
+        """What of a recall is there at once, for an agent that cannot wait: the blocks that hold the words. It works
+        nothing off, loads no index and asks no model."""
+        request = self._request(query, None, None, None, include_superseded=False, limits=limits)
+        with self._operation("recall_by_words") as reader:
+            return recall_by_words(reader, request, self._settings, now=self._clock())
 
     def why_not(
         self,

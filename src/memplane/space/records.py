@@ -10,11 +10,14 @@ from memplane.ledger.payloads import Derived, Forgotten, decode, decode_body, en
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury, bury_again
+from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Scope, Sizes, Writer
 from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
 
 Moment = datetime | str | float
+
+_BOOKMARK = "bookmark:"
 
 
 class Records(Access):
@@ -24,6 +27,34 @@ class Records(Access):
         """Ledger entries in order."""
         with self._read() as reader:
             return reader.entries(after=after, limit=limit)
+
+    def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
+        """Those of these entries that are still there, in order."""
+        with self._read() as reader:
+            return reader.entries_at(seqs)
+
+    def said(self, *, after: int = 0, limit: int = 1_000) -> list[int]:
+        """Where in the ledger something was said, in the order it came in; what was forgotten is not among it."""
+        with self._read() as reader:
+            return reader.said(after=after, limit=limit)
+
+    def said_since(self, after: Instant, *, limit: int) -> SaidPage:
+        """Where something was said after then, in the order it was said; see `SaidPage`."""
+        with self._read() as reader:
+            if reader.cursor() == reader.head().seq:
+                return said_since(reader, after, limit)
+        self.catch_up()
+        with self._read() as reader:
+            return said_since(reader, after, limit)
+
+    def bookmark(self, name: str) -> str | None:
+        """How far somebody got who brings entries from elsewhere."""
+        with self._read() as reader:
+            return reader.note(f"{_BOOKMARK}{name}")
+
+    def set_bookmark(self, name: str, value: str) -> None:
+        with self._store() as store:
+            store.write(lambda writer: writer.set_note(f"{_BOOKMARK}{name}", value))
 
     def verify(
         self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None

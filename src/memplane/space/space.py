@@ -6,6 +6,8 @@ from typing import Any
 
 from memplane.clock import DAY, parse_instant, to_datetime
 from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.ledger.history_received import received_line
+from memplane.ledger.history_scrub import scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Purged, Said, Stored
 from memplane.memory import projection
@@ -25,6 +27,7 @@ from memplane.memory.checks import (
 )
 from memplane.memory.facts import checked_fact
 from memplane.memory.forget import checked_scope, scope_words, victims_of
+from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
 from memplane.memory.runs import (
     PACK_HISTORY,
     PIPELINE_HISTORY,
@@ -41,7 +44,7 @@ from memplane.space.files import Files
 from memplane.space.records import Moment
 from memplane.space.writing import present
 from memplane.storage.base import Category, Filter, Scope, Writer
-from memplane.types import Kind, Memory, Op, Receipt, Retained, Turn
+from memplane.types import Draft, Kind, Memory, Op, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -89,6 +92,26 @@ class Space(Files):
                 return before
             entry = projection.record(writer, draft, now)
             return Retained(id=entry.id, seq=entry.seq)
+
+        return self._write("retain", work)
+
+    def retain_entry(self, entry: bytes) -> Retained:
+        """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
+
+        What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
+        """
+        now = self._clock()
+        line = received_line(entry, now=now, line_bytes_max=self._settings.entry_bytes_max)
+        given = _given_id(line.id, None)
+        assert given is not None
+        body = scrub_line(line.line)[0] if self._settings.redact_ledger else line.line
+        draft = Draft(given, Op.HISTORY, body, self.caller)
+
+        def work(writer: Writer) -> Retained:
+            if before := _seen_before(writer, given):
+                return before
+            kept = projection.record(writer, draft, now)
+            return Retained(id=kept.id, seq=kept.seq)
 
         return self._write("retain", work)
 
@@ -146,8 +169,8 @@ class Space(Files):
         fact = checked_fact(key, value, category=category, tags=tags, ttl=ttl, at=now, bytes_max=bytes_max)
         return self._write("put", lambda writer: self._put(writer, Op.PUT, fact, now))
 
-    def record_run(self, run: PackRun | PipelineRun) -> Memory:
-        """Keep how a pack or pipeline ran, for `defaults`. Only the engine writes these."""
+    def record_run(self, run: PackRun | PipelineRun | PlanRun) -> Memory:
+        """Keep how a pack, pipeline or plan ran, for `defaults` and `plans`. Only the engine writes these."""
         now = self._clock()
         row = run_row(run, now)
         return self._write("record_run", lambda writer: self._put(writer, Op.RUN, row, now))
@@ -291,11 +314,14 @@ class Space(Files):
         with self._operation("history") as reader:
             return [shown(memory, now) for memory in reader.key_history(key.strip())]
 
-    def facts(self, prefix: str = "", *, category: str | None = None, limit: int = 1_000) -> list[Memory]:
-        """Live keyed facts whose key begins with `prefix`, newest first."""
+    def facts(
+        self, prefix: str = "", *, category: str | None = None, runs: bool = False, limit: int = 1_000
+    ) -> list[Memory]:
+        """Live keyed facts whose key begins with `prefix`, newest first; with `runs`, also what the engine keeps
+        about runs and plans."""
         check_asked(prefix=prefix, category=category)
         check_limit(limit)
-        where = Filter(now=self._clock(), key_prefix=prefix, category=category)
+        where = Filter(now=self._clock(), key_prefix=prefix, category=category, include_reserved=runs)
         with self._operation("facts") as reader:
             return [shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
 
@@ -306,15 +332,14 @@ class Space(Files):
 
     def defaults(self) -> Defaults:
         """What earlier runs teach about the next one."""
-        with self._operation("defaults") as reader:
-            rows = [
-                row
-                for category in (PACK_HISTORY, PIPELINE_HISTORY)
-                for row in reader.memories(
-                    Filter(now=self._clock(), category=category, include_reserved=True), limit=_ROWS_MAX
-                )
-            ]
-        return learn((row.category or "", row.key or "", row.text) for row in rows)
+        return learn(
+            (row.category or "", row.key or "", row.text)
+            for row in self._runs("defaults", PACK_HISTORY, PIPELINE_HISTORY)
+        )
+
+    def plans(self) -> list[PlanGroup]:
+        """Plans that were made for the same intent, the most frequent first."""
+        return group_plans(row.text for row in self._runs("plans", PLAN_HISTORY))
 
     def search(
         self,
@@ -383,6 +408,17 @@ class Space(Files):
             return reader.memories(Filter(now=self._clock()), limit=limit)
 
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _runs(self, operation: str, *categories: str) -> list[Memory]:
+        now = self._clock()
+        with self._operation(operation) as reader:
+            return [
+                row
+                for category in categories
+                for row in reader.memories(
+                    Filter(now=now, category=category, include_reserved=True), limit=_ROWS_MAX
+                )
+            ]
 
     def _read_before_replacing(self, memory_id: str) -> None:
         """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""

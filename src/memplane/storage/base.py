@@ -55,6 +55,13 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expired_by: Instant | None = None
 
 
+class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
+    """An entry in which something was said, and when."""
+
+    seq: int
+    at: Instant
+
+
 class Usage(msgspec.Struct, frozen=True):
     """What a session has used of its limits."""
 
@@ -323,6 +330,16 @@ class Reader(IndexReader, Protocol):
 
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         """Entries in order, those with seq > after."""
+
+    def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
+        """Those of these entries that still have a payload, in order."""
+
+    def said(self, *, after: int, limit: int) -> list[int]:
+        """The seqs of turns and histories with seq > after that still have a payload, in order."""
+
+    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[SaidAt]:
+        """Entries that show turns, by the time they were said at, after < at < until, then by seq. That of a turn of our
+        own counts in whole seconds, as a line of a session history says it."""
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
         """Of these ids, the ones in the ledger, with their seq."""

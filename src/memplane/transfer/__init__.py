@@ -8,11 +8,25 @@ from memplane.errors import InvalidRequest
 from memplane.space import Space
 from memplane.transfer.carapace import MAGIC, import_carapace
 from memplane.transfer.full import MARK, full_lines, import_full
-from memplane.transfer.history import entries_of, history_lines, import_history
+from memplane.transfer.history import (
+    append_lines,
+    entries_of,
+    history_lines,
+    import_history,
+    scrubbed_lines,
+)
 from memplane.transfer.report import ImportReport
 from memplane.types import Op
 
-__all__ = ["FORMATS", "ImportReport", "export_lines", "import_file", "left_out"]
+__all__ = [
+    "FORMATS",
+    "ImportReport",
+    "append_lines",
+    "export_lines",
+    "import_file",
+    "left_out",
+    "scrubbed_lines",
+]
 
 FORMATS: dict[str, Callable[[Space], Iterator[bytes]]] = {"history": history_lines, "full": full_lines}
 

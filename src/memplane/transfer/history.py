@@ -1,6 +1,6 @@
 """Session histories in and out: Clawdapus' `history.jsonl`, ids recomputed and checked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,12 +8,15 @@ import msgspec
 from memplane.ledger.gojson import Json
 from memplane.ledger.history import HistoryLine, Rejected, read_history
 from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history_scrub import scrub_line
 from memplane.ledger.payloads import Said, decode
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Draft, Entry, Loaded, Op, Role
 
 _CHUNK = 5_000
+_LINES_AT_ONCE = 8
+"""A line may have megabytes."""
 _OWN_ID = "memplane_id"
 _OWN_ID_KEY = b'"memplane_id"'
 
@@ -102,15 +105,37 @@ def _own_id(line: bytes) -> str | None:
         return None
 
 
+def append_lines(space: Space, lines: Sequence[HistoryLine]) -> Loaded:
+    """Lines that came from elsewhere, those with a known or forgotten id left out; durable when this returns, and
+    searchable after `catch_up`."""
+    tally = Tally("history")
+    _load(space, [Draft(line.id, Op.HISTORY, line.line, space.caller) for line in lines], tally)
+    return tally.loaded
+
+
 def history_lines(space: Space) -> Iterator[bytes]:
     """Every turn as a line of a session history: imported ones byte for byte, our own composed by its rules."""
     for entry in entries_of(space):
-        if entry.body is None:
-            continue
-        if entry.op is Op.HISTORY:
-            yield entry.body
-        elif entry.op is Op.TURN:
-            yield _composed(space, entry).line
+        yield from _line_of(space, entry)
+
+
+def scrubbed_lines(space: Space, seqs: Sequence[int]) -> Iterator[bytes]:
+    """These entries as such lines, in this order and without secrets. What was forgotten meanwhile is not told."""
+    for begin in range(0, len(seqs), _LINES_AT_ONCE):
+        wanted = seqs[begin : begin + _LINES_AT_ONCE]
+        found = {entry.seq: entry for entry in space.entries_at(wanted)}
+        for seq in wanted:
+            if seq in found:
+                yield from (scrub_line(line)[0] for line in _line_of(space, found[seq]))
+
+
+def _line_of(space: Space, entry: Entry) -> Iterator[bytes]:
+    if entry.body is None:
+        return
+    if entry.op is Op.HISTORY:
+        yield entry.body
+    elif entry.op is Op.TURN:
+        yield _composed(space, entry).line
 
 
 def entries_of(space: Space) -> Iterator[Entry]:

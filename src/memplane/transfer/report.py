@@ -40,6 +40,10 @@ class Tally:
             forgotten=before.forgotten + loaded.forgotten,
         )
 
+    @property
+    def loaded(self) -> Loaded:
+        return self._loaded
+
     def reject(self, rejected: Rejected) -> None:
         self._rejected_count += 1
         if len(self._rejected) < REJECTED_KEPT_MAX:

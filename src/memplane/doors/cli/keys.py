@@ -63,7 +63,9 @@ Opened = Annotated[
 ]
 Agent = Annotated[
     str | None,
-    typer.Option("--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space."),
+    typer.Option(
+        "--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space or those named."
+    ),
 ]
 Rights = Annotated[
     list[Right] | None,
@@ -101,6 +103,7 @@ SecretFile = Annotated[
         "memplane key create laptop --space alice",
         "memplane key create dashboard --all-spaces --right read --ttl 90d",
         "memplane key create --agent weston > weston.token",
+        "memplane key create --agent notes-history -s weston -s allen --right read",
         "memplane key create root --right admin",
     ],
 )
@@ -122,9 +125,10 @@ def create(
     """Make a key and print it, this once: only a hash of it is kept."""
     spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
     rights = right or [Right.READ, Right.WRITE]
-    if Right.ADMIN not in rights and [bool(spaces), all_spaces, agent is not None].count(True) != 1:
+    some = bool(spaces) or agent is not None
+    if some == all_spaces and Right.ADMIN not in rights:
         raise typer.BadParameter(
-            "say what it opens: --space, --all-spaces or --agent, one of the three; an admin key opens everything"
+            "say what it opens: --space or --agent, or else --all-spaces; an admin key opens everything"
         )
     grant = Grant(
         name=name,

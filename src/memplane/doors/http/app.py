@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 import anyio.to_thread
+import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from memplane.config import Settings
@@ -37,7 +38,7 @@ def build_app(
     observers: Sequence[Observer] = (),
 ) -> "App":
     """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
-    opened = all_doors(plane, settings) if doors is None else doors
+    opened = all_doors(plane, settings, authenticator=authenticator) if doors is None else doors
     return App(plane, authenticator, settings, opened, observers)
 
 
@@ -147,6 +148,7 @@ class App:
     ) -> None:
         scope = exchange.scope
         scope["memplane.principal"] = principal
+        scope["memplane.again"] = partial(self._principal, exchange, found)
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
@@ -169,9 +171,12 @@ class App:
         if exchange.started:
             exchange.broken = True
             raise error
+        refusal = refusal_of(error)
         refuse = exchange.route.refuse if isinstance(exchange.route, Endpoint) else None
         own = None if refuse is None else refuse(error)
-        refusal = own or refusal_of(error)
+        if own is not None:  # in other words, but with the headers that its status needs
+            needed = refusal.headers if own.status == refusal.status else {}
+            refusal = msgspec.structs.replace(own, headers=needed | own.headers)
         exchange.code = refusal.code
         if exchange.scope["type"] == "http" and not exchange.body_read:
             await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)

@@ -87,6 +87,8 @@ def decode_body(endpoint: Endpoint, raw: bytes) -> Any:
     """The body as the endpoint wants it."""
     if endpoint.body is None:
         return None
+    if endpoint.read is not None:
+        return endpoint.read(raw)
     if endpoint.body is bytes:
         return raw
     if not raw.strip() and not endpoint.body_required:

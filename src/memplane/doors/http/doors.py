@@ -1,17 +1,28 @@
 """The one list of HTTP doors."""
 
 from memplane.config import Settings
+from memplane.doors.http import plane as plane_door
 from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
+from memplane.doors.http.facts.door import door as facts_door
 from memplane.doors.http.metrics import Metrics
 from memplane.doors.mcp import http as mcp
 from memplane.doors.tool import door as tool
 from memplane.engine import Engine
+from memplane.identity.principal import Authenticator
 
 
-def all_doors(plane: Engine, settings: Settings, metrics: Metrics | None = None) -> list[Door]:
-    """Every door, one a line."""
+def all_doors(
+    plane: Engine,
+    settings: Settings,
+    metrics: Metrics | None = None,
+    *,
+    authenticator: Authenticator | None = None,
+) -> list[Door]:
+    """Every door, one a line. The authenticator is for those where one can log in."""
     doors: list[Door] = [
+        plane_door.door(plane, settings),
+        facts_door(plane, settings, authenticator),
         mcp.door(plane, settings),
         tool.door(),
     ]

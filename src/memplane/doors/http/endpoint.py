@@ -132,7 +132,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What the credential must allow; None is open to everybody."""
     body: Any = None
     """The type of the body: `bytes` is taken as it is, anything else is decoded from JSON; None is no body."""
+    body_shown: Any = None
+    """The type the description shows for a body that the endpoint decodes by itself."""
     body_required: bool = True
+    read: Callable[[bytes], Any] | None = None
+    """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
     media: tuple[str, ...] | None = (JSON,)
     """Content types that are taken; a body without one is taken too. None takes any."""
     answer: Any = None
@@ -154,7 +158,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
-    the request's id in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. The
+    request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
 
     path: str
     door: str
@@ -176,3 +181,5 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...]
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
     """Entered before the first request and left after the last, in the event loop."""
+    degraded: Callable[[], tuple[str, ...]] | None = None
+    """Codes of what does not get on at this door, for `/readyz`."""

@@ -69,7 +69,10 @@ def flat(refusal: Refusal, _request_id: str) -> Response:
 
 
 def plain(refusal: Refusal, _request_id: str) -> Response:
-    return text_response(f"{refusal.message}\n", status=_bad_request(refusal.status), headers=refusal.headers)
+    """In the words of the reference service, which says little."""
+    refused_method = refusal.status == HTTPStatus.METHOD_NOT_ALLOWED
+    message = "method not allowed" if refused_method else refusal.message
+    return text_response(f"{message}\n", status=_bad_request(refusal.status), headers=refusal.headers)
 
 
 def _bad_request(status: int) -> int:

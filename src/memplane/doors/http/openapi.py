@@ -62,7 +62,7 @@ def _schemas(endpoints: Sequence[Endpoint]) -> tuple[dict[int, Any], dict[str, A
     types: dict[int, Any] = {id(shape): shape for shape in (FlatError, NestedError)}
     for endpoint in endpoints:
         for type_ in (
-            endpoint.body,
+            body_of(endpoint),
             endpoint.answer,
             *endpoint.more_answers.values(),
             *(query.type for query in endpoint.query),
@@ -83,7 +83,8 @@ def _operation(endpoint: Endpoint, method: str, schemas: dict[int, Any]) -> dict
         "responses": _refusals(endpoint, schemas) | _answers(endpoint, schemas),
     }
     if endpoint.body is not None and method not in {"GET", "HEAD"}:
-        schema = {} if endpoint.body is bytes else schemas[id(endpoint.body)]
+        shown = body_of(endpoint)
+        schema = {} if shown is bytes else schemas[id(shown)]
         operation["requestBody"] = {
             "required": endpoint.body_required,
             "content": {
@@ -151,3 +152,7 @@ def _plain_path(template: str) -> str:
 def _operation_id(endpoint: Endpoint, method: str) -> str:
     words = "_".join(re.findall(r"\w+", _plain_path(endpoint.path)))
     return f"{endpoint.door}_{method.lower()}_{words}"
+
+
+def body_of(endpoint: Endpoint) -> Any:
+    return endpoint.body if endpoint.body_shown is None else endpoint.body_shown

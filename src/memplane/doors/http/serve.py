@@ -79,7 +79,13 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
         observers: list[Observer] = [metrics, RequestLog()]
         if tracing is not None:
             observers.append(tracing)
-        app = build_app(plane, identity, settings, all_doors(plane, settings, metrics), observers=observers)
+        app = build_app(
+            plane,
+            identity,
+            settings,
+            all_doors(plane, settings, metrics, authenticator=identity),
+            observers=observers,
+        )
         server = Server(uvicorn_config(app, settings), app)
         if process.lifeline is not None:
             ending.watch(process.lifeline)

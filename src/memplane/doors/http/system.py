@@ -98,6 +98,8 @@ class System:
             at, found = self._looked
             if not at or time.monotonic() - at > _READINESS_SECONDS:
                 found = self._plane.readiness()
+                lagging = [code for door in self.doors if door.degraded for code in door.degraded()]
+                found = msgspec.structs.replace(found, degraded=(*found.degraded, *lagging))
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
 

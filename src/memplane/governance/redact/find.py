@@ -52,25 +52,38 @@ def redact(text: str, style: Style = NATIVE) -> Redacted:
     return Redacted("".join([*parts, text[at:]]), tuple(findings))
 
 
-def redact_tree(value: Any, style: Style = NATIVE) -> tuple[Any, int]:
-    """A deep copy of a JSON-like value with its strings redacted, and how many secrets went; keys stay."""
+def redact_tree(value: Any, style: Style = NATIVE, *, named: bool = False) -> tuple[Any, int]:
+    """A deep copy of a JSON-like value with its strings redacted, and how many secrets went; keys stay.
+
+    With `named`, a string is judged by the key it stands under too: `{"password": "…"}`.
+    """
     root: list[Any] = [None]
-    pending: list[tuple[Any, Any, Any]] = [(root, 0, value)]
+    pending: list[tuple[Any, Any, Any, str]] = [(root, 0, value, "")]
     count = 0
     while pending:
-        parent, place, item = pending.pop()
+        parent, place, item, name = pending.pop()
         copy = item
         if isinstance(item, str):
-            copy, found = redact(item, style)
+            copy, found = _redact_named(item, name, style) if named and name else redact(item, style)
             count += len(found)
         elif isinstance(item, dict):
             copy = dict.fromkeys(item)
-            pending.extend((copy, key, member) for key, member in item.items())
+            pending.extend((copy, key, member, key) for key, member in item.items())
         elif isinstance(item, list | tuple):
             copy = [None] * len(item)
-            pending.extend((copy, index, member) for index, member in enumerate(item))
+            pending.extend((copy, index, member, name) for index, member in enumerate(item))
         parent[place] = copy
     return root[0], count
+
+
+def _redact_named(text: str, name: str, style: Style) -> Redacted:
+    """The name itself stays, whatever it looks like, and findings in it do not count."""
+    prefix = f"{name}="
+    text_alone = redact(text, style)
+    beside = redact(prefix + text, style)
+    if not beside.text.startswith(prefix) or len(beside.findings) < len(text_alone.findings):
+        return text_alone
+    return Redacted(beside.text.removeprefix(prefix), beside.findings)
 
 
 _BEARER_BEFORE = re.compile(r"(?i:bearer)\s{1,8}\Z")

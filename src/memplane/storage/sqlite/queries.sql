@@ -20,6 +20,19 @@ FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.id = :id
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
 
+-- name: entries_at
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM ledger l JOIN payload p USING (seq) WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
+
+-- name: said
+SELECT l.seq FROM ledger l JOIN payload p USING (seq)
+WHERE l.seq > :after AND l.op IN ('turn', 'history') ORDER BY l.seq LIMIT :limit
+
+-- name: said_between
+SELECT t.n / {turns_per_entry}, t.at, l.op FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE t.at > :after AND t.at < :until AND t.n % {turns_per_entry} = 0
+  AND (l.op <> 'turn' OR t.at >= :whole) ORDER BY t.at, t.n LIMIT :limit
+
 -- name: ops
 SELECT seq, id, op, recorded, actor, door, session, ref, NULL
 FROM ledger WHERE recorded >= :since AND recorded < :until ORDER BY recorded DESC, seq DESC LIMIT :limit

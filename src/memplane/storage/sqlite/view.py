@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from memplane.clock import Instant, to_datetime
+from memplane.clock import SECOND, Instant, to_datetime
 from memplane.entropy import random_bytes
 from memplane.storage.base import (
     TURNS_PER_ENTRY_MAX,
@@ -19,6 +19,7 @@ from memplane.storage.base import (
     Filter,
     LedgerRow,
     Marks,
+    SaidAt,
     Scope,
     Sizes,
     Usage,
@@ -29,7 +30,7 @@ from memplane.storage.sqlite.index import SqliteIndexReader
 from memplane.storage.sqlite.index_writer import SqliteIndexWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Tombstone, Turn, searchable
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Op, Tombstone, Turn, searchable
 
 _FOREVER = 1 << 62
 
@@ -61,6 +62,22 @@ class SqliteReader(SqliteIndexReader):
 
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         return [rows.entry_from(row) for row in self._all("entries", after=after, limit=limit)]
+
+    def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
+        return [rows.entry_from(row) for row in self._all("entries_at", seqs=json.dumps(seqs))]
+
+    def said(self, *, after: int, limit: int) -> list[int]:
+        return [seq for (seq,) in self._all("said", after=after, limit=limit)]
+
+    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[SaidAt]:
+        found = self._all(
+            "said_between",
+            after=after,
+            until=_FOREVER if until is None else until,
+            whole=after - after % SECOND + SECOND,
+            limit=-1 if limit is None else limit,
+        )
+        return [SaidAt(seq, at - at % SECOND if op == Op.TURN else at) for seq, at, op in found]
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
         return dict(self._all("known", ids=json.dumps(entry_ids)))

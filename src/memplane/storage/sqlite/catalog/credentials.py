@@ -24,6 +24,8 @@ _NOTE_WAIT_MS = 20
 _FIELDS = KeyRecord.__struct_fields__
 _LISTS = frozenset({"spaces", "doors", "rights"})
 
+_names = msgspec.json.Decoder(tuple[str, ...])
+
 T = TypeVar("T")
 
 
@@ -96,8 +98,21 @@ class SqliteCredentials:
                 self._reader = self._opened()
             return self._reader.execute(SQL[query], parameters).fetchall()
 
-    def _write(self, work: Callable[[apsw.Connection], T], *, wait_ms: int = BUSY_MS) -> T:
-        with self._writing, translate_errors(self._path):
+    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        with self._writing:
+            return self._written(work, BUSY_MS)
+
+    def _note(self, work: Callable[[apsw.Connection], object]) -> None:
+        if not self._writing.acquire(blocking=False):
+            return
+        try:
+            with suppress(StorageError):
+                self._written(work, _NOTE_WAIT_MS)
+        finally:
+            self._writing.release()
+
+    def _written(self, work: Callable[[apsw.Connection], T], wait_ms: int) -> T:
+        with translate_errors(self._path):
             if self._writer is None:
                 if not self._path.exists():
                     create_file(self._path, self._key, package=PACKAGE)
@@ -113,10 +128,6 @@ class SqliteCredentials:
                     connection.execute("ROLLBACK")
                 raise
             return done
-
-    def _note(self, work: Callable[[apsw.Connection], object]) -> None:
-        with suppress(StorageError):
-            self._write(work, wait_ms=_NOTE_WAIT_MS)
 
     def _opened(self) -> apsw.Connection:
         check_file(self._path)
@@ -141,5 +152,5 @@ def _record(row: Sequence[Any]) -> KeyRecord:
     fields = dict(zip(_FIELDS, row, strict=True))
     for name in _LISTS:
         if fields[name] is not None:
-            fields[name] = tuple(msgspec.json.decode(fields[name], type=list[str]))
+            fields[name] = _names.decode(fields[name])
     return KeyRecord(**fields)

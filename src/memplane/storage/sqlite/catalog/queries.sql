@@ -11,7 +11,7 @@ FROM key WHERE id = :id
 
 -- name: keys_of_agent
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked
-FROM key WHERE agent = :agent ORDER BY created, id
+FROM key WHERE agent = :agent ORDER BY id
 
 -- name: keys
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked

@@ -1,0 +1,1 @@
+"""Helmdeck's user facts: keyed facts over REST and over the older MCP transports."""

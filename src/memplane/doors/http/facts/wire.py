@@ -1,0 +1,91 @@
+"""How Helmdeck's clients write and read JSON: bodies are read as Go reads them, times are spelled as Go spells them."""
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import msgspec
+
+from memplane.errors import InvalidRequest
+from memplane.ledger.gojson import mend_surrogates
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_DEPTH_MAX = 1_000
+_SPACE = b" \t\r\n"
+
+
+class BadBody(InvalidRequest):
+    """The body is not JSON, or JSON of another shape."""
+
+
+def read_json(raw: bytes) -> Any:
+    """The first JSON value of a text. What follows it is not looked at, as Go's decoder does not.
+
+    Numbers with a fraction or an exponent come as `Decimal`, so that none of them passes for a whole number.
+    """
+    try:
+        text = mend_surrogates(raw).lstrip(_SPACE).decode("utf-8")
+        value, _ = _DECODER.raw_decode(text)
+    except UnicodeDecodeError as exc:
+        raise BadBody(f"body must be JSON: invalid UTF-8 at byte {exc.start}") from exc
+    except RecursionError as exc:
+        raise BadBody("body must be JSON: nested too deeply") from exc
+    except json.JSONDecodeError as exc:
+        reason = "EOF" if exc.pos >= len(exc.doc) else f"{exc.msg[:1].lower()}{exc.msg[1:]} at {exc.pos}"
+        raise BadBody(f"body must be JSON: {reason}") from exc
+    except (ValueError, ArithmeticError) as exc:  # a number of thousands of digits
+        raise BadBody("body must be JSON: a number is out of range") from exc
+    return value
+
+
+def read_body(raw: bytes, shape: type[T]) -> T:
+    """The body as a struct: members by name in any case, unknown ones ignored, `null` as good as left out."""
+    value = read_json(raw)
+    return read_object({} if value is None else value, shape)
+
+
+def read_object(value: Any, shape: type[T]) -> T:
+    if isinstance(value, dict):
+        value = _members(value, shape.__struct_fields__)
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as exc:
+        raise BadBody(f"body must be JSON: {exc}") from exc
+
+
+def _members(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """An exact name wins over one in another case; without that, the last one does."""
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in value:
+            found[name] = value[name]
+            continue
+        for member, inner in value.items():
+            if member.lower() == name:
+                found[name] = inner
+    return {name: inner for name, inner in found.items() if inner is not None}
+
+
+def _refuse_constant(name: str) -> None:
+    raise json.JSONDecodeError(f"{name} is no number", name, 0)
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+
+
+def write_json(value: Any) -> bytes:
+    """One line, as Go's encoder ends it."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def seconds(moment: datetime) -> str:
+    """`2026-08-29T12:34:56Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def nanoseconds(moment: datetime) -> str:
+    """RFC 3339 with as many digits of the second as there are: `…56Z`, `…56.5Z`, `…56.385001Z`."""
+    fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
+    return f"{seconds(moment).removesuffix('Z')}{fraction}Z"

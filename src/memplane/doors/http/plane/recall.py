@@ -1,0 +1,94 @@
+"""Recall: the current turn in, a few governed blocks out, in time."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from memplane.config import Settings
+from memplane.doors.http.endpoint import JSON, Call, Response
+from memplane.doors.http.plane.timebox import TimeBox
+from memplane.doors.http.plane.wire import RecallAsked, Recalled, RecalledBlock, read
+from memplane.engine import Engine
+from memplane.governance.blocked import is_blocked
+from memplane.ledger.history_reply import join_parts, part_text
+from memplane.ledger.history_text import heard
+from memplane.recall.result import Block, Limits, Recall
+from memplane.space import Space
+
+BLOCKS_MAX = 8
+TEXT_BYTES_MAX = 8_192
+ANSWER_BYTES_MAX = 16_384
+
+LATE = "time: recall was not ready in time"
+_REASONS_MAX = 6
+_REASON_CHARS_MAX = 160
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Recaller:
+    """Answers `POST /recall`."""
+
+    def __init__(self, plane: Engine, settings: Settings) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._box: TimeBox[Recall] = TimeBox()
+
+    def handle(self, call: Call) -> Response:
+        asked = read(call, RecallAsked, "recall")
+        space = call.space(asked.agent)
+        if not self._plane.has_space(space.owner, tenant=space.tenant):
+            return Response(body=answer_of((), ()), media=JSON)
+        told = self._told(space, question_of(asked))
+        if told is None:
+            return Response(body=answer_of((), (LATE,)), media=JSON)
+        return Response(body=answer_of(told.blocks, told.degraded), media=JSON)
+
+    def close(self) -> None:
+        self._box.close()
+
+    def _told(self, space: Space, question: str) -> Recall | None:
+        limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
+        return self._box.answer(
+            lambda: space.recall(question, limits=limits),
+            lambda: space.recall_by_words(question, limits=limits),
+            seconds=self._settings.recall_answer_ms / 1_000,
+        )
+
+
+def question_of(asked: RecallAsked) -> str:
+    """The last thing the user said. Without one, what the agent was told to be: the system's words."""
+    spoken = [turn.text for turn in heard({"messages": asked.messages}) if turn.role == "user"]
+    if spoken:
+        return spoken[-1]
+    messages = asked.messages if isinstance(asked.messages, list) else []
+    told = [
+        message.get("content")
+        for message in messages
+        if isinstance(message, dict) and message.get("role") in {"system", "developer"}
+    ]
+    return join_parts(_text(content) for content in (*told, asked.system))
+
+
+def _text(content: Any) -> str:
+    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+
+
+def answer_of(blocks: Sequence[Block], degraded: Iterable[str]) -> bytes:
+    """The answer within its bytes; a block that does not fit gives way to a smaller one after it."""
+    reasons = [reason[:_REASON_CHARS_MAX] for reason in degraded][:_REASONS_MAX]
+    left = ANSWER_BYTES_MAX - len(_encode(Recalled(memories=[], degraded=reasons)))
+    text_left = TEXT_BYTES_MAX
+    kept: list[RecalledBlock] = []
+    for block in blocks:
+        text = block.text.strip()
+        if not text or is_blocked(block.kind, block.source) or len(kept) == BLOCKS_MAX:
+            continue
+        told = RecalledBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        size, text_size = len(_encode(told)) + 1, len(text.encode("utf-8"))
+        if size <= left and text_size <= text_left:
+            kept.append(told)
+            left -= size
+            text_left -= text_size
+    return _encode(Recalled(memories=kept, degraded=reasons))

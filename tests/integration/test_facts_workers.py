@@ -1,0 +1,179 @@
+"""Sessions of the facts door where several processes serve: a POST may reach another one than the GET did."""
+
+import asyncio
+import json
+import stat
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from facts_callers import People
+from http_server import serving
+from memplane.doors.http.facts.relay import Parcel, Relay
+from memplane.doors.http.facts.sessions import Outcome, Sessions
+from memplane.identity.principal import Principal, Right
+from serve_process import minted, serve_process
+from sse_talk import Talk, talking
+
+ALICE = Principal(tenant="default", subject="alice", rights=frozenset({Right.READ}))
+SESSIONS_TRIED_MAX = 200
+
+
+def answered(talk, endpoint, client, id_):
+    """Post with that client; the answer must come on the stream that was opened with another."""
+    body = json.dumps({"jsonrpc": "2.0", "id": id_, "method": "tools/list"}).encode()
+    status = client.post(endpoint, content=body).status_code
+    if status != 202:
+        return status
+    _, data = talk.event()
+    return json.loads(data)["id"]
+
+
+def test_a_post_finds_its_stream_in_another_server(plane):
+    """
+    Two servers on one data directory: the stream is in one, the message goes to the other. Whose it is still counts.
+    """
+    with serving(plane) as here, serving(plane) as there:
+        mine, theirs = People(here), People(there)
+        with talking(mine.alice) as talk:
+            assert answered(talk, talk.endpoint, theirs.alice, 7) == 7
+            assert answered(talk, talk.endpoint, theirs.bob, 8) == 404
+            assert answered(talk, talk.endpoint, theirs.admin, 9) == 404
+            assert answered(talk, talk.endpoint.replace("/sse/", "/qmd/sse/"), theirs.alice, 10) == 404
+            assert answered(talk, talk.endpoint, mine.alice, 11) == 11
+
+
+def test_a_stream_of_a_server_that_is_gone_is_unknown(plane):
+    """
+    Nobody answers for it, and its name does not stay behind.
+    """
+    with serving(plane) as there:
+        theirs = People(there)
+        with serving(plane) as here, talking(People(here).alice) as talk:
+            endpoint = talk.endpoint
+        assert theirs.alice.post(endpoint, content=b"{}").status_code == 404
+
+
+def test_two_workers(tmp_path):
+    """
+    `serve --workers 2`: sessions live in both, and one connection posts to all of them.
+    """
+    headers = {"authorization": f"Bearer {minted('alice')}"}
+    with serve_process(tmp_path / "data", "--workers", "2") as url, ExitStack() as opened:
+        post = opened.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False))
+        by_worker = {}
+        for _ in range(SESSIONS_TRIED_MAX):
+            with ExitStack() as stack:
+                client = stack.enter_context(
+                    httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
+                )
+                response = stack.enter_context(client.stream("GET", "/api/v1/mcp/sse"))
+                talk = Talk(client, response)
+                _, talk.endpoint = talk.event()
+                worker = talk.endpoint.rpartition("=")[2][:8]
+                if worker not in by_worker:
+                    by_worker[worker] = talk
+                    opened.push(stack.pop_all())
+            if len(by_worker) == 2:
+                break
+
+        assert len(by_worker) == 2
+        assert [answered(talk, talk.endpoint, post, n) for n, talk in enumerate(by_worker.values(), 1)] == [
+            1,
+            2,
+        ]
+
+    assert list((tmp_path / "data" / "run").iterdir()) == []
+
+
+# ── the relay by itself ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parcel(session, principal=ALICE):
+    return Parcel(session.id, session.path, principal, b"hello")
+
+
+async def relayed(folder, work):
+    """Two processes' worth of it, in one."""
+    one, two = Sessions(), Sessions()
+    relays = [Relay(folder, sessions.worker, sessions.deliver) for sessions in (one, two)]
+    for relay in relays:
+        await relay.open()
+    try:
+        return await work(one, *relays)
+    finally:
+        for relay in relays:
+            await relay.close()
+
+
+@pytest.mark.parametrize("depth", [0, 20])
+def test_messages_are_handed_over_however_deep_the_folder_lies(tmp_path, depth):
+    """
+    An address of a socket holds about a hundred bytes; a data directory may be longer.
+    """
+    folder = tmp_path.joinpath(*(["a-folder"] * depth)) / "run"
+
+    async def work(one, _mine, other):
+        session = one.open("/path", ALICE, lambda raw: raw)
+        outcome = await other.hand_over(one.worker, parcel(session))
+        return outcome, await session.next()
+
+    assert asyncio.run(relayed(folder, work)) == (Outcome.TAKEN, b"hello")
+    assert list(folder.iterdir()) == []
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_what_cannot_be_handed_over(tmp_path):
+    """
+    Another caller's, a full one, an unknown process, and nonsense on the socket: each has its outcome.
+    """
+
+    async def work(one, _mine, other):
+        session = one.open("/path", ALICE, lambda raw: raw)
+        bob = Principal(tenant="default", subject="bob", rights=ALICE.rights)
+        strange = [await other.hand_over(one.worker, parcel(session, bob))]
+        strange.append(await other.hand_over("00000000", parcel(session)))
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / f"{one.worker}.sock"))
+        writer.write(b"\x00\x00\x00\x02{}")
+        assert await reader.read() == b""
+        writer.close()
+        _, hasty = await asyncio.open_unix_connection(str(tmp_path / f"{one.worker}.sock"))
+        hasty.write(b"\xff\xff\xff\xff")
+        hasty.close()
+        while session.give(b"x"):
+            pass
+        return [*strange, await other.hand_over(one.worker, parcel(session))]
+
+    assert asyncio.run(relayed(tmp_path, work)) == [Outcome.UNKNOWN, Outcome.UNKNOWN, Outcome.FULL]
+
+
+def test_names_of_killed_processes_are_swept(tmp_path):
+    """
+    A socket file nobody listens on goes when the next process starts; those of the living stay.
+    """
+
+    async def work(one, mine, _other):
+        mine._server.close()  # as a kill leaves it: nobody listens, the name is there
+        mine._server = None
+        third = Sessions()
+        relay = Relay(tmp_path, third.worker, third.deliver)
+        await relay.open()
+        names = {path.stem for path in tmp_path.iterdir()}
+        await relay.close()
+        return one.worker in names, len(names)
+
+    assert asyncio.run(relayed(tmp_path, work)) == (False, 2)
+
+
+def test_without_sockets_one_process_serves_its_own(tmp_path):
+    """
+    Where the folder cannot be had the relay stays closed, and says so to nobody but the log.
+    """
+    (tmp_path / "run").write_text("in the way")
+
+    async def work(one, _mine, other):
+        session = one.open("/path", ALICE, lambda raw: raw)
+        return await other.hand_over(one.worker, parcel(session))
+
+    assert asyncio.run(relayed(tmp_path / "run", work)) is Outcome.UNKNOWN
