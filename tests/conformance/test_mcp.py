@@ -23,6 +23,7 @@ import memplane
 from http_server import OWNER, serving
 from memplane import Caller, Settings
 from memplane.doors.mcp.http import SESSION_META, McpOverHttp
+from memplane.doors.mcp.http import door as mcp_door
 from memplane.doors.mcp.server import TOOLS, build_server
 from memplane.doors.mcp.stdio import LocalVisitor
 
@@ -718,7 +719,7 @@ def test_the_hour_is_the_session_where_there_is_none(plane, clock):
     """
     Twenty stores an hour, and twenty in the next.
     """
-    with serving(plane, doors=[memplane_mcp_door(plane, clock)]) as server:
+    with serving(plane, doors=[mcp_door(plane, Settings(), clock=clock)]) as server:
 
         async def work(client):
             arguments = {"type": "fact", "content": "again and again"}
@@ -730,12 +731,6 @@ def test_the_hour_is_the_session_where_there_is_none(plane, clock):
 
     assert [result.is_error for result in first] == [False] * 20 + [True]
     assert not later.is_error
-
-
-def memplane_mcp_door(plane, clock):
-    from memplane.doors.mcp.http import door  # noqa: PLC0415 - a helper of one test
-
-    return door(plane, Settings(), clock=clock)
 
 
 def test_credentials_decide(server):
