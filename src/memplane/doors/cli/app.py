@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from memplane.doors.cli import demo, evaluation, facts, forget, keys, ledger, memories, recalling, spaces
+from memplane.doors.cli import demo, evaluation, facts, forget, ipc, keys, ledger, memories, recalling, spaces
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
 from memplane.doors.cli.exits import BUG
@@ -64,6 +64,7 @@ _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(keys.app, "Look after")
+_add(ipc.app, "Serve")
 _add(evaluation.app, "Measure")
 
 
