@@ -15,6 +15,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from memplane.clock import Clock, iso, system_clock
+from memplane.errors import StorageUnavailable
 from memplane.governance.group import check_group
 from memplane.governance.redact import CARAPACE, redact
 
@@ -65,8 +66,10 @@ class AuditLog:
         self._folder = folder
         self._clock = clock
         self._lock = Lock()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StorageUnavailable(f"{folder} cannot hold the audit log: {exc.strerror}") from exc
 
     def append(self, *lines: AuditLine) -> None:
         """Add lines of one group, in this order and with nothing between them."""

@@ -1,6 +1,7 @@
 """Serving Carapace's `ipc` client."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,9 +78,9 @@ def ipc(
     router = Router(pipeline, socket)
 
     def ready(address: str) -> None:
-        call.out.answer(
-            {"socket": address, "group": None if known_only else group}, line("Serving ", address)
-        )
+        served = {"socket": address, "group": None if known_only else group}
+        call.out.answer(served, line("Serving ", address))
+        sys.stdout.flush()
 
     with _until_told(router):
         router.serve(ready)
@@ -100,8 +101,10 @@ def _until_told(router: Router) -> Iterator[None]:
         router.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    woken = signal.set_wakeup_fd(router.wake_descriptor, warn_on_full_buffer=False)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(woken)
         for number, handler in before.items():
             signal.signal(number, handler)

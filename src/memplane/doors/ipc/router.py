@@ -93,6 +93,11 @@ class Router:
             for end in ends:
                 os.close(end)
 
+    @property
+    def wake_descriptor(self) -> int:
+        """For `signal.set_wakeup_fd`: a signal that another thread receives wakes the one that sleeps, too."""
+        return self._wake_write
+
     def stop(self) -> None:
         """What is being carried out is finished and answered; what waits is told to try again."""
         self._stopping = True
