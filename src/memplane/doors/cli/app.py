@@ -17,6 +17,7 @@ from memplane.doors.cli import (
     evaluation,
     facts,
     forget,
+    ipc,
     keys,
     ledger,
     mcp,
@@ -74,6 +75,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 _add(demo.app, "Start here")
 _add(serving.app, "Start here")
 _add(mcp.app, "Start here")
+_add(ipc.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")
