@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import engine, peers, quality, recall
+from benchmarks import engine, peers, quality, recall, server
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.retrieval import _locomo_store
@@ -51,6 +51,18 @@ def test_the_recall_benchmark_runs_tiny(tmp_path):
     names = {figure.name for figure in figures}
     assert all(figure.value > 0 for figure in figures)
     assert {"recall p95 at 40 memories", "… the rest p95 at 40 memories", "enrichment"} <= names
+
+
+def test_the_server_benchmark_runs_tiny(tmp_path):
+    """
+    Rates and percentiles of three calls, and what the server adds to each, beside what was asked.
+    """
+    figures = server.run(server.TINY, tmp_path)
+
+    asked = [figure.name for figure in figures if figure.asked]
+    assert all(figure.value > 0 for figure in figures)
+    assert asked == [f"{call} p50, what the server adds" for call in ("recall", "store", "retain")]
+    assert len(figures) == 9 + 3 * 2 * 4
 
 
 def test_common_words_are_measured_tiny(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -18,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from http_server import OWNER
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "24"))
 
 
@@ -49,9 +48,8 @@ def knock(server, operation, mode, credential):
     @given(case=operation.as_strategy(generation_mode=mode))
     def call(case):
         answer = case.call(base_url=server.url, headers=headers, timeout=30)
-        # 503 is a promise to answer when something is set or free, such as a log-in without a password.
-        checks = CHECKS if answer.status_code != 503 else CHECKS[1:]
-        case.validate_response(answer, checks=checks, headers=headers)
+        assert answer.status_code not in {500, 502}, operation.label
+        case.validate_response(answer, checks=CHECKS, headers=headers)
 
     with suppress(Unsatisfiable):  # where there is nothing to give, nothing wrong can be given either
         call()
@@ -83,7 +81,7 @@ def test_every_call_answers_as_described(server, mode):
         except FailureGroup as failures:
             broken += [f"{operation.label}: {failure}" for failure in failures.exceptions]
 
-    assert broken == []
+    assert (broken, server.faults) == ([], [])
 
 
 def test_every_call_that_needs_a_key_says_so(server):

@@ -10,9 +10,9 @@ import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from memplane.config import Settings
-from memplane.doors.http.body import ClientGone, check_media, decode_body, discard_body, read_body
+from memplane.doors.http.body import ClientGone, check_media, decode_body, discard_body, is_small, read_body
 from memplane.doors.http.doors import all_doors
-from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Response
+from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Response, Route
 from memplane.doors.http.envelope import envelope_of
 from memplane.doors.http.exchange import Exchange, Observer
 from memplane.doors.http.guard import Guard, credential_of
@@ -88,43 +88,42 @@ class App:
                 return
         found = self._routes.find(exchange.method, exchange.scope["raw_path"])
         exchange.route = found.route
-        principal = await self._principal(exchange, found)
         if isinstance(found.route, Endpoint):
-            await self._call(exchange, found, found.route, principal, receive)
+            await self._call(exchange, found, found.route, receive)
         else:
-            await self._pass_on(exchange, found, found.route, principal, receive)
+            await self._pass_on(exchange, found, found.route, receive)
 
-    async def _principal(self, exchange: Exchange, found: Found) -> Principal | None:
-        route = found.route
+    def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
+        """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
+        it runs in a thread."""
         if route.right is None:
             return None
         if self._authenticator is None:
             principal = ANYBODY
         else:
             credential = credential_of(exchange.headers)
-            check = partial(self._authenticator.authenticate, credential, peer=exchange.peer)
-            principal = await anyio.to_thread.run_sync(check)
+            principal = self._authenticator.authenticate(credential, peer=exchange.peer)
         exchange.principal = principal
         principal.check(route.right, door=route.door)
         return principal
 
-    async def _call(
-        self,
-        exchange: Exchange,
-        found: Found,
-        endpoint: Endpoint,
-        principal: Principal | None,
-        receive: Receive,
-    ) -> None:
-        if endpoint.body is not None:
-            check_media(endpoint, exchange.headers.get("content-type", ""))
+    async def _call(self, exchange: Exchange, found: Found, endpoint: Endpoint, receive: Receive) -> None:
+        """Between threads a request loses more time than anywhere else in here. So a small body is read before anybody
+        asks who sent it, and everything else happens in one go; for a large one, one must be let in first."""
+        raw, principal, let_in = b"", None, False
+        if not is_small(exchange.headers):
+            principal = await anyio.to_thread.run_sync(self._let_in, exchange, endpoint)
+            let_in = True
         raw = await self._body(exchange, receive)
 
         def work() -> Response:
+            caller = principal if let_in else self._let_in(exchange, endpoint)
+            if endpoint.body is not None:
+                check_media(endpoint, exchange.headers.get("content-type", ""))
             call = Call(
                 self._plane,
                 endpoint,
-                principal=principal,
+                principal=caller,
                 method=exchange.scope["method"],
                 path=found.path,
                 query=read_query(endpoint, exchange.scope["query_string"]),
@@ -138,17 +137,10 @@ class App:
 
         await exchange.answer(await anyio.to_thread.run_sync(work))
 
-    async def _pass_on(
-        self,
-        exchange: Exchange,
-        found: Found,
-        route: AsgiRoute,
-        principal: Principal | None,
-        receive: Receive,
-    ) -> None:
+    async def _pass_on(self, exchange: Exchange, found: Found, route: AsgiRoute, receive: Receive) -> None:
         scope = exchange.scope
-        scope["memplane.principal"] = principal
-        scope["memplane.again"] = partial(self._principal, exchange, found)
+        scope["memplane.principal"] = await anyio.to_thread.run_sync(self._let_in, exchange, route)
+        scope["memplane.again"] = partial(anyio.to_thread.run_sync, self._let_in, exchange, route)
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:

@@ -18,12 +18,19 @@ DEPTH_MAX = 64
 """Nothing that is kept nests deeper, and what reads it later may be recursive."""
 _DISCARD_BYTES_MAX = 256 << 20
 """A client that sends too much is listened to this long, because most look for the answer only when they are done."""
+_SMALL_BYTES = 64 << 10
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class ClientGone(Exception):
     """Whoever asked has hung up."""
+
+
+def is_small(headers: Mapping[str, str]) -> bool:
+    """Whether the server has, or will have, all of the body in its own buffer anyway."""
+    declared = headers.get("content-length", "0")
+    return "transfer-encoding" not in headers and declared.isdecimal() and int(declared) <= _SMALL_BYTES
 
 
 async def read_body(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -28,6 +29,10 @@ from memplane.main import Memplane
 _TRACING = "memplane.doors.http.tracing"
 _KEEP_ALIVE_S = 75
 """Longer than the usual reverse proxy keeps an idle connection, so that it is the proxy who closes it."""
+
+_SWITCH_S = 0.0005
+"""How long a thread that computes may keep the others waiting. A request passes between threads several times, and with
+Python's usual 5 ms each of them could cost that much while enrichment works."""
 
 OpenServed = Callable[[Listener], Memplane]
 """Opens the plane with enrichment in the background; what happens in it is told to the listener."""
@@ -56,6 +61,7 @@ def run_process(process: Process, open_plane: OpenServed) -> None:
 
 def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
     settings = process.settings
+    sys.setswitchinterval(_SWITCH_S)
     set_up_logs(settings.log_level)
     metrics = Metrics(process.metrics_folder)
     tracing = _tracing(settings)
