@@ -59,6 +59,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     query_chars_max: int = 65_536
     entry_bytes_max: int = 8 * 1024 * 1024
 
+    file_bytes_max: int = 256 * 1024
+    """Of one file that an agent keeps."""
+    files_max: int = 1_000
+
     session_stores_max: int = 20
     session_supersedes_max: int = 5
     session_deletes_max: int = 5

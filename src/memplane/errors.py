@@ -3,6 +3,7 @@
     MemplaneError
     ├── InvalidRequest          the caller can mend it
     │   ├── NotFound            nothing has this id or key in this space
+    │   ├── PathTaken           a file or folder is there already
     │   └── LimitReached        a per-session limit is used up
     ├── SettingsInvalid         an option or environment variable is off
     └── StorageError            the data directory has a problem
@@ -45,6 +46,16 @@ class NotFound(InvalidRequest):
         super().__init__(f"no {what} {name!r} in this space")
         self.what = what
         self.name = name
+
+
+class PathTaken(InvalidRequest):
+    """A file or folder has this path already; nothing is written over."""
+
+    code = "path_taken"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is there already; choose another path", field="path")
+        self.path = path
 
 
 class LimitReached(InvalidRequest):

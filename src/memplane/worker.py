@@ -160,7 +160,7 @@ class Worker:
 
     def derive_by_rules(self, store: Store) -> None:
         """Read everything that waits, unless a model reads it: what that says is filed when it has said it."""
-        while self._deriver.by_rules and self.derive(store):
+        while not self.asks_a_model and self.derive(store):
             pass
 
     def _derive(self, store: Store, count: int) -> bool:

@@ -28,10 +28,10 @@ TAMED = "[bold red]x[/bold red] [31m]0;t 31m  :smile: [/]"
 def every_command(group=None, path=()):
     """Paths such as `ledger verify`, with their commands."""
     for name, command in (group or get_command(app)).commands.items():
+        if not hasattr(command, "commands") or command.invoke_without_command:
+            yield " ".join((*path, name)), command
         if hasattr(command, "commands"):
             yield from every_command(command, (*path, name))
-        else:
-            yield " ".join((*path, name)), command
 
 
 COMMANDS = dict(every_command())

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from facts_callers import People
 from http_server import serving
@@ -85,6 +87,27 @@ def test_two_workers(tmp_path):
         ]
 
     assert list((tmp_path / "data" / "run").iterdir()) == []
+
+
+def test_streams_do_not_hold_up_an_orderly_end(tmp_path):
+    """
+    A server that is told to end does so while clients listen, and they see their streams and sockets end.
+    """
+    headers = {"authorization": f"Bearer {minted('alice')}"}
+    with ExitStack() as outside:
+        with serve_process(tmp_path / "data") as url:
+            client = outside.enter_context(
+                httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
+            )
+            talk = outside.enter_context(talking(client))
+            address = f"{url.replace('http', 'ws')}/api/v1/mcp/ws"
+            socket = outside.enter_context(connect(address, additional_headers=headers))
+            assert "tools" in talk.call("tools/list")["result"]
+
+        assert talk.event() is None
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=20)
+        assert closed.value.rcvd.code in {1001, 1012}
 
 
 # ── the relay by itself ──────────────────────────────────────────────────────────────────────────────────────────

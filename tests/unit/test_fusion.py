@@ -264,10 +264,10 @@ def test_contributions_add_up_to_the_score(heads, data):
         parts = fused.contributions(place)
         assert sum(parts.values()) == pytest.approx(float(fused.scores[place]), abs=1e-9)
         assert [abs(part) for part in parts.values()] == sorted(map(abs, parts.values()), reverse=True)
-        for name, rank in fused.ranks(place).items():
+        for name, rank in fused.ranks([place])[0].items():
             channel = fused.channels[name]
             assert rank == 1 + sorted(channel, reverse=True).index(channel[place])
-        assert set(fused.ranks(place)) == set(fused.channels) - {"asks", "user", "speaker", "date"}
+        assert set(fused.ranks([place])[0]) == set(fused.channels) - {"asks", "user", "speaker", "date"}
 
 
 def test_a_weight_of_nought_takes_a_channel_out():

@@ -148,7 +148,9 @@ class DerivedMachine(RuleBasedStateMachine):
     @rule(pick=PICK, left=st.booleans())
     def resolve(self, pick, left):
         self.space.enrich()
-        conflicts = self.space.conflicts()
+        conflicts = sorted(
+            self.space.conflicts(), key=lambda pair: (pair.left.seq, pair.right.seq)
+        )  # ids are random
         if conflicts:
             conflict = conflicts[pick % len(conflicts)]
             self.space.resolve(conflict.left.id if left else conflict.right.id)

@@ -80,14 +80,17 @@ def settle_as(
     outcome: Outcome, new: Proposition, existing: Sequence[Known], *, catalog: Catalog, text: str = ""
 ) -> Decision:
     """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
-    targets = tuple(
-        known.id
-        for known in existing
-        if outcome is not Outcome.ADD
-        and known.proposition.subject.lower() == new.subject.lower()
-        and (_is_same(new, known.proposition, catalog) or _contradicts(new, known, catalog, text))
-    )
-    return Decision(outcome=outcome, targets=targets, reason="decided before")
+    rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
+    same = [known.id for known in rivals if _is_same(new, known.proposition, catalog)]
+    beaten = [
+        known.id for known in rivals if known.id not in same and _contradicts(new, known, catalog, text)
+    ]
+    targets = {
+        Outcome.SUPERSEDE: (*beaten, *same),
+        Outcome.RETIRE: tuple(beaten),
+        Outcome.CONTEST: tuple(beaten),
+    }
+    return Decision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
 
 
 def _is_same(new: Proposition, old: Proposition, catalog: Catalog) -> bool:

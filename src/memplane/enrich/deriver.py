@@ -43,11 +43,6 @@ class Deriver:
         self._llm = llm
 
     @property
-    def by_rules(self) -> bool:
-        """Whether no model is asked."""
-        return self._llm is None
-
-    @property
     def asks_a_model(self) -> bool:
         return self._llm is not None
 

@@ -22,18 +22,15 @@ def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Ou
         return
     claim = decode_claim(memory.claim)
     plan = _is_plan(memory, claim)
-    rivals = [
-        rival
-        for rival in _rivals(writer, memory, claim)
-        if _is_plan(rival, decode_claim(rival.claim or "")) is plan
-    ]
-    known = [_known(rival, claim) for rival in rivals]
+    said = [(rival, decode_claim(rival.claim or "")) for rival in _rivals(writer, memory, claim)]
+    rivals = [(rival, other) for rival, other in said if _is_plan(rival, other) is plan]
+    known = [_known(rival, other, claim) for rival, other in rivals]
     text = memory.quote or ""
     if decided is None:
         decision = settle(claim, known, catalog=catalog, text=text, at=memory.created_at)
     else:
         decision = settle_as(decided, claim, known, catalog=catalog, text=text)
-    targets = [rival for rival in rivals if rival.id in decision.targets]
+    targets = [rival for rival, _ in rivals if rival.id in decision.targets]
     if decision.outcome is Outcome.DUPLICATE:
         writer.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
@@ -55,15 +52,14 @@ def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[M
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner. Only what was derived is ever contested; an imported
-    decision about anything else decides nothing."""
-    if writer.memory(winner) is None:
-        return
+    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. Only what was derived
+    is ever contested; an imported decision about anything else decides nothing."""
     for loser in losers:
         memory = writer.memory(loser)
         if memory is not None and memory.derived:
             writer.supersede(loser, by=winner, at=at)
-    writer.settle(winner)
+    if writer.memory(winner) is not None:
+        writer.settle(winner)
 
 
 def _is_plan(memory: Memory, claim: Proposition) -> bool:
@@ -79,13 +75,11 @@ def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
     return writer.rivals(memory.subject or "", claim.predicate, words, limit=_RIVALS_MAX, topic=claim.topic)
 
 
-def _known(memory: Memory, new: Proposition) -> Known:
+def _known(memory: Memory, claim: Proposition, new: Proposition) -> Known:
     """With the subject as the new one says it: whose it is was settled by whom the rivals were asked for."""
-    assert memory.claim is not None
-    claim = msgspec.structs.replace(decode_claim(memory.claim), subject=new.subject)
     return Known(
         id=memory.id,
-        proposition=claim,
+        proposition=msgspec.structs.replace(claim, subject=new.subject),
         text=memory.quote or "",
         at=memory.created_at,
         contested=memory.state is State.CONTESTED,

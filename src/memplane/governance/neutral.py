@@ -18,6 +18,11 @@ def visible(text: str) -> str:
     return text if text.isprintable() else _HARMFUL.sub("", text)
 
 
+def harmful_spans(text: str) -> list[tuple[int, int]]:
+    """Where `visible` takes something out."""
+    return [] if text.isprintable() else [found.span() for found in _HARMFUL.finditer(text)]
+
+
 def one_line(text: str) -> str:
     """The text on one line, without characters that steer a terminal, a reader's eye or a parser."""
     return _HARMFUL.sub("", _NEWLINES.sub(" ", text)).replace("\t", " ")

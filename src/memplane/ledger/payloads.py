@@ -40,7 +40,8 @@ class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str
     category: str
     at: Instant
-    expires: Instant
+    expires: Instant | None = None
+    """None for what stays until it is forgotten: files that an agent keeps."""
     tags: tuple[str, ...] = ()
     created: Instant | None = None
     """When the key began, if not now. Written here, so that it outlives the values before this one."""

@@ -9,6 +9,7 @@ from memplane.config import Settings
 from memplane.governance.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.governance.neutral import one_line
 from memplane.governance.redact import redact
+from memplane.memory.paths import is_path
 from memplane.storage.base import Reader
 from memplane.types import Caller, Kind, Memory, State
 
@@ -19,6 +20,7 @@ _WARNING = (
 
 
 _CONTENT_CHARS_MAX = 2_000
+_FILE_CHARS_MAX = 200
 
 
 class BriefEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,11 +90,13 @@ def _entry(memory: Memory, now: Instant) -> BriefEntry:
 
 
 def _content(memory: Memory) -> str:
-    """One line, and no longer than a stored memory may be: a long value under a key must not crowd out the rest."""
+    """One line, and no longer than a stored memory may be: a long value under a key must not crowd out the rest. Of a file
+    it tells where it is and how it begins."""
     text = defang(redact(one_line(memory.line)).text)
     if memory.state is State.CONTESTED:
         text = f"(contested) {text}"
-    return text if len(text) <= _CONTENT_CHARS_MAX else text[: _CONTENT_CHARS_MAX - 1] + "…"
+    chars_max = _FILE_CHARS_MAX if memory.key is not None and is_path(memory.key) else _CONTENT_CHARS_MAX
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 def _line(entry: BriefEntry) -> str:

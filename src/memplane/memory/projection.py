@@ -219,6 +219,6 @@ def _put(entry: Entry, put: Put) -> Memory:
         category=put.category,
         created_at=at if put.created is None else to_datetime(put.created),
         updated_at=at,
-        expires_at=to_datetime(put.expires),
+        expires_at=None if put.expires is None else to_datetime(put.expires),
         supersedes=entry.ref,
     )

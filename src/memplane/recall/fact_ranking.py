@@ -23,6 +23,8 @@ _PER_PREDICATE = 8
 _HOT_MAX = 6
 _WORDS_MAX = 3
 """Only the rarest words choose; all of them count."""
+_HOLDERS_MAX = 100
+"""A word that many hold chooses only where no rarer one does: every holder has to be ranked."""
 _RECENT_DAYS = 30.0
 
 
@@ -187,7 +189,8 @@ def _rarest(asking: Asking) -> list[str]:
     }
     said = sorted((word for word, count in rarity.items() if count), key=lambda word: rarity[word])
     unsaid = [word for word, count in rarity.items() if not count]
-    return [*said[:_WORDS_MAX], *unsaid[:_WORDS_MAX]] or list(asking.question.words)
+    few = [word for word in said[:_WORDS_MAX] if rarity[word] <= _HOLDERS_MAX] or said[:1]
+    return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
 
 
 def _in_order(memories: Iterable[Memory], scores: Mapping[str, float]) -> list[Memory]:

@@ -24,6 +24,8 @@ _BM25_K1 = 1.2
 _BM25_B = 0.75
 _SESSION_PASSAGE_SHARE = 0.25
 _DEVIATION_MIN = 1e-9
+_SPREAD_MAX = 2_000
+"""A word that more turns hold counts where it stands only: it tells no passage from another."""
 _DAYS_AFTER = 7
 """What happened on a day is talked about within a week."""
 
@@ -77,13 +79,15 @@ class Fused(msgspec.Struct, frozen=True, kw_only=True):
         }
         return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
 
-    def ranks(self, index: int) -> dict[str, int]:
-        """The rank of one turn in each channel that puts turns in an order, 1 the best."""
-        return {
-            name: 1 + int(np.count_nonzero(channel > channel[index]))
-            for name, channel in self.channels.items()
-            if name in _ORDERING
-        }
+    def ranks(self, indexes: Sequence[int]) -> list[dict[str, int]]:
+        """The rank of each of these turns in every channel that puts turns in an order, 1 the best."""
+        names = [name for name in self.channels if name in _ORDERING]
+        ranks = []
+        for name in names:
+            channel = self.channels[name]
+            better = channel[None, :] > channel[list(indexes)][:, None]
+            ranks.append((1 + np.count_nonzero(better, axis=1)).tolist())
+        return [dict(zip(names, of_turn, strict=True)) for of_turn in zip(*ranks, strict=True)]
 
 
 def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Floats, Floats]:
@@ -95,7 +99,7 @@ def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Flo
     for places, counts in found:
         rarity = math.log(1 + (turns.count - len(places) + 0.5) / (len(places) + 0.5)) * (_BM25_K1 + 1)
         words[places] += rarity * counts / (counts + _slack(turns.words[places], turns.words_usual))
-        touched, around = _around(places, counts, turns)
+        touched, around = _around(places, counts, turns) if len(places) <= _SPREAD_MAX else (places, counts)
         slack = _slack(turns.passage_words[touched], turns.passage_words_usual)
         passage[touched] += rarity * around / (around + slack)
     return words, passage
@@ -134,7 +138,8 @@ def standard(values: Floats | NDArray[np.float32], sample: NDArray[np.bool_] | N
     if deviation < _DEVIATION_MIN:
         return np.zeros(len(numbers))
     scaled: Floats = (numbers - usual.mean()) / deviation
-    return np.nan_to_num(scaled, copy=False, nan=0.0)
+    scaled[~np.isfinite(scaled)] = 0.0
+    return scaled
 
 
 def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:

@@ -1,5 +1,6 @@
 """The turns that answer a question, best first, and why each of them does."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -19,9 +20,9 @@ from memplane.types import Turn
 
 COMMON = 20_000
 """A word that more turns hold does not help to choose among them, and looking through them takes long."""
-_NEAR = 600
-_MOST = 250
-_SAMPLE = 500
+_NEAR = 300
+_MOST = 100
+_SAMPLE = 300
 _SPARE = 4
 """Fetched beyond what is wanted, for turns that went since the index was looked at."""
 
@@ -74,21 +75,23 @@ def rank_turns(
         (turn.seq, turn.ordinal): turn
         for turn in reader.turns_at([int(turns.n[fused.places[at]]) for at in chosen], where)
     }
-    ranked: list[RankedTurn] = []
-    for at in chosen:
-        turn = found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))
-        if turn is not None and len(ranked) < limit:
-            ranked.append(
-                RankedTurn(
-                    turn=turn,
-                    score=round(float(fused.scores[at]), 4),
-                    contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
-                    ranks=fused.ranks(at),
-                    relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
-                    nearness=float(np.nan_to_num(meaning[at])) if meaning is not None else 0.0,
-                )
-            )
-    return ranked
+    kept = [
+        (at, turn)
+        for at in chosen
+        if (turn := found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))) is not None
+    ][:limit]
+    ranks = fused.ranks([at for at, _ in kept])
+    return [
+        RankedTurn(
+            turn=turn,
+            score=round(float(fused.scores[at]), 4),
+            contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
+            ranks=ranks[place],
+            relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
+            nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
+        )
+        for place, (at, turn) in enumerate(kept)
+    ]
 
 
 def holders(
@@ -106,7 +109,7 @@ def _near_enough(asking: Asking, fused: Fused, meaning: NDArray[np.float32] | No
         return then
     if asking.nearness_min is None:
         return then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
-    return then | (np.nan_to_num(meaning) >= asking.nearness_min[0])
+    return then | (meaning >= asking.nearness_min[0])
 
 
 def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:

@@ -91,6 +91,17 @@ class Recalling(Records):
         with self._read() as reader:
             return self._parts.worker.enrichment(reader)
 
+    def evidence(self, memory_id: str) -> list[Memory]:
+        """Where a memory was said: the memory itself, then what each further place alone would have made of it."""
+        check_asked(id=memory_id)
+        now = self._clock()
+        with self._operation("evidence") as reader:
+            memory = reader.memory(memory_id)
+            if memory is None:
+                raise NotFound("memory", memory_id)
+            places = [memory, *(place.own for place in reader.evidence((memory_id,)))]
+        return [shown(place, now) for place in places]
+
     def conflicts(self) -> list[Conflict]:
         """Memories that cannot both be so, as long as nobody has settled it."""
         now = self._clock()

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
-from memplane.clock import DAY, Instant, parse_instant, to_datetime, to_instant
-from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound, StorageFull
+from memplane.clock import DAY, parse_instant, to_datetime
+from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_received import received_line
 from memplane.ledger.history_scrub import scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Forgotten, Purged, Put, Said, Stored
+from memplane.ledger.payloads import Purged, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
@@ -28,7 +26,7 @@ from memplane.memory.checks import (
     check_text,
 )
 from memplane.memory.facts import checked_fact
-from memplane.memory.forget import checked_scope, forget, scope_words, victims_of
+from memplane.memory.forget import checked_scope, scope_words, victims_of
 from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
 from memplane.memory.runs import (
     PACK_HISTORY,
@@ -39,19 +37,20 @@ from memplane.memory.runs import (
     learn,
     run_row,
 )
-from memplane.memory.shown import has_expired, shown, shown_turn
+from memplane.memory.shown import shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
-from memplane.space.recalling import Recalling
+from memplane.space.files import Files
 from memplane.space.records import Moment
+from memplane.space.writing import present
 from memplane.storage.base import Category, Filter, Scope, Writer
-from memplane.types import Draft, Entry, Kind, Memory, Op, Receipt, Retained, Turn
+from memplane.types import Draft, Kind, Memory, Op, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Recalling):
+class Space(Files):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,7 +149,7 @@ class Space(Recalling):
             self._check_store_limits(writer, superseding=supersedes is not None)
             ref = None if supersedes is None else head_of(writer, supersedes)
             entry = projection.record(writer, self._draft(new_memory_id(), Op.STORE, stored, ref), now)
-            return _present(writer.memory(entry.id))
+            return present(writer.memory(entry.id))
 
         return self._write("store", work)
 
@@ -421,15 +420,6 @@ class Space(Recalling):
                 )
             ]
 
-    def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
-        # An expired value that was not swept yet still occupies the key, but the key begins anew.
-        before = writer.holder(fact.key)
-        if before is not None and not has_expired(before, now):
-            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
-        draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
-        entry = projection.record(writer, draft, now)
-        return _present(writer.memory(entry.id))
-
     def _read_before_replacing(self, memory_id: str) -> None:
         """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""
         with self._store() as store:
@@ -447,19 +437,6 @@ class Space(Recalling):
         if superseding and used.supersedes >= self._settings.session_supersedes_max:
             raise LimitReached("supersede", self._settings.session_supersedes_max)
 
-    def _forget(self, writer: Writer, scope: Scope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
-        limited = self.caller.session and op is Op.FORGET
-        if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
-            raise LimitReached("delete", self._settings.session_deletes_max)
-        while projection.catch_up(writer):  # what a bulk import left behind is in scope too
-            pass
-        now = self._clock()
-
-        def record(payload: Forgotten) -> Entry:
-            return projection.record(writer, self._draft(payload.receipt, op, payload), now)
-
-        return forget(writer, scope, reason=reason, now=now, record=record)
-
     def _dry_run(self, scope: Scope, reason: str) -> Receipt:
         with self._read() as reader:
             counts = reader.count_scope([seq for seq, _ in victims_of(reader, scope)])
@@ -471,16 +448,6 @@ class Space(Recalling):
             at=to_datetime(self._clock()),
             dry_run=True,
         )
-
-    def _finish_forget(self, receipt: Receipt) -> Receipt:
-        """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
-        self._parts.indexes.drop(self.tenant, self.owner)
-        try:
-            with self._store() as store:
-                off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
-        except StorageFull:
-            off_disk = False
-        return msgspec.structs.replace(receipt, off_disk=off_disk)
 
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
@@ -498,9 +465,3 @@ def _seen_before(writer: Writer, id_: str) -> Retained | None:
         return Retained(id=id_, seq=0, suppressed=True)
     seq = writer.known([id_]).get(id_)
     return None if seq is None else Retained(id=id_, seq=seq, deduped=True)
-
-
-def _present(memory: Memory | None) -> Memory:
-    if memory is None:
-        raise MemplaneError("a memory vanished while it was written; this is a bug")
-    return memory

@@ -257,7 +257,7 @@ class IndexReader(Protocol):
         self, subject: str, predicate: str, words: Sequence[str], *, limit: int, topic: str = ""
     ) -> list[Memory]:
         """Live claims about a subject: those that have this predicate, and of these those of the topic; those that hold
-        one of the words; and the newest. At most `limit` of each."""
+        one of the words, as far as they are among the newest that do; and the newest. At most `limit` of each."""
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
         """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""

@@ -159,7 +159,7 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
         case Stored() as stored:
             _check_time(stored.at)
         case Put() as put:
-            for instant in (put.at, put.expires, put.created or 0):
+            for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
         case Derived() as derived:
             if id_ != derivation_id(derived.entry):

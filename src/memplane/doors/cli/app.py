@@ -17,8 +17,10 @@ from memplane.doors.cli import (
     evaluation,
     facts,
     forget,
+    ipc,
     keys,
     ledger,
+    mcp,
     memories,
     recalling,
     serving,
@@ -72,6 +74,8 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 _add(demo.app, "Start here")
 _add(serving.app, "Start here")
+_add(mcp.app, "Start here")
+_add(ipc.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")

@@ -68,12 +68,17 @@ class Call:
         self.wiring = wiring
         self.run = run
         self.out = Output(json=json)
+        self._defaults: Mapping[str, str] = {}
         self._data = _given(data, "--data")
         self._space = _given(space, "--space")
 
+    def use(self, defaults: Mapping[str, str]) -> None:
+        """Environment variables for what is not set, before the plane is opened."""
+        self._defaults = defaults
+
     @cached_property
     def plane(self) -> Plane:
-        return self.wiring.open(self._data, self.wiring.environment)
+        return self.wiring.open(self._data, {**self._defaults, **self.wiring.environment})
 
     @property
     def data(self) -> str | None:

@@ -36,23 +36,44 @@ def command(
 
     def register(function: Command[P]) -> Command[P]:
         work = cast("Callable[..., None]", function)
-        own = inspect.signature(work).parameters
-
-        def invoked(context: typer.Context, **given: Any) -> None:
-            after = {option: None if option in own else given.pop(option) for option in _SHARED}
-
-            def checked(call: Call) -> None:
-                _check_utf8(given)
-                work(call, **given)
-
-            _carry_out(context, after, checked)
-
-        invoked.__doc__ = function.__doc__
-        cast("Any", invoked).__signature__ = _signature(work)
-        app.command(name or work.__name__, epilog=epilog(examples))(invoked)
+        app.command(name or work.__name__, epilog=epilog(examples))(_invoked(work))
         return function
 
     return register
+
+
+def default(app: typer.Typer, *, examples: Sequence[str]) -> Callable[[Command[P]], Command[P]]:
+    """As `command`, for what a group does when none of its commands is named."""
+
+    def register(function: Command[P]) -> Command[P]:
+        work = cast("Callable[..., None]", function)
+        app.callback(invoke_without_command=True, epilog=epilog(examples))(_invoked(work))
+        return function
+
+    return register
+
+
+def _invoked(work: Callable[..., None]) -> Callable[..., None]:
+    """The function as Typer calls it."""
+
+    own = inspect.signature(work).parameters
+
+    def invoked(context: typer.Context, **given: Any) -> None:
+        after = {option: None if option in own else given.pop(option) for option in _SHARED}
+        if context.invoked_subcommand is not None:
+            if any(after.values()):
+                raise typer.BadParameter(f"give options after `{context.invoked_subcommand}`")
+            return
+
+        def checked(call: Call) -> None:
+            _check_utf8(given)
+            work(call, **given)
+
+        _carry_out(context, after, checked)
+
+    invoked.__doc__ = work.__doc__
+    cast("Any", invoked).__signature__ = _signature(work)
+    return invoked
 
 
 def epilog(examples: Sequence[str]) -> str:

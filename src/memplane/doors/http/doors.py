@@ -6,6 +6,8 @@ from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
 from memplane.doors.http.facts.door import door as facts_door
 from memplane.doors.http.metrics import Metrics
+from memplane.doors.mcp import http as mcp
+from memplane.doors.tool import door as tool
 from memplane.engine import Engine
 from memplane.identity.principal import Authenticator
 
@@ -21,5 +23,7 @@ def all_doors(
     doors: list[Door] = [
         plane_door.door(plane, settings),
         facts_door(plane, settings, authenticator),
+        mcp.door(plane, settings),
+        tool.door(),
     ]
     return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

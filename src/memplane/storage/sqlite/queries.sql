@@ -153,8 +153,11 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
 -- name: match_memories
-SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
-WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
+WITH best (n, place) AS MATERIALIZED (
+    SELECT m.n, i.rank FROM memory_index i CROSS JOIN memory m ON m.n = i.rowid
+    WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.place
 
 -- name: match_newest_memories
 SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
@@ -356,9 +359,12 @@ WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
   AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
 
 -- name: rivals_by_words
-SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
-WHERE i.memory_index MATCH :match AND m.subject = :subject AND m.claim IS NOT NULL
-  AND m.state IN ('active', 'contested') ORDER BY i.rowid DESC LIMIT :limit
+WITH newest (n) AS MATERIALIZED (
+    SELECT rowid FROM memory_index WHERE memory_index MATCH :match ORDER BY rowid DESC LIMIT 8 * :limit
+)
+SELECT {columns} FROM newest CROSS JOIN memory m USING (n) JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.claim IS NOT NULL
+  AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
 
 -- name: claimed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)

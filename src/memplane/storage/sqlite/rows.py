@@ -20,6 +20,10 @@ MEMORY_COLUMNS = (
 )
 
 _OPS = frozenset(Op)
+_KINDS = {kind.value: kind for kind in Kind}
+_STATES = {state.value: state for state in State}
+_TIERS = {tier.value: tier for tier in Tier}
+"""Looked up rather than called: a recall reads dozens of memories."""
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_times = msgspec.json.Decoder(tuple[TimeTold, ...]).decode
 _encode = msgspec.json.Encoder().encode
@@ -62,14 +66,14 @@ def turn_row(turn: Turn) -> Row:
 def memory_from(row: Row) -> Memory:
     return Memory(
         id=row[0],
-        kind=Kind(row[1]),
+        kind=_KINDS[row[1]],
         text=row[2],
         entry_id=row[3],
         seq=row[4],
         start=row[5],
         end=row[6],
-        state=State(row[7]),
-        tier=Tier(row[8]),
+        state=_STATES[row[7]],
+        tier=_TIERS[row[8]],
         tags=tags_from(row[9]),
         key=row[10],
         category=row[11],

@@ -12,7 +12,8 @@ from memplane.doors.http.facts.relay import Parcel, Relay
 from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX, Method, answer
 from memplane.doors.http.facts.sessions import Outcome, Session, Sessions, worker_of
 from memplane.doors.http.refusal import Refused
-from memplane.identity.principal import Forbidden, Principal, Unauthenticated
+from memplane.errors import MemplaneError
+from memplane.identity.principal import Principal
 
 KEEPALIVE_SECONDS = 15.0
 SEND_SECONDS_MAX = 30.0
@@ -160,10 +161,10 @@ def _refused(text: str | None) -> int | None:
 
 
 async def _holds(again: Again) -> bool:
-    """Whether the credential that opened the stream would open it now."""
+    """Whether the credential that opened the stream would open it now. Where that cannot be said, it does not."""
     try:
         await again()
-    except (Unauthenticated, Forbidden):
+    except MemplaneError:
         return False
     return True
 

@@ -1,0 +1,90 @@
+"""JSON Schema as far as the tools' arguments need it, with the words and the order of ajv, which agents know from
+Carapace. A general validator would say the same things in other words, and is slow to import."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+Schema = Mapping[str, Any]
+
+
+class Violation(NamedTuple):
+    """One rule that a value breaks."""
+
+    path: str
+    """Where, as a JSON pointer; empty for the value itself."""
+    message: str
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and value == value // 1,
+    "number": _is_number,
+}
+
+KEYWORDS = frozenset(
+    {
+        "type",
+        "enum",
+        "required",
+        "additionalProperties",
+        "properties",
+        "maxItems",
+        "items",
+        "maxLength",
+        "maximum",
+        "default",
+        "description",
+    }
+)
+"""What a schema may hold: a keyword that is not looked at would be a rule that nobody keeps."""
+
+
+def violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation]:
+    """Every rule that the value breaks, in ajv's order: type, own size, choice, then what it holds."""
+    expected = schema.get("type")
+    if expected is not None and not _TYPES[expected](value):
+        yield Violation(path, f"must be {expected}")
+    if _is_number(value) and value > schema.get("maximum", value):
+        yield Violation(path, f"must be <= {schema['maximum']}")
+    if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
+        yield Violation(path, f"must NOT have more than {schema['maxLength']} characters")
+    if "enum" in schema and value not in schema["enum"]:
+        yield Violation(path, "must be equal to one of the allowed values")
+    if isinstance(value, list):
+        yield from _array_violations(schema, value, path)
+    if isinstance(value, dict):
+        yield from _object_violations(schema, value, path)
+
+
+def _array_violations(schema: Schema, value: list[Any], path: str) -> Iterator[Violation]:
+    if len(value) > schema.get("maxItems", len(value)):
+        yield Violation(path, f"must NOT have more than {schema['maxItems']} items")
+    items = schema.get("items", {})
+    for index, item in enumerate(value):
+        yield from violations(items, item, f"{path}/{index}")
+
+
+def _object_violations(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Violation]:
+    properties = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Violation(path, f"must have required property '{name}'")
+    if schema.get("additionalProperties") is False:
+        for name in value:
+            if name not in properties:
+                yield Violation(path, "must NOT have additional properties")
+    for name, inner in properties.items():
+        if name in value:
+            yield from violations(inner, value[name], f"{path}/{_pointer(name)}")
+
+
+def _pointer(name: str) -> str:
+    return re.sub("[~/]", lambda found: "~0" if found.group() == "~" else "~1", name)

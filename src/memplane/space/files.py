@@ -1,0 +1,199 @@
+"""Files that an agent keeps under `/memories`. A file is a fact whose key is its path: every door finds it, each edit is a
+put that keeps the version before, and a rename is a put that replaces the file under its old path. Folders are what paths
+have in common."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from memplane.clock import Instant, to_instant
+from memplane.errors import InvalidRequest, NotFound, PathTaken
+from memplane.governance.veil import Splice, Veil
+from memplane.ledger.ids import new_id
+from memplane.ledger.payloads import Put, decode
+from memplane.memory import projection
+from memplane.memory.checks import check_encodable, check_news
+from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
+from memplane.space.writing import Writing, present
+from memplane.storage.base import Filter, Reader, Scope, Writer
+from memplane.types import Memory, Op, Receipt
+
+CATEGORY = "memory_files"
+
+_PAGE = 100
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a folder, and how much of it there is to see."""
+
+    path: str
+    bytes: int
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as it may be shown: without secrets and without what no reader sees."""
+
+    path: str
+    text: str
+
+
+class Files(Writing):
+    """A small tree of texts. Each call is one transaction: two agents that edit at once lose nothing."""
+
+    def files(self, folder: str = ROOT) -> list[FileEntry]:
+        """Every file in the folder and below it, by path."""
+        folder = checked_path(folder)
+        with self._operation("files") as reader:
+            found = [
+                FileEntry(path=_key(memory), bytes=len(memory.text.encode("utf-8")))
+                for memory in _below(reader, folder, self._clock())
+            ]
+        return sorted(found, key=lambda entry: entry.path.split("/"))
+
+    def file(self, path: str) -> File:
+        """One file; `NotFound` for a folder, too."""
+        path = checked_path(path)
+        with self._operation("file") as reader:
+            memory = reader.keyed(path, now=self._clock())
+            if memory is None:
+                raise NotFound("file", path)
+            return File(path=path, text=Veil(_value(reader, memory)).text)
+
+    def create_file(self, path: str, text: str) -> File:
+        """A new file; folders come into being with it. Nothing is written over."""
+        path, now = checked_path(path), self._clock()
+        if path == ROOT:
+            raise PathTaken(path)
+        self._check_content(text)
+
+        def work(writer: Writer) -> None:
+            _check_free(writer, path, now)
+            if sum(1 for _ in _below(writer, ROOT, now)) >= self._settings.files_max:
+                raise InvalidRequest(
+                    f"there are {self._settings.files_max:,} files already; delete some", field="path"
+                )
+            self._put(writer, Op.PUT, Put(key=path, value=text, category=CATEGORY, at=now), now)
+
+        self._write("create_file", work)
+        return File(path=path, text=Veil(text).text)
+
+    def edit_file(self, path: str, edit: Callable[[str], Iterable[Splice]]) -> File:
+        """Change a file. `edit` is given the text as it is shown and says what to put where; what it raises reaches the
+        caller, and nothing is changed."""
+        path, now = checked_path(path), self._clock()
+
+        def work(writer: Writer) -> str:
+            memory = writer.keyed(path, now=now)
+            if memory is None:
+                raise NotFound("file", path)
+            veil = Veil(_value(writer, memory))
+            text = veil.spliced(edit(veil.text))
+            self._check_content(text)
+            self._put(writer, Op.PUT, _again(memory, path, text, now), now)
+            return text
+
+        return File(path=path, text=Veil(self._write("edit_file", work)).text)
+
+    def rename_file(self, path: str, new_path: str) -> int:
+        """Move a file, or a folder with everything in it; returns how many files that were. Nothing is written over."""
+        old, new, now = checked_path(path), checked_path(new_path, field="new_path"), self._clock()
+        if old == ROOT:
+            raise InvalidRequest(f"the {ROOT} directory itself stays where it is", field="path")
+
+        def work(writer: Writer) -> int:
+            moving = _of(writer, old, now)
+            if new == ROOT:
+                raise PathTaken(new)
+            if new.startswith(f"{old}/"):
+                raise InvalidRequest("a folder cannot be moved into itself", field="new_path")
+            _check_free(writer, new, now)
+            for memory in moving:
+                self._move(writer, memory, checked_path(new + _key(memory).removeprefix(old)), now)
+            return len(moving)
+
+        return self._write("rename_file", work)
+
+    def delete_file(self, path: str) -> Receipt:
+        """Forget a file, or a folder with everything in it: every version, under whatever path it once stood."""
+        path, now = checked_path(path), self._clock()
+        if path == ROOT:
+            raise InvalidRequest(f"the {ROOT} directory itself cannot be deleted", field="path")
+
+        def work(writer: Writer) -> Receipt:
+            versions = [
+                id_ for memory in _of(writer, path, now) for id_ in _versions(writer, memory.entry_id)
+            ]
+            return self._forget(writer, Scope(entries=tuple(dict.fromkeys(versions))), reason="deleted")
+
+        return self._finish_forget(self._write("delete_file", work))
+
+    def _move(self, writer: Writer, memory: Memory, target: str, now: Instant) -> None:
+        if writer.holder(target) is not None:  # expired, and not swept yet
+            self._forget(writer, Scope(key=target), reason="expired", op=Op.SWEEP)
+        put = _again(memory, target, _value(writer, memory), now)
+        put = msgspec.structs.replace(put, created=to_instant(memory.created_at))
+        entry = projection.record(writer, self._draft(new_id("put", now), Op.PUT, put, memory.id), now)
+        present(writer.memory(entry.id))
+
+    def _check_content(self, text: str) -> None:
+        check_encodable(text, field="text", bytes_max=self._settings.file_bytes_max)
+        if text.strip():
+            check_news(text, field="text")
+
+
+def _again(memory: Memory, path: str, text: str, now: Instant) -> Put:
+    """The next version; what another door said about the fact still holds."""
+    return Put(
+        key=path,
+        value=text,
+        category=memory.category or CATEGORY,
+        tags=memory.tags,
+        at=now,
+        expires=None if memory.expires_at is None else to_instant(memory.expires_at),
+    )
+
+
+def _key(memory: Memory) -> str:
+    return memory.key or ""
+
+
+def _value(reader: Reader, memory: Memory) -> str:
+    """The text as it was written, out of the ledger: the memory is what may be told of it."""
+    entry = reader.entry(memory.entry_id)
+    payload = None if entry is None or entry.body is None else decode(entry)
+    return payload.value if isinstance(payload, Put) else memory.text
+
+
+def _below(reader: Reader, folder: str, now: Instant) -> Iterator[Memory]:
+    """Page by page: together they may be large."""
+    where = Filter(now=now, key_prefix=f"{folder}/")
+    offset = 0
+    while page := reader.memories(where, limit=_PAGE, offset=offset):
+        yield from (memory for memory in page if is_path(_key(memory)))
+        offset += len(page)
+
+
+def _of(reader: Reader, path: str, now: Instant) -> list[Memory]:
+    """The file with this path, or the files of the folder."""
+    file = reader.keyed(path, now=now)
+    found = [file] if file is not None else list(_below(reader, path, now))
+    if not found:
+        raise NotFound("file", path)
+    return found
+
+
+def _check_free(reader: Reader, path: str, now: Instant) -> None:
+    if reader.keyed(path, now=now) is not None or next(_below(reader, path, now), None) is not None:
+        raise PathTaken(path)
+    for folder in folders_above(path):
+        if reader.keyed(folder, now=now) is not None:
+            raise InvalidRequest(f"{folder} is a file, so nothing can lie in it", field="path")
+
+
+def _versions(reader: Reader, entry_id: str) -> Iterator[str]:
+    """This entry and those it followed, by the headers of the ledger, which outlive a purge."""
+    next_id: str | None = entry_id
+    while next_id is not None:
+        yield next_id
+        entry = reader.entry(next_id)
+        next_id = None if entry is None else entry.ref

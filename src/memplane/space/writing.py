@@ -1,0 +1,56 @@
+"""What several kinds of writing have in common: a value under a key, and forgetting."""
+
+import msgspec
+
+from memplane.clock import Instant, to_instant
+from memplane.errors import LimitReached, MemplaneError, StorageFull
+from memplane.ledger.ids import new_id
+from memplane.ledger.payloads import Forgotten, Put
+from memplane.memory import projection
+from memplane.memory.forget import forget
+from memplane.memory.shown import has_expired
+from memplane.space.recalling import Recalling
+from memplane.storage.base import Scope, Writer
+from memplane.types import Entry, Memory, Op, Receipt
+
+
+class Writing(Recalling):
+    """How a space puts and forgets; `Space` and `Files` say what."""
+
+    def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
+        # An expired value that was not swept yet still occupies the key, but the key begins anew.
+        before = writer.holder(fact.key)
+        if before is not None and not has_expired(before, now):
+            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
+        draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
+        entry = projection.record(writer, draft, now)
+        return present(writer.memory(entry.id))
+
+    def _forget(self, writer: Writer, scope: Scope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
+        limited = self.caller.session and op is Op.FORGET
+        if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
+            raise LimitReached("delete", self._settings.session_deletes_max)
+        while projection.catch_up(writer):  # what a bulk import left behind is in scope too
+            pass
+        now = self._clock()
+
+        def record(payload: Forgotten) -> Entry:
+            return projection.record(writer, self._draft(payload.receipt, op, payload), now)
+
+        return forget(writer, scope, reason=reason, now=now, record=record)
+
+    def _finish_forget(self, receipt: Receipt) -> Receipt:
+        """It is forgotten already; whether its last bytes could be removed now is for the receipt to say."""
+        self._parts.indexes.drop(self.tenant, self.owner)
+        try:
+            with self._store() as store:
+                off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        except StorageFull:
+            off_disk = False
+        return msgspec.structs.replace(receipt, off_disk=off_disk)
+
+
+def present(memory: Memory | None) -> Memory:
+    if memory is None:
+        raise MemplaneError("a memory vanished while it was written; this is a bug")
+    return memory

@@ -1,0 +1,171 @@
+"""Nobody reaches another's memory: every endpoint, with every other caller's credential, under the owner's names and ids."""
+
+import json
+
+import pytest
+
+from memplane.identity.principal import Right
+
+USUAL = (Right.READ, Right.WRITE)
+MARK = "quetzal"
+"""In everything that Alice ever said, and in no name or question."""
+PATH, KEY, TALK = "/memories/birds.md", "birds/first", "talk-of-birds"
+
+OPEN = {
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+    "/docs",
+    "/health",
+    "/.claw-describe.json",
+    "/api/v1/bridge/version",
+}
+"""These say nothing of anybody."""
+OWN = {"/metrics", "/api/v1/auth/login"}
+"""Numbers of the whole server; and a log-in, which has its own tests."""
+
+
+@pytest.fixture
+def alice(server):
+    """Her space, with one of everything in it."""
+    space = server.plane.space("alice")
+    space.retain(f"My favorite bird is the {MARK}", conversation=TALK, id="turn-alice")
+    space.store("fact", f"The {MARK} is a bird that nests in March", tags=[MARK])
+    space.put(KEY, f"a {MARK}", category=MARK)
+    space.create_file(PATH, f"a file about the {MARK}")
+    space.enrich()
+    return space
+
+
+@pytest.fixture
+def intruders(server):
+    """Bob, who has a space of his own; the owner of another tenant; and keys of Alice's that open something else."""
+    keys = server.keys
+    keys.add("bob", subject="bob", spaces={"bob"}, rights=USUAL)
+    keys.add("other-tenant", subject="alice", tenant="other")
+    keys.add("other-door", subject="alice", spaces={"alice"}, doors={"nothing"}, rights=USUAL)
+    keys.add("no-rights", subject="alice", spaces={"alice"}, rights=())
+    return ("bob", "other-tenant", "other-door", "no-rights", "made-up", "")
+
+
+def attempts(alice):
+    """Every path of every door, asked for Alice's: (path, method, url, JSON)."""
+    memory = alice.newest_memories(1)[0].id
+    entry = {"version": 1, "id": "turn-alice", "ts": "2026-11-15T06:28:17Z", "claw_id": "alice"}
+    messages = [{"role": "user", "content": "which bird?"}]
+    yield "/recall", "POST", "/recall", {"agent_id": "alice", "messages": messages}
+    yield "/retain", "POST", "/retain", {"agent_id": "alice", "entry": entry}
+    yield "/forget", "POST", "/forget", {"agent_id": "alice", "entry_id": "turn-alice", "reason": "mine"}
+    yield "/history", "GET", "/history", None
+    yield "/history/{agent}", "GET", "/history/alice?limit=10", None
+    for what in ("store", "forget"):
+        body = {"key": KEY, "value": "taken", "scope": f"key:{KEY}", "caller": "alice"}
+        yield f"/api/v1/memory/{what}", "POST", f"/api/v1/memory/{what}?caller=alice", body
+        yield f"/api/v1/packs/helmdeck.memory_{what}", "POST", f"/api/v1/packs/helmdeck.memory_{what}", body
+    yield "/api/v1/packs/{pack}", "POST", "/api/v1/packs/helmdeck.memory_read", {"caller": "alice"}
+    for what in ("defaults", "callers", "facts"):
+        yield f"/api/v1/memory/{what}", "GET", f"/api/v1/memory/{what}?caller=alice&prefix=birds", None
+    for what in ("facts", "history"):
+        path = f"/api/v1/memory/{what}/{KEY}?caller=alice"
+        yield f"/api/v1/memory/{what}/{{key:path}}", "GET", path, None
+    for command in (
+        {"command": "view", "path": PATH},
+        {"command": "view", "path": "/memories"},
+        {"command": "create", "path": PATH, "file_text": "taken"},
+        {"command": "str_replace", "path": PATH, "old_str": "file", "new_str": "taken"},
+        {"command": "insert", "path": PATH, "insert_line": 0, "insert_text": "taken"},
+        {"command": "delete", "path": PATH},
+        {"command": "rename", "old_path": PATH, "new_path": "/memories/taken.md"},
+    ):
+        yield "/api/memory-tool", "POST", "/api/memory-tool?space=alice", command
+    for tool, arguments in (
+        ("memory_search", {"query": "bird"}),
+        ("memory_recall", {"query": "which bird?"}),
+        ("memory_brief", {}),
+        ("memory_delete", {"id": memory}),
+        ("memory_forget", {"conversation": TALK}),
+        ("memory_store", {"type": "fact", "content": "taken", "supersedes": memory}),
+        ("fact_get", {"key": KEY}),
+        ("fact_put", {"key": KEY, "value": "taken"}),
+        ("fact_list", {}),
+    ):
+        yield "/mcp", "POST", "/mcp?space=alice", rpc("tools/call", name=tool, arguments=arguments)
+    yield "/mcp", "POST", "/mcp?space=alice", rpc("resources/read", uri=f"memplane://memory/{memory}")
+    yield "/mcp", "POST", "/mcp?space=alice", rpc("resources/read", uri="memplane://brief")
+    for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
+        yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
+
+
+def rpc(method, **params):
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+STREAMS = {"/api/v1/mcp/sse", "/api/v1/mcp/qmd/sse", "/api/v1/mcp/ws"}
+"""Whose stream it is, only its own credential says: tests/conformance/test_facts_mcp.py."""
+
+
+def test_every_endpoint_is_tried(server, alice):
+    """
+    A new endpoint is tried before it is merged.
+    """
+    routes = {route.path for door in server.app.doors for route in door.routes}
+
+    assert routes == {path for path, *_ in attempts(alice)} | OPEN | OWN | STREAMS
+
+
+def test_nobody_reaches_another_through_any_endpoint(server, alice, intruders):
+    """
+    Whatever others ask for under Alice's names, they are told nothing of hers, and nothing of hers changes.
+    """
+    before = everything(alice)
+    for credential in intruders:
+        client = server.client(credential)
+        for _, method, url, body in attempts(alice):
+            answer = client.request(
+                method,
+                url,
+                content=None if body is None else json.dumps(body),
+                headers={"content-type": "application/json", "accept": "application/json, text/event-stream"},
+            )
+
+            assert answer.status_code < 500, (credential, method, url, answer.text)
+            assert MARK not in answer.text, (credential, method, url, answer.text)
+    assert everything(alice) == before
+    assert "taken" not in json.dumps(before, default=str)
+
+
+def test_what_an_intruder_writes_stays_with_the_intruder(server, alice, intruders):
+    """
+    Bob's own write under Alice's key lands with Bob, and neither sees the other's.
+    """
+    bob = server.client("bob")
+    bob.post("/api/v1/memory/store?caller=alice", json={"key": KEY, "value": "of Bob"})
+
+    assert server.plane.space("bob").get(KEY).text == "of Bob"
+    assert alice.get(KEY).text == f"a {MARK}"
+
+
+def test_the_owner_is_let_in(server, alice):
+    """
+    The same requests with the right credential do find it; or the tests above would prove nothing.
+    """
+    hers = server.client(server.keys.add("alice", subject="alice", spaces={"alice"}, rights=USUAL))
+    found = [
+        hers.post(
+            "/recall", json={"agent_id": "alice", "messages": [{"role": "user", "content": "which bird?"}]}
+        ).text,
+        hers.get("/history/alice").text,
+        hers.get(f"/api/v1/memory/facts/{KEY}").text,
+        hers.post("/api/memory-tool", json={"command": "view", "path": PATH}).text,
+    ]
+
+    assert [MARK in text for text in found] == [True] * 4
+
+
+def everything(space):
+    """All that a space knows, and how far its ledger goes."""
+    return (
+        [(memory.id, memory.text, memory.state) for memory in space.newest_memories(100)],
+        space.stats().entries,
+        [(fact.key, fact.text) for fact in space.facts()],
+    )
