@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,24 +99,32 @@ def test_the_first_start_shows_the_owners_key_once(tmp_path):
         assert second.get("/metrics", key="wrong").status_code == 401
 
 
-def test_people_are_told_where_it_is_and_what_to_try(tmp_path):
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to try the commands with")
+@pytest.mark.parametrize("auth", [[], ["--no-auth"]])
+def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
     """
-    Without `--json`: the address, the key, and three commands.
+    Without `--json`: the address, the key, and three commands that work as they stand.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(tmp_path / "data"), *auth],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "MEMPLANE_EMBEDDING": "none"},
     )
-    told = [process.stdout.readline() for _ in range(7)]
+    told = [process.stdout.readline()]
+    while sum("curl" in line for line in told) < 3:
+        told.append(process.stdout.readline())
+    script = "\n".join(line for line in told if line.startswith("  "))
+    tried = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
     process.terminate()
     rest, _ = process.communicate(timeout=60)
 
     assert re.match(r"Memplane is at http://127\.0\.0\.1:\d+ ", told[0])
-    assert "export MEMPLANE_TOKEN=mp_" in told[2]
-    assert sum("curl" in line for line in told) == 3
+    assert ("export MEMPLANE_TOKEN=mp_" in script) is (not auth)
+    assert '"key":"preferences/drink"' in tried.stdout
+    assert "She drinks green tea" in tried.stdout
+    assert '"openapi":"3.1.0"' in tried.stdout
     assert (rest, process.returncode) == ("", 0)
 
 

@@ -91,8 +91,16 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
 
 
 def _try(url: str, *, auth: bool) -> list[str]:
-    bearer = ' -H "authorization: Bearer $MEMPLANE_TOKEN"' if auth else ""
-    return [f"curl {url}/healthz", f"curl {url}/metrics{bearer}", f"curl {url}/docs"]
+    """What one door is told, the other recalls."""
+    curl = "curl -s -H 'content-type: application/json'"
+    curl += ' -H "authorization: Bearer $MEMPLANE_TOKEN"' if auth else ""
+    fact = '{"key":"preferences/drink","value":"She drinks green tea"}'
+    question = '{"agent_id":"default","messages":[{"role":"user","content":"What does she drink?"}]}'
+    return [
+        f"{curl} {url}/api/v1/memory/store -d '{fact}'",
+        f"{curl} {url}/recall -d '{question}'",
+        f"curl -s {url}/openapi.json     # or {url}/docs in a browser: every call there is",
+    ]
 
 
 def _owner_key(call: Call) -> str | None:

@@ -86,5 +86,6 @@ def several(start: Start, bound: socket.socket, greet: Callable[[], None]) -> in
             start.settings.workers,
             patience_s=start.settings.shutdown_seconds_max + _PATIENCE_MORE_S,
             ended=lambda pid: forget_process(Path(folder), pid),
+            ending=bound.close,  # or it would go on taking connections that nobody answers
         )
         return supervisor.run(greet)

@@ -49,12 +49,20 @@ class Supervisor:
     """Keeps `count` processes alive until it is told to end, and then waits for them."""
 
     def __init__(
-        self, start: Start, count: int, *, patience_s: float, ended: Callable[[int], None] = lambda _pid: None
+        self,
+        start: Start,
+        count: int,
+        *,
+        patience_s: float,
+        ended: Callable[[int], None] = lambda _pid: None,
+        ending: Callable[[], None] = lambda: None,
     ) -> None:
+        """`ended` hears of each process that ended, `ending` that all are about to."""
         self._start = start
         self._count = count
         self._patience_s = patience_s
         self._ended = ended
+        self._ending = ending
         self._stopping = threading.Event()
         self._log = structlog.get_logger()
 
@@ -97,6 +105,7 @@ class Supervisor:
         self._stopping.set()
 
     def _end(self, seats: Sequence[_Seat]) -> None:
+        self._ending()
         running = [seat.process for seat in seats if seat.process.poll() is None]
         for process in running:
             with suppress(ProcessLookupError):
