@@ -55,7 +55,7 @@ def attempts(alice):
     messages = [{"role": "user", "content": "which bird?"}]
     yield "/recall", "POST", "/recall", {"agent_id": "alice", "messages": messages}
     yield "/retain", "POST", "/retain", {"agent_id": "alice", "entry": entry}
-    yield "/forget", "POST", "/forget", {"agent_id": "alice", "entry_id": "turn-alice", "reason": "mine"}
+    yield "/forget", "POST", "/forget", {"agent_id": "alice", "entry_ids": ["turn-alice"], "reason": "mine"}
     yield "/history", "GET", "/history", None
     yield "/history/{agent}", "GET", "/history/alice?limit=10", None
     for what in ("store", "forget"):

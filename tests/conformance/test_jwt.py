@@ -246,7 +246,7 @@ def test_an_end_before_any_calendar(identity, claims, exp):
         ({"spaces": ["team", "shared"]}, {"read", "write"}, {"team", "shared"}),
         ({"spaces": []}, {"read", "write"}, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_claims_become_a_principal(identity, claims, extra, rights, spaces):
     """

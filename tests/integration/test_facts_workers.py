@@ -62,7 +62,7 @@ def test_two_workers(tmp_path):
     `serve --workers 2`: sessions live in both, and one connection posts to all of them.
     """
     headers = {"authorization": f"Bearer {minted('alice')}"}
-    with serve_process(tmp_path / "data", "--workers", "2") as url, ExitStack() as opened:
+    with serve_process(tmp_path, "--workers", "2") as url, ExitStack() as opened:
         post = opened.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False))
         by_worker = {}
         for _ in range(SESSIONS_TRIED_MAX):
@@ -95,7 +95,7 @@ def test_streams_do_not_hold_up_an_orderly_end(tmp_path):
     """
     headers = {"authorization": f"Bearer {minted('alice')}"}
     with ExitStack() as outside:
-        with serve_process(tmp_path / "data") as url:
+        with serve_process(tmp_path) as url:
             client = outside.enter_context(
                 httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
             )

@@ -1,0 +1,125 @@
+"""Thousands of requests of every kind to a server whose workers are killed all the while: what was acknowledged is there."""
+
+import os
+import random
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import httpx
+
+from clawdapus import entry_line, recall_body, retain_body
+from memplane import Memplane
+from serve_process import serve
+
+CLIENTS = 8
+REQUESTS = 2_400
+KILL_EVERY = 400
+
+
+class Soak:
+    """Clients that each remember what they were told is kept."""
+
+    def __init__(self, served):
+        self._served = served
+        self._lock = threading.Lock()
+        self.answered = 0
+        self.kills = 0
+        self.entries, self.facts, self.files = set(), {}, {}
+        self.forgotten = set()
+        self.wrong = []
+
+    def run(self, number):
+        rng = random.Random(number)
+        with self._served.client() as client:
+            for step in range(REQUESTS // CLIENTS):
+                act = rng.choice(
+                    (
+                        self._retain,
+                        self._retain,
+                        self._put,
+                        self._file,
+                        self._recall,
+                        self._list,
+                        self._forget,
+                    )
+                )
+                with suppress(httpx.TransportError):  # the worker died under it: nothing was promised
+                    act(client, f"{number}-{step}", rng)
+                    self._count()
+
+    def _count(self):
+        """Every so many answers a worker dies, at once and without a word."""
+        with self._lock:
+            self.answered += 1
+            workers = self._served.workers() if self.answered % KILL_EVERY == 0 else []
+            if workers:
+                self.kills += 1
+                with suppress(ProcessLookupError):
+                    os.kill(workers[self.kills % len(workers)], signal.SIGKILL)
+
+    def _expect(self, answer, *statuses):
+        if answer.status_code not in statuses:
+            self.wrong.append((answer.request.url.path, answer.status_code, answer.text))
+        return answer.status_code in statuses
+
+    def _retain(self, client, name, _rng):
+        line = entry_line(f"this is {name}", f"noted {name}")
+        if self._expect(client.post("/retain", json=retain_body(line, "soak")), 202):
+            with self._lock:
+                self.entries.add(line.id)
+
+    def _put(self, client, name, _rng):
+        body = {"key": f"soak/{name}", "value": f"value of {name}"}
+        if self._expect(client.post("/api/v1/memory/store", json=body), 200):
+            self.facts[f"soak/{name}"] = f"value of {name}"
+
+    def _file(self, client, name, _rng):
+        body = {"command": "create", "path": f"/memories/{name}.md", "file_text": name}
+        if self._expect(client.post("/api/memory-tool", json=body, params={"space": "soak"}), 200):
+            self.files[f"/memories/{name}.md"] = name
+
+    def _recall(self, client, name, _rng):
+        self._expect(client.post("/recall", json=recall_body(f"what of {name}?", "soak")), 200)
+
+    def _list(self, client, _name, rng):
+        path = rng.choice(("/api/v1/memory/facts", "/history/soak?limit=5", "/readyz", "/openapi.json"))
+        self._expect(client.get(path), 200, *([404] if "history" in path else []))
+
+    def _forget(self, client, _name, rng):
+        with self._lock:
+            known = sorted(self.entries - self.forgotten)
+            chosen = rng.choice(known) if known else None
+            if chosen is not None:
+                self.forgotten.add(chosen)  # whether or not it is acknowledged, it may be gone
+        if chosen is not None:
+            body = {"agent_id": "soak", "entry_ids": [chosen], "reason": "soak"}
+            self._expect(client.post("/forget", json=body), 204)
+
+
+def test_every_acknowledged_write_survives(tmp_path):
+    """
+    Workers die and come back; every write that was answered is in the ledger afterwards, and the chain holds.
+    """
+    with serve(tmp_path, "--workers", "2") as served:
+        soak = Soak(served)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(soak.run, range(CLIENTS)))
+        code, _ = served.end()
+    with Memplane.open(tmp_path / "data", embedder=None) as plane:
+        space, own = plane.space("soak"), plane.space("default")
+        with space._read() as reader:
+            kept = reader.known(sorted(soak.entries))
+        facts = {key: own.get(key).text for key in soak.facts}
+        files = {path: space.file(path).text for path in soak.files}
+        verified = [space.verify().ok, own.verify().ok]
+
+    assert soak.wrong == []
+    assert soak.kills >= REQUESTS // KILL_EVERY // 2
+    assert soak.answered > REQUESTS * 0.8
+    assert set(kept) == soak.entries
+    assert facts == soak.facts
+    assert files == soak.files
+    assert verified == [True, True]
+    assert code == 0
