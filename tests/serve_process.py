@@ -1,59 +1,79 @@
-"""`memplane serve` in processes of its own, with tokens minted as Helmdeck's own script mints them."""
+"""`memplane serve` as a process of its own, for tests."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
-import jwt
-
-SECRET = "a secret of at least thirty-two bytes"
 
 
-def minted(subject, **claims):
-    now = int(time.time())
-    claims = {"sub": subject, "iss": "helmdeck", "iat": now, "nbf": now - 60, "exp": now + 3_600} | claims
-    return jwt.encode(claims, SECRET, algorithm=claims.pop("alg", "HS256"))
+class Served:
+    """A running `memplane serve`."""
+
+    def __init__(self, process, greeting, errors):
+        self.process = process
+        self.greeting = greeting
+        self._errors = errors
+
+    @property
+    def url(self):
+        return self.greeting["url"]
+
+    def client(self, key=None, **options):
+        headers = {"authorization": f"Bearer {key or self.greeting['owner_key']}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, **options)
+
+    def get(self, path, **options):
+        with self.client(**options) as client:
+            return client.get(path)
+
+    def end(self, number=signal.SIGTERM):
+        """The exit code, and what was logged."""
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        return code, self.log()
+
+    def log(self):
+        return self._errors.read_text("utf-8").splitlines()
+
+    def workers(self):
+        """The processes below the one that was started."""
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
+        )
+        return [int(pid) for pid in listed.stdout.split()]
 
 
 @contextmanager
-def serve_process(data, *arguments, **environment):
-    """The address of a server that is up; it is told to end when the block does, and must do so in order."""
-    source = Path(__file__).parents[1] / "src"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memplane", "serve", "--json", "--port", "0", *arguments],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(data),
-            "PYTHONPATH": str(source),
-            "MEMPLANE_DATA": str(data),
-            "MEMPLANE_EMBEDDING": "none",
-            "MEMPLANE_JWT_SECRET": SECRET,
-            **environment,
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+def serve(folder, *arguments, environment=None):
+    errors = folder / "stderr.txt"
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "memplane",
+                "serve",
+                "--json",
+                "--port",
+                "0",
+                "--data",
+                str(folder / "data"),
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, "MEMPLANE_EMBEDDING": "none", **(environment or {})},
+        )
     try:
-        greeting = b""
-        while True:
-            greeting += process.stdout.readline()
-            assert process.poll() is None, greeting
-            try:
-                url = json.loads(greeting)["url"]
-                break
-            except ValueError:
-                continue
-        with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
-            assert client.get("/healthz").status_code == 200
-        yield url
-        process.terminate()
-        assert process.wait(30) == 0
+        line = process.stdout.readline()
+        assert line, errors.read_text("utf-8")
+        yield Served(process, json.loads(line), errors)
     finally:
-        process.kill()
-        process.wait()
         process.stdout.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
