@@ -2,6 +2,8 @@
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
@@ -122,3 +124,24 @@ class Host:
     def stop(self) -> None:
         self.router.stop()
         self._thread.join()
+
+
+@contextmanager
+def hosts(open_plane: Any, folder: Any, clock: Any) -> Iterator[Any]:
+    """Opens hosts, over a plane of its own unless one is given, and stops all in the end."""
+    with ExitStack() as opened:
+
+        def open_(plane: Any = None, settings: Any = None, **options: Any) -> Host:
+            host = Host(plane or open_plane(**settings or {}), folder, **{"clock": clock, **options})
+            opened.callback(host.stop)
+            return host
+
+        yield open_
+
+
+def failed(code: str, message: str, *, retriable: bool = False, **rest: Any) -> Ended:
+    return Ended(1, stderr={"code": code, "message": message, "retriable": retriable, **rest})
+
+
+def contents(found: Any) -> list[str]:
+    return [entry["content"] for entry in found.get("results", found.get("entries"))]

@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from conftest import fresh_folder
 from ipc_client import Dealer, Host, ipc
 from memplane import Memplane
+from memplane.__main__ import open_plane
+from memplane.doors.cli.app import main
+from memplane.doors.cli.call import Wiring
 from memplane.doors.ipc.groups import Groups
 from memplane.doors.ipc.router import Bounds
 from memplane.errors import SettingsInvalid
@@ -321,14 +324,41 @@ def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path):
         ["--socket", "ipc://{tmp}/m.sock", "--identity", "c1=a", "--identity", "c1=b"],
     ],
 )
-def test_what_cannot_be_served_is_said_in_a_line(tmp_path, arguments):
+def test_what_cannot_be_served_is_said_in_a_line(tmp_path, capsys, arguments):
     """
     Exit code 1 and one line on stderr.
     """
-    with start(tmp_path, *(argument.replace("{tmp}", str(tmp_path)) for argument in arguments)) as process:
-        out, err = process.communicate(timeout=60)
+    given = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    wiring = Wiring(open=open_plane, environment={"MEMPLANE_DATA": str(tmp_path / "data")})
 
-    assert (process.returncode, out, err.count("\n")) == (1, "", 1), err
+    assert main(wiring, ["ipc", *given]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_the_plugin_is_written_where_it_is_wanted(tmp_path, capsys):
+    """
+    `plugins/memory` as Carapace lays it out; without `hooks`, which its own schema of manifests refuses.
+    """
+    folder = tmp_path / "plugins" / "memory"
+    wiring = Wiring(open=open_plane, environment={"MEMPLANE_DATA": str(tmp_path / "data")})
+
+    assert main(wiring, ["ipc", "--write-plugin", str(folder)]) == 0
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert set(manifest) == {
+        "description",
+        "version",
+        "app_compat",
+        "author",
+        "provides",
+        "subscribes",
+        "config_schema",
+    }
+    assert set(manifest["provides"]) == {"channels", "tools"}
+    assert {tool["risk_level"] for tool in manifest["provides"]["tools"]} == {"low"}
+    assert (folder / "skill" / "memory.md").read_text().startswith("# Memory\n")
+    assert main(wiring, ["ipc"]) == 2
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_port_of_this_machine_can_be_served(tmp_path):

@@ -80,7 +80,12 @@ def mcporter(command, people, tmp_path):
         config.write_text(json.dumps({"mcpServers": {"helmdeck": server}}))
         return subprocess.run(
             [command, *arguments],
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1"},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(home),
+                "NO_COLOR": "1",
+                "MCPORTER_OAUTH_TIMEOUT_MS": "1000",  # who is refused is sent to a browser, and there is none
+            },
             cwd=home,
             capture_output=True,
             text=True,

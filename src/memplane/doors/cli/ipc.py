@@ -12,10 +12,11 @@ import typer
 
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
-from memplane.doors.cli.output import line
+from memplane.doors.cli.output import line, path_text
 from memplane.doors.ipc.groups import GROUP_DEFAULT, Groups, read_identity
 from memplane.doors.ipc.pipeline import Pipeline
 from memplane.doors.ipc.router import Router
+from memplane.doors.tools.catalog import PLUGIN, PLUGIN_FILES
 from memplane.errors import InvalidRequest
 from memplane.governance.audit import AuditLog
 
@@ -29,17 +30,18 @@ _AUDIT_FOLDER = "audit"
     examples=[
         "memplane ipc --socket ipc:///run/user/1000/memplane.sock",
         "memplane ipc --socket ipc://memplane.sock --group family --identity 7f3c…=work",
+        "memplane ipc --write-plugin plugins/memory",
         "CARAPACE_SOCKET=ipc://memplane.sock ipc tool.invoke.memory_brief '{}'",
     ],
 )
 def ipc(
     call: Call,
     socket: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--socket", metavar="ADDRESS", help="Where to listen: ipc://FILE or tcp://127.0.0.1:PORT."
         ),
-    ],
+    ] = None,
     group: Annotated[
         str,
         typer.Option(
@@ -65,8 +67,24 @@ def ipc(
             "--audit", metavar="DIR", help="Where to note every request; else audit in the data directory."
         ),
     ] = None,
+    write_plugin: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-plugin",
+            metavar="DIR",
+            help="Write the plugin's manifest and skill there instead of serving.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the memory tools to Carapace's `ipc` client until it is told to stop (SIGTERM, Ctrl-C)."""
+    if write_plugin is not None:
+        written = _write(write_plugin)
+        call.out.answer(
+            {"written": [path_text(path) for path in written]}, *(line(str(path)) for path in written)
+        )
+        return
+    if socket is None:
+        raise typer.BadParameter("give --socket, or --write-plugin")
     groups = Groups(_identities(identity or []), default=None if known_only else group)
     plane = call.plane
     pipeline = Pipeline(
@@ -84,6 +102,19 @@ def ipc(
 
     with _until_told(router):
         router.serve(ready)
+
+
+def _write(folder: Path) -> list[Path]:
+    written = []
+    for name in PLUGIN_FILES:
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(PLUGIN.joinpath(*name.split("/")).read_bytes())
+        except OSError as exc:
+            raise InvalidRequest(f"{path} cannot be written: {exc.strerror}") from exc
+        written.append(path)
+    return written
 
 
 def _identities(given: list[str]) -> dict[bytes, str]:

@@ -16,6 +16,7 @@ from memplane.errors import InvalidRequest
 
 PLUGIN: Final = files("memplane").joinpath("plugins", "memory")
 """The plugin's folder as Carapace lays it out: `manifest.json` and `skill/memory.md`."""
+PLUGIN_FILES: Final = ("manifest.json", "skill/memory.md")
 
 _VIOLATIONS_TOLD_MAX = 16
 """A thousand wrong tags need not be told one by one."""
