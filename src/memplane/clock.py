@@ -59,6 +59,7 @@ def _within_years(instant: Instant) -> Instant:
     return instant
 
 
-def iso(instant: Instant) -> str:
+def iso(moment: Instant | datetime) -> str:
     """`2026-11-15T06:35:06.385Z`: milliseconds, as JSON clients expect."""
+    instant = to_instant(moment) if isinstance(moment, datetime) else moment
     return to_datetime(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")

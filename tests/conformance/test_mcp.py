@@ -143,48 +143,31 @@ MANIFEST = {
                 "maxItems": 10,
                 "default": [],
             },
-            "supersedes": {
-                "type": "string",
-                "description": "ID of the entry this one replaces",
-                "default": None,
-            },
+            # Carapace's default of null is left out: the type forbids it, and a client that fills it in is refused.
+            "supersedes": {"type": "string"},
         },
     },
     "memory_search": {
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "query": {"type": "string", "maxLength": 500, "description": "Free-text search query"},
-            "tags": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Filter by tags (AND logic)",
-            },
-            "type": {"type": "string", "enum": KINDS, "description": "Filter by entry type"},
-            "include_superseded": {
-                "type": "boolean",
-                "default": False,
-                "description": "Include superseded entries",
-            },
+            "query": {"type": "string", "maxLength": 500},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "type": {"type": "string", "enum": KINDS},
+            "include_superseded": {"type": "boolean", "default": False},
             "limit": {"type": "integer", "default": 20, "maximum": 100},
         },
     },
     "memory_brief": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "include_provenance": {
-                "type": "boolean",
-                "default": False,
-                "description": "Include provenance metadata",
-            }
-        },
+        "properties": {"include_provenance": {"type": "boolean", "default": False}},
     },
     "memory_delete": {
         "type": "object",
         "required": ["id"],
         "additionalProperties": False,
-        "properties": {"id": {"type": "string", "description": "ID of the memory entry to delete"}},
+        "properties": {"id": {"type": "string"}},
     },
 }
 
@@ -192,11 +175,14 @@ MANIFEST = {
 @pytest.mark.parametrize("name", MANIFEST)
 def test_the_schemas_are_those_of_the_carapace_manifest(local, name):
     """
-    Where a tool shares its name with Carapace's memory plugin, it shares its argument schema to the letter.
+    Where a tool shares its name with Carapace's memory plugin, it shares its argument rules; only descriptions are our own.
     """
     tools = {tool.name: tool for tool in tell(local(), lambda client: client.list_tools()).tools}
 
-    assert tools[name].input_schema == MANIFEST[name]
+    rules = tools[name].input_schema
+    described = {key: dict(rule) for key, rule in rules["properties"].items()}
+    assert all(rule.pop("description") for rule in described.values())
+    assert {**rules, "properties": described} == MANIFEST[name]
 
 
 GOOD = [("memory_store", {"type": kind, "content": "Prefers tea"}) for kind in KINDS] + [
@@ -215,6 +201,7 @@ GOOD = [("memory_store", {"type": kind, "content": "Prefers tea"}) for kind in K
     ("memory_search", {"limit": 100}),
     ("memory_search", {"limit": 20.0}),
     ("memory_search", {"limit": 0}),
+    ("memory_search", {"limit": -1}),
     ("memory_brief", {}),
     ("memory_brief", {"include_provenance": True}),
     ("memory_recall", {"query": ""}),
@@ -239,23 +226,39 @@ def test_what_the_rules_allow_is_done(local, name, arguments):
 
 
 BAD = [
-    ("memory_store", {}, "type is missing; content is missing"),
-    ("memory_store", {"type": "fact"}, "content is missing"),
-    ("memory_store", {"content": "x"}, "type is missing"),
-    ("memory_store", {"type": "episode", "content": "x"}, "type must be one of preference, fact"),
-    ("memory_store", {"type": "Fact", "content": "x"}, "type must be one of"),
-    ("memory_store", {"type": 1, "content": "x"}, "type must be text"),
-    ("memory_store", {"type": "fact", "content": "x" * 2001}, "content has 2,001 characters"),
-    ("memory_store", {"type": "fact", "content": ["x"]}, "content must be text"),
-    ("memory_store", {"type": "fact", "content": None}, "content must be text"),
+    ("memory_store", {}, "/: must have required property 'type'; /: must have required property 'content'"),
+    ("memory_store", {"type": "fact"}, "/: must have required property 'content'"),
+    ("memory_store", {"content": "x"}, "/: must have required property 'type'"),
+    (
+        "memory_store",
+        {"type": "episode", "content": "x"},
+        "/type: must be equal to one of the allowed values",
+    ),
+    ("memory_store", {"type": "Fact", "content": "x"}, "/type: must be equal to one of the allowed values"),
+    ("memory_store", {"type": 1, "content": "x"}, "/type: must be string"),
+    (
+        "memory_store",
+        {"type": "fact", "content": "x" * 2001},
+        "/content: must NOT have more than 2000 characters",
+    ),
+    ("memory_store", {"type": "fact", "content": ["x"]}, "/content: must be string"),
+    ("memory_store", {"type": "fact", "content": None}, "/content: must be string"),
     ("memory_store", {"type": "fact", "content": ""}, "content is empty"),
     ("memory_store", {"type": "fact", "content": "  \u200b"}, "content is empty"),
     ("memory_store", {"type": "fact", "content": "a\x00b"}, "NUL"),
-    ("memory_store", {"type": "fact", "content": "x", "tags": "a"}, "tags must be a list"),
-    ("memory_store", {"type": "fact", "content": "x", "tags": [1]}, "tags[0] must be text"),
-    ("memory_store", {"type": "fact", "content": "x", "tags": ["x" * 51]}, "tags[0] has 51 characters"),
-    ("memory_store", {"type": "fact", "content": "x", "tags": list("abcdefghijk")}, "tags has 11 items"),
-    ("memory_store", {"type": "fact", "content": "x", "supersedes": None}, "supersedes must be text"),
+    ("memory_store", {"type": "fact", "content": "x", "tags": "a"}, "/tags: must be array"),
+    ("memory_store", {"type": "fact", "content": "x", "tags": [1]}, "/tags/0: must be string"),
+    (
+        "memory_store",
+        {"type": "fact", "content": "x", "tags": ["x" * 51]},
+        "/tags/0: must NOT have more than 50 characters",
+    ),
+    (
+        "memory_store",
+        {"type": "fact", "content": "x", "tags": list("abcdefghijk")},
+        "/tags: must NOT have more than 10 items",
+    ),
+    ("memory_store", {"type": "fact", "content": "x", "supersedes": None}, "/supersedes: must be string"),
     ("memory_store", {"type": "fact", "content": "x", "supersedes": "mem-nope"}, "no memory 'mem-nope'"),
     ("memory_store", {"type": "fact", "content": "x", "session_id": "s"}, 'provenance field "session_id"'),
     ("memory_store", {"type": "fact", "content": "x", "group": "g"}, 'provenance field "group"'),
@@ -264,46 +267,45 @@ BAD = [
     ("memory_store", {"type": "fact", "content": "x", "behavioral": False}, '"behavioral" field'),
     ("memory_store", {"type": "fact", "content": "x", "__proto__": {}}, "is no argument of this tool"),
     ("memory_store", {"type": "fact", "content": "x", "y" * 9_999: 1}, "is no argument of this tool"),
-    ("memory_search", {"query": "x" * 501}, "query has 501 characters"),
-    ("memory_search", {"query": 5}, "query must be text"),
-    ("memory_search", {"tags": ["a", 1]}, "tags[1] must be text"),
-    ("memory_search", {"type": "note"}, "type must be one of"),
-    ("memory_search", {"include_superseded": "yes"}, "include_superseded must be true or false"),
-    ("memory_search", {"include_superseded": 1}, "include_superseded must be true or false"),
-    ("memory_search", {"limit": 101}, "limit must be 100 at most"),
-    ("memory_search", {"limit": "20"}, "limit must be a whole number"),
-    ("memory_search", {"limit": 1.5}, "limit must be a whole number"),
-    ("memory_search", {"limit": True}, "limit must be a whole number"),
-    ("memory_search", {"limit": -1}, "limit: give 1 to 100"),
+    ("memory_search", {"query": "x" * 501}, "/query: must NOT have more than 500 characters"),
+    ("memory_search", {"query": 5}, "/query: must be string"),
+    ("memory_search", {"tags": ["a", 1]}, "/tags/1: must be string"),
+    ("memory_search", {"type": "note"}, "/type: must be equal to one of the allowed values"),
+    ("memory_search", {"include_superseded": "yes"}, "/include_superseded: must be boolean"),
+    ("memory_search", {"include_superseded": 1}, "/include_superseded: must be boolean"),
+    ("memory_search", {"limit": 101}, "/limit: must be <= 100"),
+    ("memory_search", {"limit": "20"}, "/limit: must be integer"),
+    ("memory_search", {"limit": 1.5}, "/limit: must be integer"),
+    ("memory_search", {"limit": True}, "/limit: must be integer"),
     ("memory_search", {"offset": 1}, "'offset' is no argument"),
-    ("memory_brief", {"include_provenance": "true"}, "must be true or false"),
+    ("memory_brief", {"include_provenance": "true"}, "/include_provenance: must be boolean"),
     ("memory_brief", {"limit": 5}, "'limit' is no argument"),
-    ("memory_delete", {}, "id is missing"),
-    ("memory_delete", {"id": 5}, "id must be text"),
+    ("memory_delete", {}, "/: must have required property 'id'"),
+    ("memory_delete", {"id": 5}, "/id: must be string"),
     ("memory_delete", {"id": ""}, "id is empty"),
     ("memory_delete", {"id": "mem-nope"}, "no memory 'mem-nope'"),
     ("memory_delete", {"id": "' OR 1=1 --"}, "no memory"),
     ("memory_delete", {"id": "a", "group": "b"}, "provenance"),
-    ("memory_recall", {}, "query is missing"),
-    ("memory_recall", {"query": "x" * 8001}, "query has 8,001 characters"),
+    ("memory_recall", {}, "/: must have required property 'query'"),
+    ("memory_recall", {"query": "x" * 8001}, "/query: must NOT have more than 8000 characters"),
     ("memory_recall", {"query": "x", "as_of": "yesterday-ish"}, "is not a date"),
-    ("memory_recall", {"query": "x", "max_tokens": 0}, "max_tokens must be 1 at least"),
+    ("memory_recall", {"query": "x", "max_tokens": 0}, "/max_tokens: must be >= 1"),
     ("memory_forget", {}, "say what to forget"),
     ("memory_forget", {"everything": True}, "'everything' is no argument"),
     ("memory_forget", {"since": "1970-01-01"}, "'since' is no argument"),
-    ("memory_forget", {"prefix": ""}, "prefix must have 1 characters at least"),
-    ("memory_forget", {"ids": []}, "ids must have 1 items at least"),
+    ("memory_forget", {"prefix": ""}, "/prefix: must NOT have fewer than 1 characters"),
+    ("memory_forget", {"ids": []}, "/ids: must NOT have fewer than 1 items"),
     ("memory_forget", {"ids": ["a"], "key": "b"}, "one by one"),
-    ("fact_put", {"key": "a"}, "value is missing"),
-    ("fact_put", {"key": "", "value": "x"}, "key must have 1 characters"),
+    ("fact_put", {"key": "a"}, "/: must have required property 'value'"),
+    ("fact_put", {"key": "", "value": "x"}, "/key: must NOT have fewer than 1 characters"),
     ("fact_put", {"key": "a", "value": " "}, "value is required"),
-    ("fact_put", {"key": "a", "value": "b", "ttl_seconds": 3599}, "ttl_seconds must be 3,600 at least"),
-    ("fact_put", {"key": "a", "value": "b", "ttl_seconds": 31_536_001}, "31,536,000 at most"),
+    ("fact_put", {"key": "a", "value": "b", "ttl_seconds": 3599}, "/ttl_seconds: must be >= 3600"),
+    ("fact_put", {"key": "a", "value": "b", "ttl_seconds": 31_536_001}, "/ttl_seconds: must be <= 31536000"),
     ("fact_put", {"key": "a", "value": "b", "category": "pack_history"}, "reserved"),
     ("fact_put", {"key": TOKEN, "value": "b"}, "looks like a secret"),
     ("fact_get", {"key": "nope"}, "no key 'nope'"),
-    ("fact_list", {"limit": 0}, "limit must be 1 at least"),
-    ("fact_list", {"limit": 1001}, "limit must be 1,000 at most"),
+    ("fact_list", {"limit": 0}, "/limit: must be >= 1"),
+    ("fact_list", {"limit": 1001}, "/limit: must be <= 1000"),
 ]
 
 

@@ -5,10 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.doors.tools.catalog import TOOLS, ArgumentsInvalid, check_arguments, skill_text
+from memplane.doors.mcp.server import TOOLS as MCP_TOOLS
+from memplane.doors.tools.arguments import ArgumentsInvalid, checked
+from memplane.doors.tools.manifest import TOOLS, skill_text
 from memplane.doors.tools.memory import RIGHTS
 from memplane.doors.tools.schema import KEYWORDS, violations
 
+SCHEMAS = {name: tool.arguments for name, tool in MCP_TOOLS.items()}
+DEFAULTS = {
+    "memory_store": {"tags": []},
+    "memory_search": {"include_superseded": False, "limit": 20},
+    "memory_brief": {"include_provenance": False},
+    "memory_delete": {},
+}
 KINDS = "must be equal to one of the allowed values"
 
 # Each line was put to ajv 8 (strict false, allErrors true) and is what it said.
@@ -65,6 +74,9 @@ SAID_BY_AJV = [
     ("memory_delete", [], "/: must be object", None),
     ("memory_delete", None, "/: must be object", None),
     ("memory_delete", {"id": 1}, "/id: must be string", "id"),
+    ("memory_forget", {"ids": []}, "/ids: must NOT have fewer than 1 items", "ids"),
+    ("memory_forget", {"key": ""}, "/key: must NOT have fewer than 1 characters", "key"),
+    ("memory_recall", {"query": "x", "max_tokens": 0}, "/max_tokens: must be >= 1", "max_tokens"),
 ]
 
 
@@ -74,7 +86,7 @@ def test_arguments_are_refused_in_the_words_of_ajv(tool, arguments, said, field)
     Every broken rule, in ajv's order and words; the field is where the first one is broken.
     """
     with pytest.raises(ArgumentsInvalid) as caught:
-        check_arguments(tool, arguments)
+        checked(SCHEMAS[tool], arguments)
 
     assert str(caught.value) == f"Argument validation failed: {said}"
     assert caught.value.field == field
@@ -87,7 +99,7 @@ def test_throws_when_args_contain_what_nobody_may_set(name, value):
     rejectProvenanceInArgs, rejectBehavioralInArgs: whatever its value, also false.
     """
     with pytest.raises(ArgumentsInvalid, match="/: must NOT have additional properties"):
-        check_arguments("memory_store", {"type": "fact", "content": "x", name: value})
+        checked(SCHEMAS["memory_store"], {"type": "fact", "content": "x", name: value})
 
 
 @pytest.mark.parametrize(
@@ -107,9 +119,16 @@ def test_throws_when_args_contain_what_nobody_may_set(name, value):
 )
 def test_clean_arguments_pass(tool, arguments):
     """
-    does not throw for clean args.
+    does not throw for clean args, which stay as they are; what is left out is as the manifest says.
     """
-    assert check_arguments(tool, arguments) is arguments
+    assert checked(SCHEMAS[tool], arguments) == DEFAULTS[tool] | arguments
+
+
+def test_a_whole_number_is_one():
+    """
+    JSON Schema takes 5.0 for a whole number; whoever counts with it gets one.
+    """
+    assert str(checked(SCHEMAS["memory_search"], {"limit": 5.0})["limit"]) == "5"
 
 
 def test_a_flood_of_mistakes_is_told_in_short():
@@ -117,7 +136,7 @@ def test_a_flood_of_mistakes_is_told_in_short():
     The answer does not grow with the number of mistakes.
     """
     with pytest.raises(ArgumentsInvalid, match=r"; and 99984 more$"):
-        check_arguments("memory_search", {"tags": [1] * 100_000})
+        checked(SCHEMAS["memory_search"], {"tags": [1] * 100_000})
 
 
 VALUES = st.recursive(
@@ -132,12 +151,12 @@ VALUES = st.recursive(
 )
 
 
-@given(tool=st.sampled_from(sorted(TOOLS)), data=st.data())
+@given(tool=st.sampled_from(sorted(SCHEMAS)), data=st.data())
 def test_what_is_refused_is_what_json_schema_refuses(tool, data):
     """
     Whether arguments pass is what the jsonschema library says as well.
     """
-    schema = TOOLS[tool].arguments_schema
+    schema = SCHEMAS[tool]
     names = st.sampled_from([*schema["properties"], "other"])
     arguments = data.draw(st.dictionaries(names, VALUES, max_size=4) | VALUES)
 
@@ -145,9 +164,9 @@ def test_what_is_refused_is_what_json_schema_refuses(tool, data):
     assert valid == (not list(violations(schema, arguments)))
 
 
-def test_every_keyword_of_the_manifest_is_looked_at():
+def test_every_keyword_of_a_schema_is_looked_at():
     """
-    A rule that the manifest states is kept.
+    A rule that a tool states is kept; the four of the manifest are the same at every door.
     """
 
     def keywords(schema):
@@ -158,10 +177,11 @@ def test_every_keyword_of_the_manifest_is_looked_at():
         ]:
             yield from keywords(inner)
 
-    stated = {word for tool in TOOLS.values() for word in keywords(tool.arguments_schema)}
+    stated = {word for schema in SCHEMAS.values() for word in keywords(schema)}
 
     assert stated <= KEYWORDS
     assert set(RIGHTS) == set(TOOLS)
+    assert all(SCHEMAS[name] is tool.arguments_schema for name, tool in TOOLS.items())
 
 
 @pytest.mark.parametrize(

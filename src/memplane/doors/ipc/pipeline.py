@@ -12,8 +12,9 @@ from memplane.doors.ipc.groups import DOOR, Groups, Session
 from memplane.doors.ipc.replies import Replies
 from memplane.doors.ipc.sanitize import sanitize
 from memplane.doors.ipc.wire import Message, check_limits, envelope, parse
-from memplane.doors.tools.catalog import TOOLS, check_arguments
-from memplane.doors.tools.memory import RIGHTS, call_tool
+from memplane.doors.tools.arguments import checked
+from memplane.doors.tools.manifest import TOOLS
+from memplane.doors.tools.memory import RIGHTS, Arguments, call_tool
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.audit import AuditError, AuditLine, AuditLog
 from memplane.identity.principal import Forbidden, Right
@@ -88,7 +89,7 @@ class Pipeline:
         try:
             check_limits(message)
             name = _tool_name(message.topic)
-            check_arguments(name, message.arguments)
+            arguments = checked(TOOLS[name].arguments_schema, message.arguments)
             session = self._groups.session(identity)
             session.principal.check(RIGHTS[name], door=DOOR, space=session.group)
         except Refused as exc:
@@ -97,9 +98,9 @@ class Pipeline:
             stopped = refused(exc)
             assert stopped is not None
             return Answer(failure=stopped.failure, stage=stopped.stage)
-        return self._call(name, message.arguments, session)
+        return self._call(name, arguments, session)
 
-    def _call(self, name: str, arguments: Any, session: Session) -> Answer:
+    def _call(self, name: str, arguments: Arguments, session: Session) -> Answer:
         caller = Caller(actor=session.id, door=DOOR, session=session.id)
         try:
             result = call_tool(self._plane.space(session.group, caller=caller), name, arguments)

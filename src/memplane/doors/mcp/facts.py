@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memplane.doors.mcp.memories import moment
+from memplane.clock import iso
 from memplane.doors.mcp.tool import MAYBE_TEXT, TEXT, Answer, Arguments, Tool, as_data, listed, record
 from memplane.governance.fence import fence
 from memplane.governance.neutral import one_line
@@ -106,7 +106,7 @@ def _get(space: Space, given: Arguments) -> Answer:
             {
                 "value": as_data(version.text),
                 "state": version.state.value,
-                "updated_at": moment(version.updated_at),
+                "updated_at": iso(version.updated_at),
             }
             for version in space.history(given["key"])
         ]
@@ -127,14 +127,14 @@ def _fact(fact: Memory) -> dict[str, Any]:
         "value": as_data(fact.text),
         "category": as_data(fact.category or ""),
         "tags": [as_data(tag) for tag in fact.tags],
-        "created_at": moment(fact.created_at),
-        "updated_at": moment(fact.updated_at),
-        "expires_at": None if fact.expires_at is None else moment(fact.expires_at),
+        "created_at": iso(fact.created_at),
+        "updated_at": iso(fact.updated_at),
+        "expires_at": None if fact.expires_at is None else iso(fact.expires_at),
     }
 
 
 def _expiry(fact: Memory) -> str:
-    return "it is forgotten" if fact.expires_at is None else moment(fact.expires_at)
+    return "it is forgotten" if fact.expires_at is None else iso(fact.expires_at)
 
 
 TOOLS = (

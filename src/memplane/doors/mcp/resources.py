@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from memplane.doors.mcp.memories import moment
+from memplane.clock import iso
 from memplane.doors.mcp.skill import SKILL
 from memplane.doors.mcp.tool import as_data
 from memplane.errors import NotFound
@@ -91,9 +91,9 @@ def _memory(space: Space, memory_id: str) -> dict[str, Any]:
         "behavioral": memory.behavioral,
         "state": memory.state.value,
         "tags": [as_data(tag) for tag in memory.tags],
-        "created_at": moment(memory.created_at),
-        "updated_at": moment(memory.updated_at),
-        "expires_at": None if memory.expires_at is None else moment(memory.expires_at),
+        "created_at": iso(memory.created_at),
+        "updated_at": iso(memory.updated_at),
+        "expires_at": None if memory.expires_at is None else iso(memory.expires_at),
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "evidence": [_place(place) for place in places],
@@ -109,7 +109,7 @@ def _place(place: Memory) -> dict[str, Any]:
         "quote": as_data(place.text if place.quote is None else place.quote),
         "role": place.role,
         "extractor": place.extractor,
-        "at": moment(place.created_at),
+        "at": iso(place.created_at),
         "actor": as_data(place.caller.actor),
         "door": place.caller.door,
         "session_id": as_data(place.caller.session),

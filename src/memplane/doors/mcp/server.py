@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from memplane.doors.mcp import facts, memories
-from memplane.doors.mcp.arguments import checked
+from memplane.doors.mcp.arguments import checked_for
 from memplane.doors.mcp.prompts import PROMPTS, write_prompt
 from memplane.doors.mcp.resources import JSON, MEMORY_TEMPLATE, RESOURCES, read_resource
 from memplane.doors.mcp.skill import INSTRUCTIONS
@@ -77,7 +77,7 @@ class _Handlers:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]!r}")
 
         def work() -> Answer:
-            arguments = checked(tool.name, tool.arguments, params.arguments or {})
+            arguments = checked_for(tool, params.arguments or {})
             return tool.run(self._visitor_of(context).space(tool.right), arguments)
 
         try:

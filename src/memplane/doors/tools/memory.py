@@ -1,14 +1,16 @@
-"""The four memory tools carried out on a space, with the answers that Carapace's plugin gives."""
+"""The four memory tools carried out on a space, with the answers that Carapace's plugin gives.
+
+Arguments have been checked against the manifest and hold its defaults.
+"""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from memplane.clock import iso, to_instant
-from memplane.doors.tools.catalog import check_arguments
+from memplane.clock import iso
 from memplane.identity.principal import Right
-from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX
+from memplane.memory.brief import Brief, BriefEntry
+from memplane.recall.search import LIMIT_MAX
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Memory
 
@@ -25,102 +27,93 @@ RIGHTS: Final[Mapping[str, Right]] = MappingProxyType(
 """What a caller must be allowed for each tool."""
 
 
-def call_tool(space: Space, name: str, arguments: object) -> dict[str, Any]:
-    """Check the arguments and carry the tool out; raises `ArgumentsInvalid`, then whatever the space raises."""
-    return _TOOLS[name](space, check_arguments(name, arguments))
+Arguments = Mapping[str, Any]
+Result = dict[str, Any]
 
 
-def _store(space: Space, arguments: dict[str, Any]) -> dict[str, Any]:
+def call_tool(space: Space, name: str, arguments: Arguments) -> Result:
+    """Carry the tool out; raises whatever the space raises."""
+    return _TOOLS[name](space, arguments)
+
+
+def store(space: Space, arguments: Arguments) -> Result:
     memory = space.store(
         arguments["type"],
         arguments["content"],
-        tags=arguments.get("tags", ()),
+        tags=arguments["tags"],
         supersedes=arguments.get("supersedes"),
     )
-    return {
-        "id": memory.id,
-        "type": memory.kind.value,
-        "content": memory.text,
-        "behavioral": memory.behavioral,
-        "tags": list(memory.tags),
+    return _entry(memory, memory.text) | {
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "session_id": memory.caller.session,
         "group": space.owner,
-        "created_at": _moment(memory.created_at),
+        "created_at": iso(memory.created_at),
     }
 
 
-def _search(space: Space, arguments: dict[str, Any]) -> dict[str, Any]:
-    limit = int(arguments.get("limit", LIMIT_DEFAULT))
+def search(space: Space, arguments: Arguments) -> Result:
+    limit = arguments["limit"]
     if limit == 0:
         return {"results": []}
     hits = space.search(
         arguments.get("query", ""),
         kinds=[arguments["type"]] if "type" in arguments else STORABLE_KINDS,
         tags=arguments.get("tags", ()),
-        include_superseded=arguments.get("include_superseded", False),
+        include_superseded=arguments["include_superseded"],
         turns=False,
         limit=limit if limit > 0 else LIMIT_MAX,  # a negative limit is none, as in SQL
     )
     found = [(hit.memory, hit.score) for hit in hits if hit.memory is not None]
     return {
         "results": [
-            {
-                "id": memory.id,
-                "type": memory.kind.value,
-                "content": _content(memory),
-                "behavioral": memory.behavioral,
-                "tags": list(memory.tags),
-                "created_at": _moment(memory.created_at),
-                "relevance_score": score,
-            }
+            _entry(memory, _content(memory))
+            | {"created_at": iso(memory.created_at), "relevance_score": score}
             for memory, score in found
         ]
     }
 
 
-def _brief(space: Space, arguments: dict[str, Any]) -> dict[str, Any]:
-    brief = space.brief()
-    entries: list[dict[str, Any]] = []
+def show_brief(space: Space, brief: Brief, arguments: Arguments) -> Result:
+    """A brief as data; a door may tell its words beside it."""
+    entries: list[Result] = []
     for entry in brief.entries:
-        told = {
-            "id": entry.id,
-            "type": entry.kind.value,
-            "content": entry.content,
-            "behavioral": entry.behavioral,
-            "tags": list(entry.tags),
-            "age_days": entry.age_days,
-        }
-        if arguments.get("include_provenance", False):
+        told = _entry(entry, entry.content) | {"age_days": entry.age_days}
+        if arguments["include_provenance"]:
             told |= {"session_id": entry.caller.session, "group": space.owner}
         entries.append(told)
     return {
         "entries": entries,
-        "generated_at": _moment(brief.generated_at),
+        "generated_at": iso(brief.generated_at),
         "entry_count": brief.entry_count,
         "brief_count": brief.brief_count,
     }
 
 
-def _delete(space: Space, arguments: dict[str, Any]) -> dict[str, Any]:
+def delete(space: Space, arguments: Arguments) -> Result:
     space.delete(arguments["id"])
     return {"deleted": True, "id": arguments["id"]}
 
 
-_TOOLS: Mapping[str, Callable[[Space, dict[str, Any]], dict[str, Any]]] = {
-    "memory_store": _store,
-    "memory_search": _search,
-    "memory_brief": _brief,
-    "memory_delete": _delete,
+_TOOLS: Mapping[str, Callable[[Space, Arguments], Result]] = {
+    "memory_store": store,
+    "memory_search": search,
+    "memory_brief": lambda space, arguments: show_brief(space, space.brief(), arguments),
+    "memory_delete": delete,
 }
+
+
+def _entry(memory: Memory | BriefEntry, content: str) -> Result:
+    return {
+        "id": memory.id,
+        "type": memory.kind.value,
+        "content": content,
+        "behavioral": memory.behavioral,
+        "tags": list(memory.tags),
+    }
 
 
 def _content(memory: Memory) -> str:
     """A keyed fact of another door says its key, and is no longer than what can be stored here."""
     text = memory.line
     return text if len(text) <= _CONTENT_CHARS_MAX else text[: _CONTENT_CHARS_MAX - 1] + "…"
-
-
-def _moment(moment: datetime) -> str:
-    return iso(to_instant(moment))

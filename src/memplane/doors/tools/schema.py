@@ -37,9 +37,12 @@ KEYWORDS = frozenset(
         "additionalProperties",
         "properties",
         "maxItems",
+        "minItems",
         "items",
         "maxLength",
+        "minLength",
         "maximum",
+        "minimum",
         "default",
         "description",
     }
@@ -52,10 +55,10 @@ def violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation
     expected = schema.get("type")
     if expected is not None and not _TYPES[expected](value):
         yield Violation(path, f"must be {expected}")
-    if _is_number(value) and value > schema.get("maximum", value):
-        yield Violation(path, f"must be <= {schema['maximum']}")
-    if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
-        yield Violation(path, f"must NOT have more than {schema['maxLength']} characters")
+    if _is_number(value):
+        yield from _number_violations(schema, value, path)
+    if isinstance(value, str):
+        yield from _size_violations(schema, len(value), path, unit="characters", keyword="Length")
     if "enum" in schema and value not in schema["enum"]:
         yield Violation(path, "must be equal to one of the allowed values")
     if isinstance(value, list):
@@ -64,9 +67,23 @@ def violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation
         yield from _object_violations(schema, value, path)
 
 
+def _number_violations(schema: Schema, value: float, path: str) -> Iterator[Violation]:
+    if value > schema.get("maximum", value):
+        yield Violation(path, f"must be <= {schema['maximum']}")
+    if value < schema.get("minimum", value):
+        yield Violation(path, f"must be >= {schema['minimum']}")
+
+
+def _size_violations(schema: Schema, size: int, path: str, *, unit: str, keyword: str) -> Iterator[Violation]:
+    most, least = schema.get(f"max{keyword}", size), schema.get(f"min{keyword}", size)
+    if size > most:
+        yield Violation(path, f"must NOT have more than {most} {unit}")
+    if size < least:
+        yield Violation(path, f"must NOT have fewer than {least} {unit}")
+
+
 def _array_violations(schema: Schema, value: list[Any], path: str) -> Iterator[Violation]:
-    if len(value) > schema.get("maxItems", len(value)):
-        yield Violation(path, f"must NOT have more than {schema['maxItems']} items")
+    yield from _size_violations(schema, len(value), path, unit="items", keyword="Items")
     items = schema.get("items", {})
     for index, item in enumerate(value):
         yield from violations(items, item, f"{path}/{index}")
