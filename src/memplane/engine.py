@@ -23,10 +23,8 @@ from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
-from memplane.types import Caller
+from memplane.types import TENANT_DEFAULT, Caller
 from memplane.worker import Worker, model_of
-
-TENANT_DEFAULT = "default"
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,9 @@ import msgspec
 
 from memplane.clock import Instant
 
+TENANT_DEFAULT = "default"
+"""Whose everything is in an installation that has one customer."""
+
 
 class Kind(StrEnum):
     """What sort of thing a memory is."""

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from memplane.clock import SECOND, Clock, Instant, system_clock
 from memplane.identity.guesses import Guesses
 from memplane.identity.keys import Grant, KeyUnknown, Minted, matching, mint, principal_of, split_key
-from memplane.identity.principal import Principal, Right, Unauthenticated
+from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Unauthenticated
 from memplane.identity.secret import Secret
 from memplane.identity.tokens import TTL_DEFAULT_S, Claims, Tokens
 from memplane.storage.credentials import Credentials, KeyRecord
 
 USED_EVERY = 3_600 * SECOND
 """How coarse "last used" is: a key in steady use costs one small write an hour."""
-CREDENTIAL_CHARS_MAX = 16_384
 
 _OWNER = Grant(name="owner", subject="default", rights=tuple(Right))
 _OWNER_ONCE = "owner key"

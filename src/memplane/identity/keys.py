@@ -21,8 +21,8 @@ from memplane.errors import InvalidRequest, NotFound
 from memplane.identity.principal import DOORS, Principal, Right
 from memplane.identity.secret import Secret
 from memplane.storage.credentials import KeyRecord
+from memplane.types import TENANT_DEFAULT
 
-TENANT_DEFAULT = "default"
 NAME_CHARS_MAX = 200
 TTL_MAX = timedelta(days=36_525)
 

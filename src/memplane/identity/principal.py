@@ -10,6 +10,8 @@ from memplane.errors import MemplaneError
 
 DOORS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
 """Every name a credential may be limited to."""
+CREDENTIAL_CHARS_MAX = 16_384
+"""A longer one is no credential, and nobody computes with it."""
 
 
 class Right(StrEnum):

@@ -27,9 +27,10 @@ from joserfc.jws import JWSRegistry, deserialize_compact, serialize_compact
 
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest, SettingsInvalid
-from memplane.identity.keys import NAME_CHARS_MAX, TENANT_DEFAULT
+from memplane.identity.keys import NAME_CHARS_MAX
 from memplane.identity.principal import Principal, Right, Unauthenticated
 from memplane.identity.secret import Secret
+from memplane.types import TENANT_DEFAULT
 
 SECRET_BYTES_MIN = 32
 TTL_DEFAULT_S = 24 * 3_600

@@ -15,10 +15,11 @@ from memplane.doors.cli.command import command
 from memplane.doors.cli.options import COMMON, complete_space, read_ttl
 from memplane.doors.cli.output import line, table, when
 from memplane.errors import SettingsInvalid
-from memplane.identity.keys import TENANT_DEFAULT, Grant
+from memplane.identity.keys import Grant
 from memplane.identity.principal import DOORS, Right
 from memplane.identity.secret import Secret
 from memplane.storage.credentials import KeyRecord
+from memplane.types import TENANT_DEFAULT
 
 app = typer.Typer()
 key = typer.Typer(help="Make, list and revoke the keys that callers show.", no_args_is_help=True)

@@ -19,8 +19,9 @@ from memplane.doors.http.guard import Guard, credential_of
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
-from memplane.engine import TENANT_DEFAULT, Engine
+from memplane.engine import Engine
 from memplane.identity.principal import Authenticator, Principal, Right
+from memplane.types import TENANT_DEFAULT
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
 """Who knocks where no credential is asked for."""

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from memplane.doors.http.refusal import Refused
-from memplane.identity.principal import Unauthenticated
+from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"
-_CREDENTIAL_CHARS_MAX = 16_384
 
 
 class Guard:
@@ -61,7 +60,7 @@ def credential_of(headers: Mapping[str, str]) -> str:
     credential = credential or headers.get("x-api-key", "").strip()
     if not credential:
         raise MissingCredential("a credential is needed: Authorization: Bearer <key>")
-    if len(credential) > _CREDENTIAL_CHARS_MAX:
+    if len(credential) > CREDENTIAL_CHARS_MAX:
         raise Unauthenticated("the credential is not valid")
     return credential
 

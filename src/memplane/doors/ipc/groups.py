@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memplane.engine import TENANT_DEFAULT
 from memplane.errors import InvalidRequest
 from memplane.governance.group import check_group
 from memplane.identity.principal import Forbidden, Principal, Right
+from memplane.types import TENANT_DEFAULT
 
 DOOR = "ipc"
 GROUP_DEFAULT = "default"
