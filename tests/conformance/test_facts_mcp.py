@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 
 from facts_callers import People, record_plans, record_runs, store
 from http_server import serving
-from memplane.doors.http.facts.door import Limits
+from memplane.doors.http.facts.door import Bounds
 from memplane.doors.http.facts.door import door as facts_door
 from sse_talk import talking
 
@@ -525,8 +525,8 @@ def test_keepalives_and_revocation(plane):
     """
     A silent stream says something now and then, and ends when its credential does.
     """
-    limits = Limits(keepalive_seconds=0.01)
-    with serving(plane, doors=[facts_door(plane, plane.settings, limits=limits)]) as server:
+    bounds = Bounds(keepalive_seconds=0.01)
+    with serving(plane, doors=[facts_door(plane, plane.settings, bounds=bounds)]) as server:
         people = People(server)
         with talking(people.alice) as talk:
             assert talk.event() == (None, "keepalive")

@@ -79,7 +79,7 @@ def test_recall_is_within_its_limits_whatever_is_stored(texts, question):
             line = entry_line(text, text, at=later(number)).line
             plane.space("analyst").retain_entry(line)
         plane.space("other").retain_entry(entry_line("zebrazebra tea").line)
-        recaller = Recaller(plane, Settings(recall_answer_ms=60_000))
+        recaller = Recaller(Settings(recall_answer_ms=60_000))
         try:
             asked = {"agent_id": "analyst", "messages": [{"role": "user", "content": question}]}
             answer = recaller.handle(called(plane, asked)).body
@@ -124,7 +124,7 @@ def test_a_credential_for_another_agent_opens_nothing(plane, agent):
     However the id is written.
     """
     plane.space("analyst").retain("tea")
-    recaller = Recaller(plane, Settings())
+    recaller = Recaller(Settings())
     try:
         with pytest.raises(Forbidden):
             recaller.handle(called(plane, {"agent_id": agent}, spaces=frozenset({"other"})))

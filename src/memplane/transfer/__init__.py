@@ -9,7 +9,6 @@ from memplane.space import Space
 from memplane.transfer.carapace import MAGIC, import_carapace
 from memplane.transfer.full import MARK, full_lines, import_full
 from memplane.transfer.history import (
-    append_lines,
     entries_of,
     history_lines,
     import_history,
@@ -21,7 +20,6 @@ from memplane.types import Op
 __all__ = [
     "FORMATS",
     "ImportReport",
-    "append_lines",
     "export_lines",
     "import_file",
     "left_out",

@@ -8,10 +8,10 @@ import msgspec
 from starlette.types import ASGIApp
 
 from memplane.doors.http.refusal import Refusal
+from memplane.doors.opening import existing_space, open_space
 from memplane.engine import Engine
 from memplane.identity.principal import Principal, Right
 from memplane.space import Space
-from memplane.types import Caller
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
@@ -108,11 +108,19 @@ class Call:
 
     def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
         """The space of an owner, once the credential was found to open it through this door."""
-        asked = right or self.endpoint.right
-        assert asked is not None, "an open endpoint opens no space"
-        self.principal.check(asked, door=self.endpoint.door, space=owner)
-        caller = Caller(self.principal.subject, self.endpoint.door, session)
-        return self._plane.space(owner, tenant=self.principal.tenant, caller=caller)
+        asked = right or self._right
+        return open_space(
+            self._plane, self.principal, asked, door=self.endpoint.door, owner=owner, session=session
+        )
+
+    def existing_space(self, owner: str) -> Space | None:
+        """As `space`; None where there is none yet, since a look must not create it."""
+        return existing_space(self._plane, self.principal, self._right, door=self.endpoint.door, owner=owner)
+
+    @property
+    def _right(self) -> Right:
+        assert self.endpoint.right is not None, "an open endpoint opens no space"
+        return self.endpoint.right
 
 
 Handle = Callable[[Call], Response]

@@ -6,7 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Route
+from memplane.doors.http.endpoint import AsgiRoute, Route
 from memplane.doors.http.refusal import Refused
 
 _PATH_MARK = ":path"
@@ -95,7 +95,3 @@ def _decoded(raw_path: bytes) -> tuple[str, list[str]]:
     except UnicodeDecodeError as exc:
         raise Refused(400, "malformed_path", "the path is not percent-encoded UTF-8") from exc
     return "/" + "/".join(segments), segments
-
-
-def endpoints_of(routes: Iterable[Route]) -> list[Endpoint]:
-    return [route for route in routes if isinstance(route, Endpoint)]

@@ -17,7 +17,7 @@ from memplane.doors.http.openapi import describe
 from memplane.engine import Engine, Readiness
 from memplane.identity.principal import Right
 
-NAME = "system"
+DOOR = "system"
 VERSION = version("memplane")
 
 _HTML = "text/html; charset=utf-8"
@@ -36,14 +36,14 @@ class Health(msgspec.Struct):
 def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Metrics) -> Door:
     system = System(plane, others, metrics)
     made = Door(
-        name=NAME,
+        name=DOOR,
         routes=(
             _open("/healthz", "Is the process up?", system.health, Health),
             _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
             Endpoint(
                 method="GET",
                 path="/metrics",
-                door=NAME,
+                door=DOOR,
                 summary="Counts and durations for Prometheus",
                 handle=system.figures,
                 right=None if settings.metrics_open else Right.READ,
@@ -70,7 +70,7 @@ def _open(
     return Endpoint(
         method="GET",
         path=path,
-        door=NAME,
+        door=DOOR,
         summary=summary,
         handle=handle,
         right=None,

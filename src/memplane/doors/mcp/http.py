@@ -19,14 +19,14 @@ from memplane.clock import Clock, iso, system_clock
 from memplane.config import Settings
 from memplane.doors.http.endpoint import AsgiRoute, Door
 from memplane.doors.mcp.server import Context, build_server
+from memplane.doors.opening import open_space
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
 from memplane.identity.principal import Forbidden, Principal, Right
 from memplane.space import Space
-from memplane.types import Caller
 
 PATH = "/mcp"
-NAME = "mcp"
+DOOR = "mcp"
 SESSION_META = "io.memplane/session"
 
 _BEGUN = "memplane.mcp_session"
@@ -39,13 +39,13 @@ def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> D
     mcp = McpOverHttp(plane, settings, clock)
     route = AsgiRoute(
         path=PATH,
-        door=NAME,
+        door=DOOR,
         summary="The Model Context Protocol over streamable HTTP.",
         app=mcp,
         right=Right.READ,
         methods=("POST",),
     )
-    return Door(name=NAME, routes=(route,), lifespan=mcp.running)
+    return Door(name=DOOR, routes=(route,), lifespan=mcp.running)
 
 
 class McpOverHttp:
@@ -104,15 +104,15 @@ class HttpVisitor:
 
     def may(self, right: Right) -> bool:
         try:
-            self._principal.check(right, door=NAME, space=self._owner)
+            self._principal.check(right, door=DOOR, space=self._owner)
         except Forbidden:
             return False
         return True
 
     def space(self, right: Right) -> Space:
-        self._principal.check(right, door=NAME, space=self._owner)
-        caller = Caller(self._principal.subject, NAME, self._session)
-        return self._plane.space(self._owner, tenant=self._principal.tenant, caller=caller)
+        return open_space(
+            self._plane, self._principal, right, door=DOOR, owner=self._owner, session=self._session
+        )
 
 
 def _owner(request: Request, principal: Principal) -> str:

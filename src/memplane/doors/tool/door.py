@@ -6,6 +6,7 @@ from memplane.doors.http.endpoint import Call, Door, Endpoint, Query, Response, 
 from memplane.doors.tool.commands import Command, Refused, View, run
 from memplane.identity.principal import Right
 
+DOOR = "tool"
 PATH = "/api/memory-tool"
 
 
@@ -18,12 +19,12 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 def door() -> Door:
     return Door(
-        name="tool",
+        name=DOOR,
         routes=(
             Endpoint(
                 method="POST",
                 path=PATH,
-                door="tool",
+                door=DOOR,
                 summary="Carry out a command of Anthropic's memory tool (memory_20250818).",
                 handle=_handle,
                 right=Right.READ,

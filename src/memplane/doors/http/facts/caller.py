@@ -24,17 +24,16 @@ from memplane.doors.http.facts.shapes import (
     Stored,
 )
 from memplane.doors.http.facts.wire import nanoseconds, seconds
+from memplane.doors.opening import existing_space, open_space
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, NotFound
 from memplane.identity.principal import Forbidden, Principal, Right
+from memplane.identity.tokens import SUBJECT_MISSING
 from memplane.memory.runs import PACK_HISTORY, PIPELINE_HISTORY, Defaults, Learned
 from memplane.space import Space
-from memplane.types import Caller as EngineCaller
 from memplane.types import Memory
 
 DOOR = "facts"
-NOBODY = "unknown"
-"""The name of a caller whose token has an empty subject."""
 ROWS_MAX = 100_000
 
 NOTE_NO_RUNS = "no audit history yet; defaults will fill in as packs/pipelines run under this caller"
@@ -44,15 +43,15 @@ _SCOPES = "all, packs, pipelines, pack:<id>, pipeline:<id>, key:<exact-key>"
 _PREFIXES = {"all": "", "packs": f"{PACK_HISTORY}/", "pipelines": f"{PIPELINE_HISTORY}/"}
 
 
-class Caller:
+class CallerFacts:
     """The facts of one caller, through the engine. Nothing in here names another space than theirs."""
 
     def __init__(self, plane: Engine, principal: Principal, *, asked: str | None = None) -> None:
         """`asked` is the `?caller=` of a request: for administrators, and not seen for anybody else."""
         self._plane = plane
-        self._principal = principal
-        own = principal.subject or NOBODY
-        self.name = asked if asked and Right.ADMIN in principal.rights else own
+        subject = principal.subject or SUBJECT_MISSING
+        self._principal = msgspec.structs.replace(principal, subject=subject)
+        self.name = asked if asked and Right.ADMIN in principal.rights else subject
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -71,10 +70,9 @@ class Caller:
         """How many keys were there and are gone. A key that had three values counts once, as it did for Helmdeck."""
         scope = (request.scope or "").strip() or "all"
         which = _scope_of(scope)
-        self._principal.check(Right.WRITE, door=DOOR, space=self.name)
-        if not self._plane.has_space(self.name, tenant=self._principal.tenant):
+        space = self._existing(Right.WRITE)
+        if space is None:
             return Forgotten(scope=scope, deleted=0)
-        space = self._space(Right.WRITE)
         begin = which.get("prefix", which.get("key", ""))
         rows = space.facts(begin, runs=True, limit=ROWS_MAX)
         there = sum("key" not in which or row.key == which["key"] for row in rows)
@@ -179,24 +177,16 @@ class Caller:
 
     def _count(self, name: str) -> int:
         try:
-            self._principal.check(Right.READ, door=DOOR, space=name)
+            space = existing_space(self._plane, self._principal, Right.READ, door=DOOR, owner=name)
         except Forbidden:
             return 0
-        if not self._plane.has_space(name, tenant=self._principal.tenant):
-            return 0
-        return self._plane.space(name, tenant=self._principal.tenant).stats().keys
+        return 0 if space is None else space.stats().keys
 
-    def _existing(self) -> Space | None:
-        """The space to read, None where there is none yet: a look must not create it."""
-        self._principal.check(Right.READ, door=DOOR, space=self.name)
-        if not self._plane.has_space(self.name, tenant=self._principal.tenant):
-            return None
-        return self._space(Right.READ)
+    def _existing(self, right: Right = Right.READ) -> Space | None:
+        return existing_space(self._plane, self._principal, right, door=DOOR, owner=self.name)
 
     def _space(self, right: Right) -> Space:
-        self._principal.check(right, door=DOOR, space=self.name)
-        who = EngineCaller(actor=self._principal.subject or NOBODY, door=DOOR)
-        return self._plane.space(self.name, tenant=self._principal.tenant, caller=who)
+        return open_space(self._plane, self._principal, right, door=DOOR, owner=self.name)
 
     def _now(self) -> str:
         return seconds(to_datetime(self._plane.clock()))

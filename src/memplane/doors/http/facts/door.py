@@ -13,7 +13,7 @@ import msgspec
 from memplane.config import Settings
 from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Query, Response, json_response
 from memplane.doors.http.facts import qmd, tools
-from memplane.doors.http.facts.caller import DOOR, Caller
+from memplane.doors.http.facts.caller import DOOR, CallerFacts
 from memplane.doors.http.facts.login import LogIn
 from memplane.doors.http.facts.packs import FORGET, STORE, pack_named, run_pack
 from memplane.doors.http.facts.relay import Relay
@@ -56,7 +56,7 @@ _CALLER = Query(
 )
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long a stream stays silent, and how long it waits for a client that takes nothing."""
 
     keepalive_seconds: float = KEEPALIVE_SECONDS
@@ -68,19 +68,19 @@ def door(
     settings: Settings,
     authenticator: Authenticator | None = None,
     *,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
 ) -> Door:
-    facts = FactsDoor(plane, LogIn(authenticator, settings), limits or Limits())
+    facts = FactsDoor(plane, LogIn(authenticator, settings), bounds or Bounds())
     return Door(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
 
 
 class FactsDoor:
     """Translates what Helmdeck's clients say, one caller at a time."""
 
-    def __init__(self, plane: Engine, log_in: LogIn, limits: Limits) -> None:
+    def __init__(self, plane: Engine, log_in: LogIn, bounds: Bounds) -> None:
         self._plane = plane
         self._log_in = log_in
-        self._limits = limits
+        self._bounds = bounds
         self.sessions = Sessions()
         folder = Path(plane.settings.data).expanduser() / "run"
         self._relay = Relay(folder, self.sessions.worker, self.sessions.deliver)
@@ -265,17 +265,17 @@ class FactsDoor:
             refuse=_refuse,
         )
 
-    def _streams(self, methods_for: Callable[[Caller], Any], message_path: str) -> Streams:
+    def _streams(self, methods_for: Callable[[CallerFacts], Any], message_path: str) -> Streams:
         def of(principal: Principal) -> Any:
-            return methods_for(Caller(self._plane, principal))
+            return methods_for(CallerFacts(self._plane, principal))
 
         return Streams(
             self.sessions,
             self._relay,
             of,
             message_path=message_path,
-            keepalive_seconds=self._limits.keepalive_seconds,
-            send_seconds_max=self._limits.send_seconds_max,
+            keepalive_seconds=self._bounds.keepalive_seconds,
+            send_seconds_max=self._bounds.send_seconds_max,
         )
 
     # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
@@ -316,11 +316,11 @@ class FactsDoor:
         given = _read_input(call.raw)
         return _answer(run_pack(pack, self._caller(call), given))
 
-    def _caller(self, call: Call) -> Caller:
-        return Caller(self._plane, call.principal)
+    def _caller(self, call: Call) -> CallerFacts:
+        return CallerFacts(self._plane, call.principal)
 
-    def _asked(self, call: Call) -> Caller:
-        return Caller(self._plane, call.principal, asked=call.query["caller"])
+    def _asked(self, call: Call) -> CallerFacts:
+        return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
 
 
 def _stream(path: str, summary: str, app: Any, *, method: str = "GET") -> AsgiRoute:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.http.facts.caller import Caller
+from memplane.doors.http.facts.caller import CallerFacts
 from memplane.doors.http.facts.shapes import Forget, Forgotten, PackForgotten, PackStored, Store, Stored
 from memplane.doors.http.facts.wire import read_object
 from memplane.errors import InvalidRequest
@@ -27,7 +27,7 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     required: tuple[str, ...]
     properties: dict[str, dict[str, Any]]
-    run: Callable[[Caller, Any], Stored | Forgotten]
+    run: Callable[[CallerFacts, Any], Stored | Forgotten]
     takes: type[Store | Forget]
 
     @property
@@ -53,7 +53,7 @@ _STORE = Pack(
             "description": "How long it lives: 3600 to 31536000; 0 or left out is 90 days.",
         },
     },
-    run=Caller.store,
+    run=CallerFacts.store,
     takes=Store,
 )
 _FORGET = Pack(
@@ -64,7 +64,7 @@ _FORGET = Pack(
     ),
     required=(),
     properties={"scope": {"type": "string", "description": 'What to forget; "all" if left out.'}},
-    run=Caller.forget,
+    run=CallerFacts.forget,
     takes=Forget,
 )
 PACKS: Mapping[str, Pack] = {pack.name: pack for pack in (_STORE, _FORGET)}
@@ -80,7 +80,7 @@ def pack_named(name: str) -> Pack | None:
     return PACKS.get(name) or PACKS.get(_SHORT.get(short, ""))
 
 
-def run_pack(pack: Pack, caller: Caller, given: Any) -> PackStored | PackForgotten:
+def run_pack(pack: Pack, caller: CallerFacts, given: Any) -> PackStored | PackForgotten:
     """Check and run; raises `InvalidRequest` for what is wrong with the input."""
     began = time.perf_counter_ns()
     _check(pack, given)

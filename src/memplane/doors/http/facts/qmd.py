@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.http.facts.caller import Caller
+from memplane.doors.http.facts.caller import CallerFacts
 from memplane.doors.http.facts.packs import kind_of
 from memplane.doors.http.facts.rpc import (
     INVALID_PARAMS,
@@ -61,7 +61,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     file: str
 
 
-def methods_for(caller: Caller) -> Mapping[str, Method]:
+def methods_for(caller: CallerFacts) -> Mapping[str, Method]:
     def initialize(_params: Params) -> Any:
         return {"protocolVersion": PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": SERVER}
 
@@ -73,7 +73,7 @@ def methods_for(caller: Caller) -> Mapping[str, Method]:
     }
 
 
-def _call(caller: Caller, params: Params) -> Any:
+def _call(caller: CallerFacts, params: Params) -> Any:
     name = text_of(params, "name")
     if name != "query":
         raise RpcError(

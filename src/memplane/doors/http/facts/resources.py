@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.http.facts.caller import Caller
+from memplane.doors.http.facts.caller import CallerFacts
 from memplane.doors.http.facts.packs import PACKS, VERSION
 
 MIME_TYPE = "application/json"
@@ -16,7 +16,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     description: str
-    read: Callable[[Caller], Any]
+    read: Callable[[CallerFacts], Any]
 
     @property
     def uri(self) -> str:
@@ -27,7 +27,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return {"uri": self.uri, "name": self.name, "description": self.description, "mimeType": MIME_TYPE}
 
 
-def _packs(_caller: Caller) -> Any:
+def _packs(_caller: CallerFacts) -> Any:
     return {
         "packs": [
             {
@@ -41,7 +41,7 @@ def _packs(_caller: Caller) -> Any:
     }
 
 
-def _routing_guide(_caller: Caller) -> Any:
+def _routing_guide(_caller: CallerFacts) -> Any:
     return {
         "routes": [
             {
@@ -56,7 +56,7 @@ def _routing_guide(_caller: Caller) -> Any:
     }
 
 
-def _context_budgets(_caller: Caller) -> Any:
+def _context_budgets(_caller: CallerFacts) -> Any:
     """Memplane runs no packs that fill a context, so there is nothing to budget."""
     return {"budgets": [], "note": "no pack of this server has a context budget"}
 
@@ -67,14 +67,16 @@ ALL = (
     Resource(
         name="my-defaults",
         description="What your earlier pack and pipeline runs teach about the next one.",
-        read=Caller.my_defaults,
+        read=CallerFacts.my_defaults,
     ),
     Resource(
         name="my-memory",
         description="Which categories of facts you have, how many, and the newest keys of each.",
-        read=Caller.my_memory,
+        read=CallerFacts.my_memory,
     ),
     Resource(name="context-budgets", description="How much context packs may fill.", read=_context_budgets),
-    Resource(name="my-plans", description="Plans made for the same intent, grouped.", read=Caller.my_plans),
+    Resource(
+        name="my-plans", description="Plans made for the same intent, grouped.", read=CallerFacts.my_plans
+    ),
 )
 BY_URI: Mapping[str, Resource] = {resource.uri: resource for resource in ALL}

@@ -133,13 +133,6 @@ class FactHistory(msgspec.Struct, kw_only=True):
     history: list[FactValue]
 
 
-class ErrorBody(msgspec.Struct, kw_only=True):
-    """How every error of this door looks."""
-
-    error: str
-    message: str
-
-
 class Login(msgspec.Struct, kw_only=True):
     username: str | None = None
     password: str | None = None

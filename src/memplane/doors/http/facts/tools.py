@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memplane.doors.http.facts import resources
-from memplane.doors.http.facts.caller import Caller
+from memplane.doors.http.facts.caller import CallerFacts
 from memplane.doors.http.facts.packs import PACKS, pack_named, run_pack
 from memplane.doors.http.facts.rpc import (
     INVALID_PARAMS,
@@ -23,7 +23,7 @@ from memplane.identity.principal import Forbidden
 SERVER = {"name": "helmdeck", "version": "0.2.0"}
 
 
-def methods_for(caller: Caller) -> Mapping[str, Method]:
+def methods_for(caller: CallerFacts) -> Mapping[str, Method]:
     """Every method, bound to the caller of the session: resources are theirs as much as tools are."""
 
     def initialize(_params: Params) -> Any:
@@ -54,7 +54,7 @@ def methods_for(caller: Caller) -> Mapping[str, Method]:
     }
 
 
-def _call(caller: Caller, params: Params) -> Any:
+def _call(caller: CallerFacts, params: Params) -> Any:
     name = text_of(params, "name")
     pack = pack_named(name)
     if pack is None:
@@ -72,7 +72,7 @@ def _content(text: bytes, *, failed: bool) -> Any:
     return {"content": [{"type": "text", "text": text.decode()}], "isError": failed}
 
 
-def _read(caller: Caller, params: Params) -> Any:
+def _read(caller: CallerFacts, params: Params) -> Any:
     uri = text_of(params, "uri")
     resource = resources.BY_URI.get(uri)
     if resource is None:

@@ -12,7 +12,6 @@ from memplane.ledger.gojson import mend_surrogates
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_DEPTH_MAX = 1_000
 _SPACE = b" \t\r\n"
 
 
@@ -73,11 +72,6 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
-
-
-def write_json(value: Any) -> bytes:
-    """One line, as Go's encoder ends it."""
-    return msgspec.json.encode(value) + b"\n"
 
 
 def seconds(moment: datetime) -> str:

@@ -7,11 +7,10 @@ import anyio.to_thread
 
 from memplane.config import Settings
 from memplane.doors.http.endpoint import NDJSON, TEXT, Call, Door, Endpoint, Query, Response
-from memplane.doors.http.plane.backfill import Backfill
+from memplane.doors.http.plane.bodies import ForgetBody, RecallBody, RetainBody
 from memplane.doors.http.plane.describe import Descriptor, describe
-from memplane.doors.http.plane.history import Historian
+from memplane.doors.http.plane.history import history_of, own_history
 from memplane.doors.http.plane.recall import Recaller
-from memplane.doors.http.plane.shown import ForgetBody, RecallBody, RetainBody
 from memplane.doors.http.plane.wire import (
     ForgetAsked,
     Recalled,
@@ -24,8 +23,9 @@ from memplane.doors.http.plane.wire import (
 )
 from memplane.engine import Engine
 from memplane.identity.principal import Right
+from memplane.transfer.backfill import Backfill
 
-NAME = "plane"
+DOOR = "plane"
 
 _ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _PAGING = (
@@ -36,7 +36,7 @@ _PAGING = (
 
 
 def door(plane: Engine, settings: Settings) -> Door:
-    recaller = Recaller(plane, settings)
+    recaller = Recaller(settings)
     backfill = Backfill.of(plane, settings)
 
     @asynccontextmanager
@@ -51,8 +51,8 @@ def door(plane: Engine, settings: Settings) -> Door:
             await anyio.to_thread.run_sync(recaller.close)
 
     return Door(
-        name=NAME,
-        routes=(*_operations(recaller), *_history(Historian(plane)), *_open()),
+        name=DOOR,
+        routes=(*_operations(recaller), *_history(), *_open()),
         lifespan=lifespan,
         degraded=None if backfill is None else backfill.degraded,
     )
@@ -63,7 +63,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/recall",
-            door=NAME,
+            door=DOOR,
             summary="What to tell an agent before its next turn",
             handle=recaller.handle,
             right=Right.READ,
@@ -76,7 +76,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/retain",
-            door=NAME,
+            door=DOOR,
             summary="Keep an entry of an agent's session history; keeping it again changes nothing",
             handle=retain,
             right=Right.WRITE,
@@ -90,7 +90,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/forget",
-            door=NAME,
+            door=DOOR,
             summary="Forget entries for good; later replays do not bring them back",
             handle=forget,
             right=Right.WRITE,
@@ -104,14 +104,14 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
     ]
 
 
-def _history(historian: Historian) -> list[Endpoint]:
+def _history() -> list[Endpoint]:
     return [
         Endpoint(
             method="GET",
             path="/history",
-            door=NAME,
+            door=DOOR,
             summary="An agent's own session history",
-            handle=historian.handle_own,
+            handle=own_history,
             right=Right.READ,
             answer_media=NDJSON,
             query=_PAGING,
@@ -121,9 +121,9 @@ def _history(historian: Historian) -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/history/{agent}",
-            door=NAME,
+            door=DOOR,
             summary="The session history of an agent",
-            handle=historian.handle,
+            handle=history_of,
             right=Right.READ,
             answer_media=NDJSON,
             query=_PAGING,
@@ -138,7 +138,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method=_ANY,
             path="/health",
-            door=NAME,
+            door=DOOR,
             summary="Whether the service is up",
             handle=lambda _call: Response(media=TEXT),
             right=None,
@@ -147,7 +147,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/.claw-describe.json",
-            door=NAME,
+            door=DOOR,
             summary="What this service offers to a pod",
             handle=describe,
             right=None,

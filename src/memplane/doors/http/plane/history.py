@@ -11,7 +11,6 @@ from memplane.clock import Instant, to_datetime, to_instant
 from memplane.doors.http.endpoint import NDJSON, Call, Response
 from memplane.doors.http.plane.wire import bad_request
 from memplane.doors.http.refusal import Refused
-from memplane.engine import Engine
 from memplane.space import Space
 from memplane.transfer import scrubbed_lines
 
@@ -34,34 +33,31 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str = ""
 
 
-class Historian:
-    """Answers `GET /history` and `GET /history/{agent}`."""
+def own_history(call: Call) -> Response:
+    """`GET /history`. Only a credential that names one agent has a history of its own."""
+    principal = call.principal
+    if principal.spaces is None or principal.subject not in principal.spaces:
+        raise Refused(401, "unauthenticated", "invalid bearer token")
+    return _answer(call, principal.subject, "/history")
 
-    def __init__(self, plane: Engine) -> None:
-        self._plane = plane
 
-    def handle_own(self, call: Call) -> Response:
-        """Only a credential that names one agent has a history of its own."""
-        principal = call.principal
-        if principal.spaces is None or principal.subject not in principal.spaces:
-            raise Refused(401, "unauthenticated", "invalid bearer token")
-        return self._answer(call, principal.subject, "/history")
+def history_of(call: Call) -> Response:
+    """`GET /history/{agent}`."""
+    agent = call.path["agent"]
+    return _answer(call, agent, f"/history/{quote(agent, safe='')}")
 
-    def handle(self, call: Call) -> Response:
-        agent = call.path["agent"]
-        return self._answer(call, agent, f"/history/{quote(agent, safe='')}")
 
-    def _answer(self, call: Call, agent: str, path: str) -> Response:
-        space = call.space(agent)
-        if not self._plane.has_space(agent, tenant=space.tenant):
-            raise Refused(404, "not_found", "agent context not found")
-        limit = parse_limit(call.query["limit"])
-        page = page_of(space, call.query["after"], call.query["cursor"], limit)
-        headers = {"x-next-cursor": page.cursor} if page.cursor else {}
-        if page.following:
-            headers["link"] = f'<{path}?{urlencode({**page.following, "limit": limit})}>; rel="next"'
-        space.note_audit("export", target="history", outcome="ok", detail=f"{len(page.seqs)} entries")
-        return Response(body=_pieces(space, page.seqs), media=NDJSON, headers=headers)
+def _answer(call: Call, agent: str, path: str) -> Response:
+    space = call.existing_space(agent)
+    if space is None:
+        raise Refused(404, "not_found", "agent context not found")
+    limit = parse_limit(call.query["limit"])
+    page = page_of(space, call.query["after"], call.query["cursor"], limit)
+    headers = {"x-next-cursor": page.cursor} if page.cursor else {}
+    if page.following:
+        headers["link"] = f'<{path}?{urlencode({**page.following, "limit": limit})}>; rel="next"'
+    space.note_audit("export", target="history", outcome="ok", detail=f"{len(page.seqs)} entries")
+    return Response(body=_pieces(space, page.seqs), media=NDJSON, headers=headers)
 
 
 def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> Page:

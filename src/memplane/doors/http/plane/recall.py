@@ -9,7 +9,6 @@ from memplane.config import Settings
 from memplane.doors.http.endpoint import JSON, Call, Response
 from memplane.doors.http.plane.timebox import TimeBox
 from memplane.doors.http.plane.wire import RecallAsked, Recalled, RecalledBlock, read
-from memplane.engine import Engine
 from memplane.governance.blocked import is_blocked
 from memplane.ledger.history_reply import join_parts, part_text
 from memplane.ledger.history_text import heard
@@ -30,15 +29,14 @@ _encode = msgspec.json.Encoder().encode
 class Recaller:
     """Answers `POST /recall`."""
 
-    def __init__(self, plane: Engine, settings: Settings) -> None:
-        self._plane = plane
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._box: TimeBox[Recall] = TimeBox()
 
     def handle(self, call: Call) -> Response:
         asked = read(call, RecallAsked, "recall")
-        space = call.space(asked.agent)
-        if not self._plane.has_space(space.owner, tenant=space.tenant):
+        space = call.existing_space(asked.agent)
+        if space is None:
             return Response(body=answer_of((), ()), media=JSON)
         told = self._told(space, question_of(asked))
         if told is None:

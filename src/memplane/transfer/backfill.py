@@ -25,7 +25,7 @@ from memplane.ledger.history_scrub import scrub_line
 from memplane.providers.http_json import Unanswered, waits
 from memplane.providers.http_lines import LinesClient
 from memplane.space import Space
-from memplane.transfer import append_lines
+from memplane.transfer.history import append_lines
 from memplane.types import Caller
 
 if sys.platform != "win32":
