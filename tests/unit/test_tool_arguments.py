@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.doors.mcp.server import TOOLS as MCP_TOOLS
-from memplane.doors.tools.arguments import ArgumentsInvalid, checked
-from memplane.doors.tools.manifest import TOOLS, skill_text
-from memplane.doors.tools.memory import RIGHTS
-from memplane.doors.tools.schema import KEYWORDS, violations
+from memplane.doors.plugin.arguments import ArgumentsInvalid, checked
+from memplane.doors.plugin.manifest import TOOLS, skill_text
+from memplane.doors.plugin.schema import KEYWORDS, violations
+from memplane.doors.plugin.tools import RIGHTS
 
 SCHEMAS = {name: tool.arguments for name, tool in MCP_TOOLS.items()}
 DEFAULTS = {

@@ -16,7 +16,7 @@ from memplane.doors.cli.output import line, path_text
 from memplane.doors.ipc.groups import GROUP_DEFAULT, Groups, read_identity
 from memplane.doors.ipc.pipeline import Pipeline
 from memplane.doors.ipc.router import Router
-from memplane.doors.tools.manifest import PLUGIN, PLUGIN_FILES
+from memplane.doors.plugin.manifest import PLUGIN, PLUGIN_FILES
 from memplane.errors import InvalidRequest
 from memplane.governance.audit import AuditLog
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from memplane.doors.tools.arguments import ArgumentsInvalid
+from memplane.doors.plugin.arguments import ArgumentsInvalid
 from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
 from memplane.identity.principal import Forbidden
 

@@ -12,9 +12,9 @@ from memplane.doors.ipc.groups import DOOR, Groups, Session
 from memplane.doors.ipc.replies import Replies
 from memplane.doors.ipc.sanitize import sanitize
 from memplane.doors.ipc.wire import Message, check_limits, envelope, parse
-from memplane.doors.tools.arguments import checked
-from memplane.doors.tools.manifest import TOOLS
-from memplane.doors.tools.memory import RIGHTS, Arguments, call_tool
+from memplane.doors.plugin.arguments import checked
+from memplane.doors.plugin.manifest import TOOLS
+from memplane.doors.plugin.tools import RIGHTS, Arguments, call_tool
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.audit import AuditError, AuditLine, AuditLog
 from memplane.identity.principal import Forbidden, Right

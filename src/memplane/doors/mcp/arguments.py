@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memplane.doors.mcp.tool import Tool
-from memplane.doors.tools.arguments import ArgumentsInvalid, checked
+from memplane.doors.plugin.arguments import ArgumentsInvalid, checked
 from memplane.errors import InvalidRequest
 
 _PROVENANCE = frozenset({"id", "session_id", "group", "created_at", "provenance", "superseded_by"})

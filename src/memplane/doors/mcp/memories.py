@@ -17,8 +17,8 @@ from memplane.doors.mcp.tool import (
     listed,
     record,
 )
-from memplane.doors.tools import memory as memory_tools
-from memplane.doors.tools.manifest import TOOLS as MANIFEST
+from memplane.doors.plugin import tools as plugin
+from memplane.doors.plugin.manifest import TOOLS as MANIFEST
 from memplane.governance.fence import fence
 from memplane.governance.neutral import one_line
 from memplane.identity.principal import Right
@@ -149,13 +149,13 @@ DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT})
 
 
 def _store(space: Space, given: Arguments) -> Answer:
-    data = memory_tools.store(space, given)
+    data = plugin.store(space, given)
     replaced = f", in the place of {data['supersedes']}" if data["supersedes"] else ""
     return Answer(f"Stored as {data['id']}{replaced}.", _neutral(data))
 
 
 def _search(space: Space, given: Arguments) -> Answer:
-    results = [_neutral(result) for result in memory_tools.search(space, given)["results"]]
+    results = [_neutral(result) for result in plugin.search(space, given)["results"]]
     lines = [f"- [{one['type']}] {one_line(one['content'])} ({one['id']})" for one in results]
     text = fence("\n".join(lines)) if lines else "Nothing in memory matches that."
     return Answer(text, {"results": results})
@@ -163,7 +163,7 @@ def _search(space: Space, given: Arguments) -> Answer:
 
 def _brief(space: Space, given: Arguments) -> Answer:
     brief = space.brief()
-    data = memory_tools.show_brief(space, brief, given)
+    data = plugin.show_brief(space, brief, given)
     entries = [_neutral(entry) for entry in data["entries"]]
     return Answer(brief.markdown or "There are no memories yet.", data | {"entries": entries})
 
@@ -247,7 +247,7 @@ TOOLS = (
         arguments=MANIFEST["memory_store"].arguments_schema,
         answer=STORED,
         run=_store,
-        right=memory_tools.RIGHTS["memory_store"],
+        right=plugin.RIGHTS["memory_store"],
     ),
     Tool(
         name="memory_search",
@@ -259,7 +259,7 @@ TOOLS = (
         arguments=MANIFEST["memory_search"].arguments_schema,
         answer=FOUND,
         run=_search,
-        right=memory_tools.RIGHTS["memory_search"],
+        right=plugin.RIGHTS["memory_search"],
         idempotent=True,
     ),
     Tool(
@@ -282,7 +282,7 @@ TOOLS = (
         arguments=MANIFEST["memory_brief"].arguments_schema,
         answer=BRIEF,
         run=_brief,
-        right=memory_tools.RIGHTS["memory_brief"],
+        right=plugin.RIGHTS["memory_brief"],
         idempotent=True,
     ),
     Tool(
@@ -294,7 +294,7 @@ TOOLS = (
         arguments=MANIFEST["memory_delete"].arguments_schema,
         answer=DELETED,
         run=_delete,
-        right=memory_tools.RIGHTS["memory_delete"],
+        right=plugin.RIGHTS["memory_delete"],
         destructive=True,
         idempotent=True,
     ),

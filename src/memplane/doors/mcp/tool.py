@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.tools.schema import Schema
+from memplane.doors.plugin.schema import Schema
 from memplane.governance.fence import defang
 from memplane.governance.neutral import visible
 from memplane.identity.principal import Right

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from memplane.doors.tools.schema import Schema
+from memplane.doors.plugin.schema import Schema
 
 PLUGIN: Final = files("memplane").joinpath("plugins", "memory")
 """The plugin's folder as Carapace lays it out: `manifest.json` and `skill/memory.md`."""

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from memplane.doors.tools.schema import Schema, violations
+from memplane.doors.plugin.schema import Schema, violations
 from memplane.errors import InvalidRequest
 
 _VIOLATIONS_TOLD_MAX = 16
