@@ -10,6 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from memplane.errors import SettingsInvalid
 
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 30.0
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Unanswered(Exception):
@@ -88,29 +89,31 @@ class JsonClient:
         raise AssertionError("attempts_max is at least 1")
 
     def _send(self, request: urllib.request.Request) -> bytes:
-        try:
-            with self._opener.open(request, timeout=self._timeout_s) as answer:
-                body: bytes = answer.read(self._answer_bytes_max + 1)
-                missing = len(body) <= self._answer_bytes_max and answer.length
-        except urllib.error.HTTPError as exc:
-            with exc:
-                wait_s = retry_after(exc.headers.get("Retry-After"))
-            raise Unanswered(
-                f"{self.place} answered {exc.code}",
-                retryable=exc.code in RETRIED,
-                status=exc.code,
-                wait_s=wait_s,
-            ) from None
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
-            raise Unanswered(
-                f"{self.place} cannot be reached: {type(cause).__name__}", retryable=True
-            ) from None
+        with reaching(self.place), self._opener.open(request, timeout=self._timeout_s) as answer:
+            body: bytes = answer.read(self._answer_bytes_max + 1)
+            missing = len(body) <= self._answer_bytes_max and answer.length
         if missing:
             raise Unanswered(f"{self.place} hung up in the middle of its answer", retryable=True)
         if len(body) > self._answer_bytes_max:
             raise Unanswered(f"{self.place} sent too long an answer", retryable=False)
         return body
+
+
+@contextmanager
+def reaching(place: str) -> Iterator[None]:
+    """The one place where what goes wrong on the way to an endpoint becomes `Unanswered`. Causes are left out: they may
+    hold the address with a key in it."""
+    try:
+        yield
+    except urllib.error.HTTPError as exc:
+        with exc:
+            wait_s = retry_after(exc.headers.get("Retry-After"))
+        raise Unanswered(
+            f"{place} answered {exc.code}", retryable=exc.code in _RETRIED, status=exc.code, wait_s=wait_s
+        ) from None
+    except (OSError, http.client.HTTPException, ValueError) as exc:
+        cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+        raise Unanswered(f"{place} cannot be reached: {type(cause).__name__}", retryable=True) from None
 
 
 def opener() -> urllib.request.OpenerDirector:

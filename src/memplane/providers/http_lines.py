@@ -1,7 +1,6 @@
 """Lines from one endpoint, a page at a time. What came whole before an endpoint hung up is kept."""
 
 import http.client
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,7 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
-from memplane.providers.http_json import RETRIED, Unanswered, check_endpoint, opener, place_of, retry_after
+from memplane.providers.http_json import Unanswered, check_endpoint, opener, place_of, reaching
 
 _SKIP_BYTES = 64 * 1024
 
@@ -50,22 +49,8 @@ class LinesClient:
     def get(self, path: str) -> Lines:
         """Raises `Unanswered` where not even a page began."""
         request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310  # checked
-        try:
+        with reaching(self.place):
             answer = self._opener.open(request, timeout=self._timeout_s)
-        except urllib.error.HTTPError as exc:
-            with exc:
-                wait_s = retry_after(exc.headers.get("Retry-After"))
-            raise Unanswered(
-                f"{self.place} answered {exc.code}",
-                retryable=exc.code in RETRIED,
-                status=exc.code,
-                wait_s=wait_s,
-            ) from None
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
-            raise Unanswered(
-                f"{self.place} cannot be reached: {type(cause).__name__}", retryable=True
-            ) from None
         with answer:
             return self._read(answer)
 
