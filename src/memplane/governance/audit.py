@@ -17,6 +17,7 @@ import msgspec
 from memplane.clock import Clock, iso, system_clock
 from memplane.errors import StorageUnavailable
 from memplane.governance.group import check_group
+from memplane.governance.neutral import encodable, shortened
 from memplane.governance.redact import CARAPACE, redact
 
 try:
@@ -200,5 +201,4 @@ def _scrubbed(line: AuditLine, seq: int, timestamp: str) -> AuditLine:
 
 def _text(text: str) -> str:
     """Without secrets, not too long, and without halves of characters, which JSON cannot hold."""
-    clean = redact(text, CARAPACE).text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return clean if len(clean) <= _TEXT_CHARS_MAX else clean[: _TEXT_CHARS_MAX - 1] + "…"
+    return shortened(encodable(redact(text, CARAPACE).text), _TEXT_CHARS_MAX)

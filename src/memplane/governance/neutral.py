@@ -28,6 +28,16 @@ def one_line(text: str) -> str:
     return _HARMFUL.sub("", _NEWLINES.sub(" ", text)).replace("\t", " ")
 
 
+def shortened(text: str, chars_max: int) -> str:
+    """At most so many characters; the last one says that there were more."""
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+
+
+def encodable(text: str) -> str:
+    """Half a character is legal in a Python string and in no encoding; it is shown as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def printable(text: str) -> str:
     """As `one_line`, but keeps ordinary line breaks."""
     return "\n".join(one_line(line) for line in text.splitlines())

@@ -7,7 +7,7 @@ import msgspec
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.governance.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
-from memplane.governance.neutral import one_line
+from memplane.governance.neutral import one_line, shortened
 from memplane.governance.redact import redact
 from memplane.memory.paths import is_path
 from memplane.storage.base import Reader
@@ -96,7 +96,7 @@ def _content(memory: Memory) -> str:
     if memory.state is State.CONTESTED:
         text = f"(contested) {text}"
     chars_max = _FILE_CHARS_MAX if memory.key is not None and is_path(memory.key) else _CONTENT_CHARS_MAX
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+    return shortened(text, chars_max)
 
 
 def _line(entry: BriefEntry) -> str:

@@ -19,7 +19,7 @@ from memplane.errors import (
     StorageTooNew,
     StorageUnavailable,
 )
-from memplane.governance.neutral import one_line
+from memplane.governance.neutral import encodable, one_line
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.providers.llm import LLMFailed
 
@@ -64,9 +64,5 @@ def report(code: str, message: str, *, json: bool) -> None:
     """One line for people and, where JSON was asked for, one line for programs; nothing on stdout."""
     sys.stderr.write(f"memplane: {one_line(message)}\n")
     if json:
-        document = msgspec.json.encode({"error": {"code": code, "message": _encodable(message)}})
+        document = msgspec.json.encode({"error": {"code": code, "message": encodable(message)}})
         sys.stderr.write(f"{document.decode()}\n")
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -9,6 +9,7 @@ import msgspec
 
 from memplane.clock import Instant, iso
 from memplane.doors.ipc.failure import Code, Refused, Stage
+from memplane.governance.neutral import shortened
 
 VERSION = 1
 MESSAGE_BYTES_MAX = 1_048_576
@@ -30,8 +31,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def topic_text(self) -> str:
         """The topic as it is echoed: text, and not too long."""
-        topic = self.topic if isinstance(self.topic, str) else ""
-        return topic if len(topic) <= _TOPIC_CHARS_MAX else topic[: _TOPIC_CHARS_MAX - 1] + "…"
+        return shortened(self.topic, _TOPIC_CHARS_MAX) if isinstance(self.topic, str) else ""
 
 
 def split(frames: Sequence[bytes]) -> tuple[bytes, bytes] | None:

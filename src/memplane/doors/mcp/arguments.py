@@ -6,6 +6,7 @@ from typing import Any
 from memplane.doors.mcp.tool import Tool
 from memplane.doors.plugin.arguments import ArgumentsInvalid, checked
 from memplane.errors import InvalidRequest
+from memplane.governance.neutral import shortened
 
 _PROVENANCE = frozenset({"id", "session_id", "group", "created_at", "provenance", "superseded_by"})
 _NAME_CHARS_MAX = 60
@@ -29,5 +30,4 @@ def _hint(name: str) -> str:
         return f'provenance field "{name}" must not appear in tool arguments: who wrote what, and when, is filled in'
     if name == "behavioral":
         return 'the "behavioral" field must not appear in tool arguments: it follows from the type'
-    shown = name if len(name) <= _NAME_CHARS_MAX else name[:_NAME_CHARS_MAX] + "…"
-    return f"{shown!r} is no argument of this tool"
+    return f"{shortened(name, _NAME_CHARS_MAX)!r} is no argument of this tool"

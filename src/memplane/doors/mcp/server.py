@@ -19,6 +19,7 @@ from memplane.doors.mcp.resources import JSON, MEMORY_TEMPLATE, RESOURCES, read_
 from memplane.doors.mcp.skill import INSTRUCTIONS
 from memplane.doors.mcp.tool import Answer, Tool
 from memplane.errors import InvalidRequest, MemplaneError, NotFound
+from memplane.governance.neutral import encodable
 from memplane.identity.principal import Forbidden, Right
 from memplane.space import Space
 
@@ -115,7 +116,7 @@ class _Handlers:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         media, text = await _answered(lambda: read_resource(self._visitor_of(context).space(Right.READ), uri))
-        contents = types.TextResourceContents(uri=uri, mime_type=media, text=_encodable(text))
+        contents = types.TextResourceContents(uri=uri, mime_type=media, text=encodable(text))
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(self, _context: Context, _params: object) -> types.ListPromptsResult:
@@ -163,7 +164,7 @@ def told(error: Exception) -> str:
     """What a caller may know of an error. Where the fault is ours, the log has the rest: messages of the storage name
     files, and those of a bug anything."""
     if isinstance(error, InvalidRequest | Forbidden):
-        return _encodable(str(error))
+        return encodable(str(error))
     _log.error("a request failed", exc_info=error)
     if isinstance(error, MemplaneError):
         again = "try again in a moment" if error.retryable else "the server's log says why"
@@ -190,8 +191,4 @@ def _declared(tool: Tool) -> types.Tool:
 
 
 def _text(text: str) -> types.TextContent:
-    return types.TextContent(type="text", text=_encodable(text))
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return types.TextContent(type="text", text=encodable(text))

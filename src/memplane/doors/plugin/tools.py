@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from memplane.clock import iso
+from memplane.governance.neutral import shortened
 from memplane.identity.principal import Right
 from memplane.memory.brief import Brief, BriefEntry
 from memplane.recall.search import LIMIT_MAX
@@ -115,5 +116,4 @@ def _entry(memory: Memory | BriefEntry, content: str) -> Result:
 
 def _content(memory: Memory) -> str:
     """A keyed fact of another door says its key, and is no longer than what can be stored here."""
-    text = memory.line
-    return text if len(text) <= _CONTENT_CHARS_MAX else text[: _CONTENT_CHARS_MAX - 1] + "…"
+    return shortened(memory.line, _CONTENT_CHARS_MAX)
