@@ -1,13 +1,12 @@
 """Entries, requests and a proxy as Clawdapus has them, for the tests of the memory plane."""
 
 import json
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from memplane.clock import to_instant
 from memplane.ledger.history_entry import Payload, compose_line
+from stub_server import Handler, StubServer
 
 NOON = datetime(2026, 4, 3, 12, 0, tzinfo=UTC)
 
@@ -45,7 +44,7 @@ def recall_body(said, agent="analyst", **members):
     } | members
 
 
-class Cllama:
+class Cllama(StubServer):
     """A proxy on a free port that tells `histories` as the original does: in file order, strictly after a second, cut at
     the limit. `plan` holds misbehaviours, one a request."""
 
@@ -55,13 +54,12 @@ class Cllama:
         self.histories = {}
         self.plan = []
         self.asked = []
-        self.release = threading.Event()
         proxy = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answering(Handler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self):
+            def answer(self):
                 proxy.asked.append(self.path)
                 step = proxy.plan.pop(0) if proxy.plan else Cllama.tell
                 try:
@@ -69,20 +67,7 @@ class Cllama:
                 except OSError:
                     self.close_connection = True
 
-            def log_message(self, *args):
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}/history"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self):
-        self.release.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(Answering, "/history")
 
     def page(self, handler):
         """What the original would send: status and body."""

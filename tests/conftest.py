@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
+from memplane.identity.identity import Identity
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.credentials import Credentials
 from memplane.storage.sqlite.names import space_path
@@ -102,6 +103,19 @@ def open_plane(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Mempl
 @pytest.fixture
 def plane(open_plane: Callable[..., Memplane]) -> Memplane:
     return open_plane()
+
+
+@pytest.fixture
+def open_identity(open_plane: Callable[..., Memplane]) -> Iterator[Callable[..., Identity]]:
+    """As `open_plane`, for who may knock."""
+    with ExitStack() as opened:
+
+        def open_(**changes: Any) -> Identity:
+            identity = open_plane(**changes).identity()
+            opened.callback(identity.close)
+            return identity
+
+        yield open_
 
 
 @pytest.fixture

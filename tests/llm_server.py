@@ -3,12 +3,11 @@ as `plan` says: one step a request, then as a good model would."""
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from memplane.providers.llm_anthropic import AnthropicMessages
 from memplane.providers.llm_endpoint import LLMEndpoint
 from memplane.providers.llm_openai import OpenAIChat
+from stub_server import Handler, StubServer
 
 KEY = "key-that-nobody-may-see"
 TOKENS = (100, 20)
@@ -16,18 +15,17 @@ WIRES = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
 _LIVES = re.compile(r"[Ii] live in (\w+)")
 
 
-class LLMServer:
+class LLMServer(StubServer):
     """Listens on a free port until closed; `requests` holds what was asked, `waits` how long the client would sleep."""
 
     def __init__(self):
         self.plan = []
         self.requests = []
         self.waits = []
-        self.release = threading.Event()
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
+        class Answering(Handler):
+            def answer(self):
                 exchange = Exchange(self, server)
                 server.requests.append(exchange)
                 step = server.plan.pop(0) if server.plan else good
@@ -36,20 +34,7 @@ class LLMServer:
                 except OSError:
                     self.close_connection = True
 
-            def log_message(self, *args):
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self):
-        self.release.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(Answering, "/v1")
 
     def llm(self, wire, **changes):
         endpoint = {"model": "m", "url": self.url, "key": KEY, "timeout_s": 5.0}

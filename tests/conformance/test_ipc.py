@@ -7,21 +7,10 @@ import re
 
 import pytest
 
-from ipc_client import Ended, contents, failed, hosts
+from ipc_client import Ended, contents, failed
 
 TYPES = {"preference": True, "instruction": True, "correction": True, "fact": False, "context": False}
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-
-
-@pytest.fixture
-def open_host(open_plane, tmp_path, clock):
-    with hosts(open_plane, tmp_path, clock) as open_:
-        yield open_
-
-
-@pytest.fixture
-def host(open_host):
-    return open_host()
 
 
 # ── the wire ─────────────────────────────────────────────────────────────────────────────────────────────────────────

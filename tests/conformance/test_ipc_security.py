@@ -3,23 +3,11 @@ sqlite-injection suites where they restate one."""
 
 import pytest
 
-from ipc_client import contents, failed, hosts
+from ipc_client import contents, failed
 from memplane.doors.ipc.groups import Groups, read_identity
 from memplane.errors import InvalidRequest, StorageBusy, StorageCorrupt
 from memplane.governance.audit import AuditLog
 from memplane.governance.group import check_group
-
-
-@pytest.fixture
-def open_host(open_plane, tmp_path, clock):
-    with hosts(open_plane, tmp_path, clock) as open_:
-        yield open_
-
-
-@pytest.fixture
-def host(open_host):
-    return open_host()
-
 
 # ── sqlite-injection, memory-security ────────────────────────────────────────────────────────────────────────────────
 

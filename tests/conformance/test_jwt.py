@@ -63,16 +63,8 @@ def jwks(tmp_path):
 
 
 @pytest.fixture
-def open_identity(open_plane):
-    made = []
-
-    def open_(**changes):
-        made.append(open_plane(**({"jwt_secret": SECRET} | changes)).identity())
-        return made[-1]
-
-    yield open_
-    for identity in made:
-        identity.close()
+def open_identity(open_identity):
+    return lambda **changes: open_identity(**({"jwt_secret": SECRET} | changes))
 
 
 @pytest.fixture

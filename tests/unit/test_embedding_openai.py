@@ -4,9 +4,7 @@ import base64
 import json
 import logging
 import struct
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -14,23 +12,23 @@ import pytest
 from memplane.errors import SettingsInvalid
 from memplane.providers.embedding import EmbeddingFailed, EmbeddingUnavailable
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
+from stub_server import Handler, StubServer
 
 KEY = "key-that-nobody-may-see"
 DIMENSION = 4
 
 
-class Server:
+class Server(StubServer):
     """Answers with what `plan` says, one step a request; then as a good endpoint does."""
 
     def __init__(self):
         self.plan = []
         self.requests = []
         self.waits = []
-        self.release = threading.Event()
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
+        class Answering(Handler):
+            def answer(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append((self.path, dict(self.headers), body))
                 step = server.plan.pop(0) if server.plan else good
@@ -47,19 +45,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(payload)
 
-            def log_message(self, *args):
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
-        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
-        self._thread.start()
-
-    def close(self):
-        self.release.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(Answering, "/v1")
 
     def embedder(self, **changes):
         settings = {"model": "m", "dimension": DIMENSION, "url": self.url, "key": KEY, "timeout_s": 5.0}

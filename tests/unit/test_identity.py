@@ -24,19 +24,6 @@ PEER = "203.0.113.7"
 
 
 @pytest.fixture
-def open_identity(open_plane):
-    made = []
-
-    def open_(**changes):
-        made.append(open_plane(**changes).identity())
-        return made[-1]
-
-    yield open_
-    for identity in made:
-        identity.close()
-
-
-@pytest.fixture
 def identity(open_identity):
     return open_identity(jwt_secret="s" * 32)
 

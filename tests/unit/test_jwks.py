@@ -2,7 +2,6 @@
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -12,6 +11,7 @@ from memplane.errors import SettingsInvalid
 from memplane.identity import jwks as module
 from memplane.identity.jwks import FRESH, PAUSE, STALE_MAX, KeySet
 from memplane.identity.principal import KeySetUnavailable
+from stub_server import Handler, StubServer
 
 RSA = RSAKey.generate_key(2048, private=True)
 EC = ECKey.generate_key("P-256", private=True)
@@ -21,7 +21,7 @@ def public(key, **fields):
     return key.as_dict(private=False) | fields
 
 
-class Issuer:
+class Issuer(StubServer):
     """A real server that answers with `answer`, or hangs up where there is none."""
 
     def __init__(self):
@@ -30,8 +30,8 @@ class Issuer:
         self.asked = 0
         issuer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
+        class Answering(Handler):
+            def answer(self):
                 issuer.asked += 1
                 body = (
                     issuer.answer if isinstance(issuer.answer, bytes) else json.dumps(issuer.answer).encode()
@@ -43,18 +43,7 @@ class Issuer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *args):
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}/jwks.json"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self):
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(Answering, "/jwks.json")
 
 
 @pytest.fixture
