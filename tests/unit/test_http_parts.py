@@ -2,7 +2,9 @@
 
 import importlib
 import pkgutil
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplane
+from memplane import Settings
 from memplane.doors.http.body import DEPTH_MAX, check_media, decode_body, decode_json
+from memplane.doors.http.doors import all_doors
 from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Query, json_response
 from memplane.doors.http.envelope import envelope_of
 from memplane.doors.http.guard import Guard, MissingCredential, credential_of
@@ -18,7 +22,10 @@ from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
 from memplane.doors.http.routes import Routes
 from memplane.errors import InvalidRequest, MemplaneError, StorageUnavailable
-from memplane.identity.principal import Right, Unauthenticated
+from memplane.identity.principal import DOORS, Right, Unauthenticated
+
+SOURCE = Path(memplane.__file__).parent
+REFERENCE = (SOURCE.parents[1] / "docs/reference/http.md").read_text("utf-8")
 
 
 def endpoint(path="/x", method="POST", **fields):
@@ -413,3 +420,35 @@ def test_a_refusal_of_a_doors_own_is_told_as_it_is():
     assert refusal_of(Refused(418, "teapot", "no coffee")) == Refusal(
         status=418, code="teapot", message="no coffee"
     )
+
+
+# ── the reference ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_door_and_path_is_in_the_reference(plane):
+    """
+    docs/reference/http.md names each, and each door is one that a credential can be limited to.
+    """
+    doors = all_doors(plane, Settings())
+
+    assert [door.name for door in doors if f"| `{door.name}` |" not in REFERENCE] == []
+    assert [r.path for door in doors for r in door.routes if f"`{r.path}`" not in REFERENCE] == []
+    assert {door.name for door in doors} <= DOORS
+    assert {r.door for door in doors for r in door.routes} == {door.name for door in doors}
+
+
+def test_every_refusal_is_in_the_reference():
+    """
+    Each status and code that an HTTP door makes up stands in docs/reference/http.md.
+    """
+    sources = (path.read_text("utf-8") for path in (SOURCE / "doors" / "http").rglob("*.py"))
+    made_up = {found for text in sources for found in re.findall(r'Refused\(\s*(\d{3}), "(\w+)"', text)}
+    told = [line for line in REFERENCE.splitlines() if re.match(r"\| \d{3}", line)]
+
+    assert len(made_up) > 20
+    assert [
+        (status, code)
+        for status, code in sorted(made_up)
+        if code != "invalid_request"
+        and not any(line.startswith(f"| {status}") and f"`{code}`" in line for line in told)
+    ] == []
