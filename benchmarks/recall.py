@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Figure, at_least, at_most, median, peak_mib, percentile, show
-from memplane import Memplane, Space
+from memplane import Memplane, Settings, Space
 from memplane.evaluate.cache import Stopwatch
 from memplane.ledger.ids import new_id, new_memory_id
 from memplane.ledger.payloads import Said, Stored, encode
@@ -192,10 +192,15 @@ def _asked(name: str, value: float, ceiling: float | None) -> Figure:
 
 def fill(space: Space, talk: Talk, size: int) -> None:
     """Turns of many conversations, every tenth a memory stored on purpose; searchable and enriched in the end."""
+    load(space, talk, size)
+    space.enrich()
+
+
+def load(space: Space, talk: Talk, size: int) -> None:
+    """The same, searchable by their words."""
     for start in range(0, size, _BATCH):
         space.load([_draft(talk, number) for number in range(start, min(start + _BATCH, size))])
         space.catch_up()
-    space.enrich()
 
 
 def _draft(talk: Talk, number: int) -> Draft:
@@ -250,11 +255,12 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def common_words(size: int, queries: int, folder: Path) -> list[Figure]:
-    """A question made of words that nearly every turn holds, without an embedding model."""
+    """A question made of words that nearly every turn holds, found by their words alone: without an embedding model, and
+    before anything is read for facts."""
     talk = Talk(seed=13)
-    with Memplane.open(folder / "common", embedder=None) as plane:
+    with Memplane.open(folder / "common", embedder=None, settings=Settings(recall_work_ms=0)) as plane:
         space = plane.space("bench")
-        fill(space, talk, size)
+        load(space, talk, size)
         space.recall("warm up")
         samples = []
         for number in range(max(queries, 3)):

@@ -13,7 +13,7 @@ from memplane import Memplane, Settings
 from memplane.config import settings_from
 from memplane.doors.http.endpoint import Call, Endpoint
 from memplane.doors.http.plane.history import page_of, parse_limit
-from memplane.doors.http.plane.recall import Recaller, answer_of
+from memplane.doors.http.plane.recall import LATE, Recaller, answer_of
 from memplane.doors.http.plane.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
 from memplane.governance.redact import find_secrets
@@ -95,7 +95,7 @@ def test_recall_is_within_its_limits_whatever_is_stored(texts, question):
     assert not any(find_secrets(one["text"]) for one in memories)
 
 
-def called(plane, body, *, spaces=None, rights=frozenset(Right)):
+def called(plane, body, *, spaces=None, rights=frozenset(Right), waited_s=0.0):
     endpoint = Endpoint(
         method="POST", path="/recall", door="plane", summary="", handle=None, right=Right.READ
     )
@@ -113,6 +113,7 @@ def called(plane, body, *, spaces=None, rights=frozenset(Right)):
         body=raw,
         request_id="r",
         peer="p",
+        waited_s=waited_s,
     )
 
 
@@ -143,6 +144,24 @@ def test_the_thorough_answer_wins_if_it_is_in_time():
 
     assert box.answer(lambda: "thorough", lambda: pytest.fail("asked"), seconds=60) == "thorough"
     box.close()
+
+
+def test_who_waited_too_long_for_a_thread_is_not_kept_waiting(plane):
+    """
+    The time counts from when the request came in: a busy server says so at once.
+    """
+    plane.space("analyst").retain("tea with lemon")
+    recaller = Recaller(plane, Settings())
+    body = {"agent_id": "analyst", "messages": [{"role": "user", "content": "tea?"}]}
+    try:
+        answers = [
+            json.loads(recaller.handle(called(plane, body, waited_s=waited)).body) for waited in (0.0, 9.0)
+        ]
+    finally:
+        recaller.close()
+
+    assert ["tea" in str(answer["memories"]) for answer in answers] == [True, False]
+    assert answers[1]["degraded"] == [LATE]
 
 
 def test_an_error_in_time_is_an_error():

@@ -287,16 +287,30 @@ def test_promise_17_nobody_sees_a_locked_database(open_plane):
     assert spaces[0].verify().ok
 
 
-def test_promise_18_no_child_processes_and_no_threads(space):
-    """Nothing is started per turn, and nothing stays behind."""
-    threads = threading.active_count()
+def test_promise_18_no_child_processes_and_no_threads(tmp_path):
+    """Nothing is started per turn, and nothing stays behind; in a process where nobody else starts anything."""
+    program = """
+import os, sys, threading
+from memplane import Memplane
+with Memplane.open(sys.argv[1], embedder=None) as plane:
     for number in range(20):
-        space.retain(f"zebra {number}")
-        space.recall("zebra")
+        plane.space("alice").retain(f"zebra {number}")
+        plane.space("alice").recall("zebra")
+    print(threading.active_count())
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("childless")
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
-    assert threading.active_count() == threads
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert told.stdout.split() == ["1", "childless"]
 
 
 def test_promise_19_a_space_cannot_be_seen_from_another(plane):

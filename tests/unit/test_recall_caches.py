@@ -1,6 +1,7 @@
 """A cached index is never wrong: whatever anybody did to the space meanwhile, a plane that has been open all along
 recalls what one would that was opened just now."""
 
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -341,7 +342,11 @@ def test_another_process_writes_and_forgets(plane, folder, clock, embedder):
 
     for arguments in (["write"], ["forget", kept.id]):
         subprocess.run(
-            [sys.executable, "-c", WRITER, str(folder), *arguments], cwd=ROOT, check=True, timeout=120
+            [sys.executable, "-c", WRITER, str(folder), *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+            timeout=120,
         )
         assert_as_fresh(plane, folder, clock, embedder=embedder)
     told = space.recall("tea")

@@ -133,6 +133,7 @@ class App:
                 body=decode_body(endpoint, raw),
                 request_id=exchange.request_id,
                 peer=exchange.peer,
+                waited_s=exchange.seconds,
             )
             return endpoint.handle(call)
 

@@ -67,6 +67,7 @@ class Call:
         "query",
         "raw",
         "request_id",
+        "waited_s",
     )
 
     def __init__(
@@ -83,6 +84,7 @@ class Call:
         body: Any,
         request_id: str,
         peer: str,
+        waited_s: float = 0.0,
     ) -> None:
         self._plane = plane
         self._principal = principal
@@ -99,6 +101,8 @@ class Call:
         """Decoded to the endpoint's body type; None where there was none and none is required."""
         self.request_id = request_id
         self.peer = peer
+        self.waited_s = waited_s
+        """Since the request came in, until a thread was free for it."""
 
     @property
     def principal(self) -> Principal:

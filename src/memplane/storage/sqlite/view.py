@@ -33,6 +33,8 @@ from memplane.storage.words import held_words, index_text, stems_of
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Op, Tombstone, Turn, searchable
 
 _FOREVER = 1 << 62
+_STEADY = frozenset({"head", "marks", "model", "note"})
+"""Where a space stands; one recall asks for it some twenty times."""
 
 INDEX_TURNS_MIN = 128
 """So many new turns make an index segment worth writing."""
@@ -48,6 +50,16 @@ class SqliteReader(SqliteIndexReader):
         super().__init__(connection)
         self._owner = owner
         self._tail_stems: dict[int, frozenset[str]] = {}
+        self._seen: dict[tuple[Any, ...], Any] | None = {}
+        """What was asked before and cannot change while one looks; a writer has none."""
+
+    def _one(self, query: str, /, **parameters: Any) -> Any:
+        if self._seen is None or query not in _STEADY:
+            return super()._one(query, **parameters)
+        asked = (query, *parameters.values())
+        if asked not in self._seen:
+            self._seen[asked] = super()._one(query, **parameters)
+        return self._seen[asked]
 
     def head(self) -> Head:
         row = self._one("head")
@@ -272,6 +284,7 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
+        self._seen = None
         seq, digest, cursor, indexed = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
         self._head = Head(seq, digest)
         self._cursor = self._written_cursor = int(cursor)

@@ -38,7 +38,8 @@ class Recaller:
         space = call.existing_space(asked.agent)
         if space is None:
             return Response(body=answer_of((), ()), media=JSON)
-        told = self._told(space, question_of(asked))
+        left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
+        told = self._told(space, question_of(asked), left_s) if left_s > 0 else None
         if told is None:
             return Response(body=answer_of((), (LATE,)), media=JSON)
         return Response(body=answer_of(told.blocks, told.degraded), media=JSON)
@@ -46,12 +47,12 @@ class Recaller:
     def close(self) -> None:
         self._box.close()
 
-    def _told(self, space: Space, question: str) -> Recall | None:
+    def _told(self, space: Space, question: str, seconds: float) -> Recall | None:
         limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
         return self._box.answer(
             lambda: space.recall(question, limits=limits),
             lambda: space.recall_by_words(question, limits=limits),
-            seconds=self._settings.recall_answer_ms / 1_000,
+            seconds=seconds,
         )
 
 
