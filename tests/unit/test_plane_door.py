@@ -151,7 +151,7 @@ def test_who_waited_too_long_for_a_thread_is_not_kept_waiting(plane):
     The time counts from when the request came in: a busy server says so at once.
     """
     plane.space("analyst").retain("tea with lemon")
-    recaller = Recaller(plane, Settings())
+    recaller = Recaller(Settings())
     body = {"agent_id": "analyst", "messages": [{"role": "user", "content": "tea?"}]}
     try:
         answers = [
