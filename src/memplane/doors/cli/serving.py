@@ -82,7 +82,7 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
     if key is not None:
         shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
     elif auth:
-        shown.append(line("It asks for a key; `memplane key create` makes one."))
+        shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
     else:
         shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
     shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
