@@ -329,6 +329,7 @@ def test_everything_needs_a_yes(filled):
 
     assert (refused.code, unscoped.code) == (1, 1)
     assert "--yes" in refused.err
+    assert "--conversation" in unscoped.err
     assert filled("stats", "--json").json["erased"] == 1
 
 

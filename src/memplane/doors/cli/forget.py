@@ -64,6 +64,10 @@ def forget(
 
     Conditions narrow each other and at least one is needed. On a terminal the counts are shown first.
     """
+    if not (entries or everything or any((key, prefix, conversation, project, since, until))):
+        raise InvalidRequest(
+            "say what to forget: --entry, --key, --prefix, --conversation, --project, --since, --until or --everything"
+        )
     space = call.existing_space()
 
     def run(*, dry_run: bool) -> Receipt:
