@@ -189,7 +189,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
             value = environment[variable]
-            values[name] = [part.strip() for part in value.split(",")] if name in _LISTS else value
+            values[name] = _listed(value) if name in _LISTS else value
     for variable, name in _SECRETS.items():
         secret = _secret_from(environment, variable)
         if secret is not None:
@@ -198,6 +198,10 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as exc:
         raise SettingsInvalid(_named(exc)) from exc
+
+
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _named(error: msgspec.ValidationError) -> str:

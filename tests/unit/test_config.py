@@ -26,6 +26,13 @@ def test_a_variable_that_cannot_be_used_is_named(variable, value):
     assert "$." not in str(caught.value)
 
 
+def test_several_values_have_commas_between():
+    """
+    A comma too many names nothing.
+    """
+    assert settings_from({"MEMPLANE_HOSTS": "memory, memory.example,"}).hosts == ("memory", "memory.example")
+
+
 def test_a_file_that_is_not_there_is_named_once(tmp_path):
     """
     The variable, the file and the reason, each once.

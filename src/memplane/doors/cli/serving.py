@@ -50,6 +50,7 @@ def serve(
     if launch.is_one_of_several(start):
         launch.one_of_several(start)
         return
+    launch.check_names(settings)
     bound = launch.listen(settings.host, settings.port)
     run = launch.alone if settings.workers == 1 else launch.several
     code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
