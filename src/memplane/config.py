@@ -1,5 +1,6 @@
 """One frozen `Settings`, built where the program starts and passed down; nothing else reads the environment."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -169,6 +170,8 @@ _ENVIRONMENT = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 
+_FIELD = re.compile(r"\w+")
+
 _LISTS = frozenset({"hosts", "origins", "trusted_proxies", "claw_history_agent_ids"})
 """Settings that hold several values; their variables hold them with commas between."""
 
@@ -186,7 +189,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
             value = environment[variable]
-            values[name] = [part.strip() for part in value.split(",")] if name in _LISTS else value
+            values[name] = _listed(value) if name in _LISTS else value
     for variable, name in _SECRETS.items():
         secret = _secret_from(environment, variable)
         if secret is not None:
@@ -194,7 +197,19 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as exc:
-        raise SettingsInvalid(f"a MEMPLANE_ environment variable cannot be used: {exc}") from exc
+        raise SettingsInvalid(_named(exc)) from exc
+
+
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _named(error: msgspec.ValidationError) -> str:
+    """What is wrong, under the name of the variable: whoever set it never saw ours."""
+    why, _, where = str(error).partition(" - at `$.")
+    found = _FIELD.match(where)
+    variables = [variable for variable, name in _ENVIRONMENT.items() if found and name == found[0]]
+    return f"{variables[0] if variables else 'an environment variable'} cannot be used: {why}"
 
 
 def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:
@@ -207,4 +222,9 @@ def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:
     try:
         return Path(file).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"{variable}_FILE: {file} cannot be read: {exc}") from exc
+        raise SettingsInvalid(f"{variable}_FILE: {file} cannot be read: {reason_of(exc)}") from exc
+
+
+def reason_of(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, without repeating its name or what is in it."""
+    return "it is not text" if isinstance(error, UnicodeDecodeError) else error.strerror or "unreadable"

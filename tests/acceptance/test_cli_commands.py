@@ -329,7 +329,24 @@ def test_everything_needs_a_yes(filled):
 
     assert (refused.code, unscoped.code) == (1, 1)
     assert "--yes" in refused.err
+    assert "--conversation" in unscoped.err
     assert filled("stats", "--json").json["erased"] == 1
+
+
+def test_an_empty_prefix_needs_a_yes(filled):
+    """
+    It may be a variable that was never set; every fact would be gone.
+    """
+    filled("put", "a/b", "c")
+
+    refused, planned = (
+        filled("forget", "--prefix", ""),
+        filled("forget", "--prefix", "", "--dry-run", "--json"),
+    )
+
+    assert (refused.code, planned.code) == (1, 0)
+    assert "--yes" in refused.err
+    assert filled("get", "a/b").out == "c\n"
 
 
 def test_receipts_are_kept(filled):

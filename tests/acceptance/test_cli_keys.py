@@ -179,6 +179,7 @@ def test_a_token_that_cannot_be_taken_over(cli, tmp_path, content):
 
     assert (done.code, done.out) == (1, "")
     assert "hunter2" not in done.err
+    assert "Error" not in done.err
 
 
 def test_looking_leaves_no_trace(cli):

@@ -290,7 +290,8 @@ BAD = [
     ("memory_recall", {"query": "x" * 8001}, "/query: must NOT have more than 8000 characters"),
     ("memory_recall", {"query": "x", "as_of": "yesterday-ish"}, "is not a date"),
     ("memory_recall", {"query": "x", "max_tokens": 0}, "/max_tokens: must be >= 1"),
-    ("memory_forget", {}, "say what to forget"),
+    ("memory_forget", {}, "say what to forget: ids, key, prefix, conversation"),
+    ("memory_forget", {"dry_run": True}, "say what to forget: ids, key, prefix, conversation"),
     ("memory_forget", {"everything": True}, "'everything' is no argument"),
     ("memory_forget", {"since": "1970-01-01"}, "'since' is no argument"),
     ("memory_forget", {"prefix": ""}, "/prefix: must NOT have fewer than 1 characters"),
@@ -757,7 +758,9 @@ def test_credentials_decide(server):
     names, own = tell(over_http(url, "alice"), look)
     assert [one["content"] for one in own.structured_content["results"]] == ["Alice's plan"]
     assert len(names) == 9
-    _, foreign = tell(over_http(f"{url}?space=bob", "alice"), look)
+    foreign = over_http(f"{url}?space=bob", "alice")
+    assert "does not open that space" in failing(foreign, lambda client: client.list_tools()).message
+    foreign = call(over_http(f"{url}?space=bob", "alice"), "memory_search", {"query": "plan"})
     assert foreign.is_error
     assert "plan" not in foreign.content[0].text
     _, opened = tell(over_http(f"{url}?space=bob"), look)
@@ -805,6 +808,18 @@ def test_bodies_that_make_no_sense(server, body, status, revision):
     assert answer.status_code in status | {400}
     assert "Traceback" not in answer.text
     assert post(server, rpc("ping")).status_code == 200
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded"])
+def test_another_content_type_is_refused_in_our_own_shape(server, media):
+    """
+    As at every other door: 415, and what to send instead.
+    """
+    answer = server.client().post("/mcp", content=b"{}", headers={"content-type": media})
+
+    assert answer.status_code == 415
+    assert answer.json()["error"]["code"] == "unsupported_media_type"
+    assert "application/json" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from memplane.doors.http.serve import listen
+from memplane.errors import SettingsInvalid
 from serve_process import serve
 
 
@@ -32,14 +34,15 @@ def test_the_first_start_shows_the_owners_key_once(tmp_path):
         assert second.get("/metrics", key="wrong").status_code == 401
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to try the commands with")
-@pytest.mark.parametrize("auth", [[], ["--no-auth"]])
-def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
-    """
-    Without `--json`: the address, the key, and three commands that work as they stand.
-    """
+needs_curl = pytest.mark.skipif(
+    shutil.which("curl") is None, reason="there is no curl to try the commands with"
+)
+
+
+def told_by(data, *arguments):
+    """A server that speaks to people, and the lines that it greeted them with."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(tmp_path / "data"), *auth],
+        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(data), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -48,6 +51,16 @@ def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
     told = [process.stdout.readline()]
     while sum("curl" in line for line in told) < 3:
         told.append(process.stdout.readline())
+    return process, told
+
+
+@needs_curl
+@pytest.mark.parametrize("auth", [[], ["--no-auth"]])
+def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
+    """
+    Without `--json`: the address, the key, and three commands that work as they stand.
+    """
+    process, told = told_by(tmp_path / "data", *auth)
     script = "\n".join(line for line in told if line.startswith("  "))
     tried = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
     process.terminate()
@@ -59,6 +72,30 @@ def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
     assert "She drinks green tea" in tried.stdout
     assert '"openapi":"3.1.0"' in tried.stdout
     assert (rest, process.returncode) == ("", 0)
+
+
+@needs_curl
+def test_a_later_start_says_how_to_make_a_key(tmp_path):
+    """
+    The owner's key is shown once. The command that is named instead works as it stands, and its key for what to try.
+    """
+    with serve(tmp_path):
+        pass
+    process, told = told_by(tmp_path / "data")
+    make = re.search(r"`memplane (key create .*)` makes one", "".join(told))[1]
+    python = [sys.executable, "-m", "memplane", "--data", str(tmp_path / "data")]
+    key = subprocess.run([*python, *make.split()], capture_output=True, text=True, check=True).stdout.strip()
+    tried = subprocess.run(
+        ["bash", "-euc", "\n".join(line for line in told if line.startswith("  "))],
+        env={**os.environ, "MEMPLANE_TOKEN": key},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    process.terminate()
+    process.communicate(timeout=60)
+
+    assert tried.stdout.count("She drinks green tea") == 1
 
 
 def test_no_auth_is_for_this_machine_only(tmp_path):
@@ -113,7 +150,17 @@ def test_a_port_in_use_is_said(tmp_path):
 
     assert done.returncode == 1
     assert done.stderr.startswith("memplane: ")
+    assert "another --port" in done.stderr
     assert not (tmp_path / "catalog.db").exists()
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1"])
+def test_an_address_of_another_machine_is_said(host):
+    """
+    Another port would not help.
+    """
+    with pytest.raises(SettingsInvalid, match="another --host"):
+        listen(host, 0)
 
 
 SLOW = b"POST /api/v1/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\n"

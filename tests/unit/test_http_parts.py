@@ -17,11 +17,11 @@ from memplane.doors.http.body import DEPTH_MAX, check_media, decode_body, decode
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Query, json_response
 from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.guard import Guard, MissingCredential, credential_of
+from memplane.doors.http.guard import Guard, MissingCredential, check_names, credential_of
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
 from memplane.doors.http.routes import Routes
-from memplane.errors import InvalidRequest, MemplaneError, StorageUnavailable
+from memplane.errors import InvalidRequest, MemplaneError, SettingsInvalid, StorageUnavailable
 from memplane.identity.principal import DOORS, Right, Unauthenticated
 
 SOURCE = Path(memplane.__file__).parent
@@ -383,6 +383,42 @@ def test_foreign_pages_may_not(origin):
         GUARD.check([(b"host", b"localhost:8700"), (b"origin", origin.encode())])
 
     assert refused.value.refusal.status == 403
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"hosts": ("http://memory.example",)},
+        {"hosts": ("",)},
+        {"hosts": ("memory.example/path",)},
+        {"origins": ("console.example",)},
+        {"origins": ("https://",)},
+        {"origins": ("https://console.example/page",)},
+        {"trusted_proxies": ("proxy",)},
+        {"trusted_proxies": ("10.0.0.0/99",)},
+    ],
+)
+def test_a_name_that_could_never_match_is_said_at_the_start(named):
+    """
+    The setting, what it holds, and what it should hold.
+    """
+    ((setting, (value,)),) = named.items()
+
+    with pytest.raises(SettingsInvalid, match=f"{setting}: {re.escape(repr(value))} .* give one such as"):
+        check_names(Settings(**named))
+
+
+def test_names_that_can_match_are_taken():
+    """
+    Ports, addresses and networks belong to them, and `*` is any.
+    """
+    check_names(
+        Settings(
+            hosts=("memory", "memory.example:8443", "*"),
+            origins=("https://console.example", "http://localhost:3000/", "*"),
+            trusted_proxies=("127.0.0.1", "::1", "10.0.0.0/8", "*"),
+        )
+    )
 
 
 def test_a_credential_comes_in_either_header():

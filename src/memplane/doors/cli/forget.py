@@ -64,6 +64,13 @@ def forget(
 
     Conditions narrow each other and at least one is needed. On a terminal the counts are shown first.
     """
+    conditions = (key, prefix, conversation, project, since, until)
+    if not entries and not everything and all(condition is None for condition in conditions):
+        raise InvalidRequest(
+            "say what to forget: --entry, --key, --prefix, --conversation, --project, --since, --until or --everything"
+        )
+    if prefix == "" and not (yes or dry_run):
+        raise InvalidRequest("an empty --prefix is every fact; add --yes if that is what you want")
     space = call.existing_space()
 
     def run(*, dry_run: bool) -> Receipt:

@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from memplane.clock import Instant, to_datetime
+from memplane.config import reason_of
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import COMMON, complete_space, read_ttl
@@ -215,4 +216,4 @@ def _secret(file: Path) -> Secret:
                 raw = opened.read(_SECRET_BYTES_MAX)
         return Secret(raw.decode("ascii").strip())
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"{file} cannot be read as a token: {type(exc).__name__}") from exc
+        raise SettingsInvalid(f"{file} cannot be read as a token: {reason_of(exc)}") from exc

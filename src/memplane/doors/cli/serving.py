@@ -50,6 +50,7 @@ def serve(
     if launch.is_one_of_several(start):
         launch.one_of_several(start)
         return
+    launch.check_names(settings)
     bound = launch.listen(settings.host, settings.port)
     run = launch.alone if settings.workers == 1 else launch.several
     code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
@@ -82,7 +83,7 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
     if key is not None:
         shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
     elif auth:
-        shown.append(line("It asks for a key; `memplane key create` makes one."))
+        shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
     else:
         shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
     shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]

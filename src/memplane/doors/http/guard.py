@@ -4,11 +4,30 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from memplane.config import Settings
 from memplane.doors.http.refusal import Refused
+from memplane.errors import SettingsInvalid
 from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"
+_WEB = frozenset({"http", "https"})
+
+
+def check_names(settings: Settings) -> None:
+    """Raise `SettingsInvalid` for a name that could never match: nobody would be told why a page or a proxy is refused."""
+    for host in settings.hosts:
+        if host != _ANY and _name_of(host.lower()) is None:
+            raise SettingsInvalid(f"hosts: {host!r} is not a name; give one such as memory.example")
+    for origin in settings.origins:
+        parts = urlsplit(origin)
+        if origin != _ANY and (parts.scheme not in _WEB or not parts.netloc or parts.path.strip("/")):
+            raise SettingsInvalid(
+                f"origins: {origin!r} is not an origin; give one such as https://console.example"
+            )
+    for proxy in settings.trusted_proxies:
+        if proxy != _ANY and not _is_network(proxy):
+            raise SettingsInvalid(f"trusted_proxies: {proxy!r} is not an address; give one such as 10.0.0.2")
 
 
 class Guard:
@@ -46,7 +65,7 @@ class Guard:
         if self.allows(origin):
             return
         parts = urlsplit(origin)
-        if parts.scheme in {"http", "https"} and parts.netloc == host:
+        if parts.scheme in _WEB and parts.netloc == host:
             return
         raise Refused(
             403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
@@ -79,6 +98,14 @@ def _name_of(host: str) -> str | None:
     except ValueError:
         return None
     return name if parts.netloc == host and "@" not in host else None
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_address(name: str) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from memplane.config import Settings
 from memplane.doors.cli.call import Wiring
+from memplane.doors.http.guard import check_names
 from memplane.doors.http.logs import set_up_logs
 from memplane.doors.http.metrics import forget_process
 from memplane.doors.http.serve import Process, listen, run_process
@@ -18,7 +19,7 @@ from memplane.doors.http.supervisor import Supervisor
 from memplane.governance.events import Listener
 from memplane.main import Memplane
 
-__all__ = ["Start", "alone", "is_one_of_several", "listen", "one_of_several", "several"]
+__all__ = ["Start", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where the metrics library looks for its folder when it is imported."""

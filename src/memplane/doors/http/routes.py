@@ -67,7 +67,7 @@ class Routes:
             matched = ((pattern.match(segments), route) for pattern, route in self._patterns)
             candidates = [Found(route, found) for found, route in matched if found is not None]
         if not candidates:
-            raise Refused(404, "not_found", "nothing is at this path")
+            raise Refused(404, "not_found", "nothing is at this path; /docs lists every call")
         for found in candidates:
             if method in methods_of(found.route) or (method is None and _is_websocket(found.route)):
                 return found

@@ -1,6 +1,7 @@
 """One server process: a plane, the frame around it, and uvicorn; from the first request to an orderly end."""
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -181,10 +182,16 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as exc:
         listening.close()
         why = getattr(exc, "strerror", None) or exc
+        other = "--host" if isinstance(exc, socket.gaierror) or _is_foreign(exc) else "--port"
         raise SettingsInvalid(
-            f"{host} port {port} cannot be listened on: {why}; choose another --port"
+            f"{host} port {port} cannot be listened on: {why}; choose another {other}"
         ) from exc
     return listening
+
+
+def _is_foreign(error: Exception) -> bool:
+    """Whether the address is no address of this machine."""
+    return isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
 
 
 def _tracing(settings: Settings) -> Any:

@@ -17,7 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from memplane.clock import Clock, iso, system_clock
 from memplane.config import Settings
-from memplane.doors.http.endpoint import AsgiRoute, Door
+from memplane.doors.http.endpoint import JSON, AsgiRoute, Door
+from memplane.doors.http.refusal import Refused
 from memplane.doors.mcp.server import Context, build_server
 from memplane.doors.opening import open_space
 from memplane.engine import Engine
@@ -73,6 +74,7 @@ class McpOverHttp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._manager is not None, "the door is open only while it runs"
+        _check_media(Request(scope))
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start" and _BEGUN in scope:
@@ -100,6 +102,7 @@ class HttpVisitor:
         self._plane = plane
         self._principal: Principal = request.scope["memplane.principal"]
         self._owner = _owner(request, self._principal)
+        self._principal.check(Right.READ, door=DOOR, space=self._owner)
         self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
 
     def may(self, right: Right) -> bool:
@@ -112,6 +115,15 @@ class HttpVisitor:
     def space(self, right: Right) -> Space:
         return open_space(
             self._plane, self._principal, right, door=DOOR, owner=self._owner, session=self._session
+        )
+
+
+def _check_media(request: Request) -> None:
+    """The SDK would say no in a shape of its own, and would not say what to send."""
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != JSON:
+        raise Refused(
+            415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'left unsaid'}"
         )
 
 

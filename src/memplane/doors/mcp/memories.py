@@ -19,6 +19,7 @@ from memplane.doors.mcp.tool import (
 )
 from memplane.doors.plugin import tools as plugin
 from memplane.doors.plugin.manifest import TOOLS as MANIFEST
+from memplane.errors import InvalidRequest
 from memplane.governance.fence import fence
 from memplane.governance.neutral import one_line
 from memplane.identity.principal import Right
@@ -99,6 +100,8 @@ FORGET_ARGUMENTS = {
         },
     },
 }
+
+_FORGETTABLE = ("ids", "key", "prefix", "conversation")
 
 # ── what comes out ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,6 +210,8 @@ def _delete(space: Space, given: Arguments) -> Answer:
 
 
 def _forget(space: Space, given: Arguments) -> Answer:
+    if not any(name in given for name in _FORGETTABLE):
+        raise InvalidRequest(f"memory_forget: say what to forget: {', '.join(_FORGETTABLE)}")
     receipt = space.forget(
         entries=given.get("ids", ()),
         key=given.get("key"),
