@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import msgspec
 import pytest
@@ -434,6 +435,49 @@ def test_headers_without_end_are_cut_off(server):
     answer = raw_exchange(server, b"GET /test/open HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 100_000)
 
     assert statuses_of(answer) == [431]
+
+
+CHUNKED = (
+    b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+)
+
+
+def test_what_follows_a_body_is_no_header(server, bench):
+    """
+    A credential after the body is none: whatever stands in front of the server has judged the request without it.
+    """
+    answer = raw_exchange(server, CHUNKED + b"\r\nc\r\n" + GOOD + b"\r\n0\r\nx-api-key: owner-key\r\n\r\n")
+
+    assert statuses_of(answer) == [401]
+    assert bench.handled == []
+
+
+@pytest.mark.parametrize("piece", [b"a:b\r\n", b"a"], ids=["many", "one"])
+@pytest.mark.parametrize("key", [b"", b"x-api-key: owner-key\r\n"], ids=["stranger", "owner"])
+def test_what_follows_a_body_is_cut_off_too(server, piece, key):
+    """
+    Headers after the body, or one of them without end, are bounded as those before it are.
+    """
+    with server.socket() as connection:
+        connection.sendall(CHUNKED + key + b"\r\nc\r\n" + GOOD + b"\r\n0\r\na:")
+        time.sleep(0.1)
+        connection.sendall(piece * (80_000 // len(piece)))
+        connection.settimeout(3)
+        answer = connection.recv(65_536)
+
+    assert statuses_of(answer) == [431]
+
+
+def test_a_body_in_many_small_chunks_is_taken(server):
+    """
+    What chunks cost in sizes is no header, however many there are.
+    """
+    body = json.dumps({"text": "a" * 40_000}).encode()
+    chunks = b"".join(b"1;x=%d\r\n%c\r\n" % (at, byte) for at, byte in enumerate(body))
+
+    answer = raw_exchange(server, CHUNKED + b"x-api-key: owner-key\r\n\r\n" + chunks + b"0\r\n\r\n")
+
+    assert statuses_of(answer) == [200]
 
 
 def test_many_at_once_are_served_while_one_is_slow(server, bench):
