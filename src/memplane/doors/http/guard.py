@@ -46,8 +46,7 @@ class Guard:
     def _check_origin(self, origin: str, host: str) -> None:
         if self.allows(origin):
             return
-        parts = urlsplit(origin)
-        if parts.scheme in {"http", "https"} and parts.netloc == host:
+        if origin in {f"http://{host}", f"https://{host}"}:
             return
         raise Refused(
             403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
