@@ -494,6 +494,24 @@ def test_many_at_once_are_served_while_one_is_slow(server, bench):
     slow.join()
 
 
+def test_one_caller_cannot_keep_everybody_waiting(server, bench):
+    """
+    Whoever asks for more at once than there are threads waits for their own turn: others are served, and whoever asks
+    whether the server lives is answered.
+    """
+    crowd = [threading.Thread(target=lambda: server.client().get("/test/slow")) for _ in range(60)]
+    for one in crowd:
+        one.start()
+    time.sleep(1)
+    other = server.client(server.keys.add("other-key", subject="other"))
+
+    assert other.get("/test/spaces/other", timeout=5).status_code == 200
+    assert server.client("").get("/test/open", timeout=5).status_code == 200
+    bench.release.set()
+    for one in crowd:
+        one.join()
+
+
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

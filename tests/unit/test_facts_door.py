@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -155,6 +155,7 @@ class Wire:
             "query_string": b"",
             "memplane.principal": principal,
             "memplane.again": self.again,
+            "memplane.turn": nullcontext(),
             **scope,
         }
 

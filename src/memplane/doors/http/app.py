@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
-import anyio.to_thread
+import anyio
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
@@ -19,14 +19,17 @@ from memplane.doors.http.guard import Guard, credential_of
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
+from memplane.doors.http.turns import Turns
 from memplane.engine import TENANT_DEFAULT, Engine
-from memplane.identity.principal import Authenticator, Principal, Right
+from memplane.identity.principal import Authenticator, Principal, Right, Unauthenticated
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
 """Who knocks where no credential is asked for."""
 
 _REFUSED_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
+_OPEN_THREADS = 4
+"""For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
 
 
 def build_app(
@@ -61,6 +64,8 @@ class App:
         self._observers = observers
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
+        self._turns = Turns()
+        self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -88,6 +93,10 @@ class App:
                 return
         found = self._routes.find(exchange.method, exchange.scope["raw_path"])
         exchange.route = found.route
+        if found.route.right is None:
+            exchange.threads = self._open_threads
+        else:
+            exchange.turn = self._turns.of(_caller(exchange))
         if isinstance(found.route, Endpoint):
             await self._call(exchange, found, found.route, receive)
         else:
@@ -112,7 +121,7 @@ class App:
         asks who sent it, and everything else happens in one go; for a large one, one must be let in first."""
         raw, principal, let_in = b"", None, False
         if not is_small(exchange.headers):
-            principal = await anyio.to_thread.run_sync(self._let_in, exchange, endpoint)
+            principal = await exchange.in_thread(self._let_in, exchange, endpoint)
             let_in = True
         raw = await self._body(exchange, receive)
 
@@ -135,12 +144,13 @@ class App:
             )
             return endpoint.handle(call)
 
-        await exchange.answer(await anyio.to_thread.run_sync(work))
+        await exchange.answer(await exchange.in_thread(work))
 
     async def _pass_on(self, exchange: Exchange, found: Found, route: AsgiRoute, receive: Receive) -> None:
         scope = exchange.scope
-        scope["memplane.principal"] = await anyio.to_thread.run_sync(self._let_in, exchange, route)
-        scope["memplane.again"] = partial(anyio.to_thread.run_sync, self._let_in, exchange, route)
+        scope["memplane.principal"] = await exchange.in_thread(self._let_in, exchange, route)
+        scope["memplane.again"] = partial(exchange.in_thread, self._let_in, exchange, route)
+        scope["memplane.turn"] = exchange.turn
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
@@ -207,6 +217,14 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _caller(exchange: Exchange) -> str:
+    """Whose turns these are, before anybody looked whether the credential is any good; without one, the address's."""
+    try:
+        return credential_of(exchange.headers)
+    except Unauthenticated:
+        return exchange.peer
 
 
 def _preflight() -> Response:

@@ -158,8 +158,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
-    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. The
-    request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. Who has
+    the engine work in a thread does so within `async with scope["memplane.turn"]`, or one caller could have all of
+    them. The request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
 
     path: str
     door: str

@@ -3,10 +3,10 @@
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar, TypeVarTuple
 
 import anyio.to_thread
 from starlette.types import Message, Scope, Send
@@ -17,6 +17,9 @@ from memplane.identity.principal import Principal
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NO_BODY = frozenset({204, 304})
 _END = object()
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Observer(Protocol):
@@ -49,6 +52,10 @@ class Exchange:
         """Of the refusal, if it was one."""
         self.broken = False
         """The answer had begun when something went wrong."""
+        self.turn: AbstractAsyncContextManager[object] = nullcontext()
+        """Held while a thread works for this request."""
+        self.threads: anyio.CapacityLimiter | None = None
+        """Which threads work for it; None is those that work for everybody."""
         self.begun = time.perf_counter()
 
     @cached_property
@@ -67,6 +74,11 @@ class Exchange:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self.begun
+
+    async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Have it done when it is the caller's turn."""
+        async with self.turn:
+            return await anyio.to_thread.run_sync(work, *args, limiter=self.threads)
 
     @contextmanager
     def observed(self) -> Iterator[None]:
@@ -112,7 +124,7 @@ class Exchange:
         if isinstance(body, bytes):
             await self.send({"type": "http.response.body", "body": body})
             return
-        while (piece := await anyio.to_thread.run_sync(next, body, _END)) is not _END:
+        while (piece := await self.in_thread(next, body, _END)) is not _END:
             await self.send({"type": "http.response.body", "body": piece, "more_body": True})
         await self.send({"type": "http.response.body", "body": b""})
 

@@ -80,7 +80,8 @@ class McpOverHttp:
                 message = {**message, "headers": [*message.get("headers", ()), header]}
             await send(message)
 
-        await self._manager.handle_request(scope, receive, sending)
+        async with scope["memplane.turn"]:
+            await self._manager.handle_request(scope, receive, sending)
 
 
 async def _give_session(ctx: Context, call_next: CallNext) -> HandlerResult:
