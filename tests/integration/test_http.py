@@ -338,6 +338,22 @@ def test_a_slow_sender_is_given_up(server, bench):
     assert bench.handled == []
 
 
+def test_who_is_refused_and_goes_on_sending_slowly_is_hung_up_on(server, monkeypatch):
+    """
+    Without a key one gets an answer and no connection to keep.
+    """
+    monkeypatch.setattr("memplane.doors.http.app._REFUSED_SECONDS_MAX", 0.2)
+    with server.socket() as connection:
+        connection.sendall(b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n{")
+        connection.settimeout(5)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+
+    assert statuses_of(answer) == [401]
+    assert b"connection: close" in answer
+
+
 def test_a_client_that_hangs_up_disturbs_nobody(server, bench):
     """
     Half a body and gone: nothing is handled, nothing breaks.

@@ -181,7 +181,9 @@ class App:
             refusal = msgspec.structs.replace(own, headers=needed | own.headers)
         exchange.code = refusal.code
         if exchange.scope["type"] == "http" and not exchange.body_read:
-            await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
+            finished = await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
+            if not finished:  # nobody would listen any more, or ever hang up
+                exchange.extra.append((b"connection", b"close"))
         await exchange.answer(envelope_of(exchange.scope["path"])(refusal, exchange.request_id))
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:

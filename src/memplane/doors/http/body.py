@@ -70,8 +70,8 @@ async def read_body(
     return b"".join(chunks)
 
 
-async def discard_body(receive: Receive, *, seconds_max: float) -> None:
-    """Let a client that is refused beforehand finish, so that it gets to read why."""
+async def discard_body(receive: Receive, *, seconds_max: float) -> bool:
+    """Let a client that is refused beforehand finish, so that it gets to read why; whether it did."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds_max):
             size, more = 0, True
@@ -79,6 +79,8 @@ async def discard_body(receive: Receive, *, seconds_max: float) -> None:
                 message = await receive()
                 size += len(message.get("body", b""))
                 more = message["type"] == "http.request" and message.get("more_body", False)
+            return not more
+    return False
 
 
 def check_media(endpoint: Endpoint, content_type: str) -> None:
