@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from memplane.doors.http.refusal import Refusal
 from memplane.engine import Engine
+from memplane.errors import InvalidRequest
 from memplane.identity.principal import Principal, Right
 from memplane.space import Space
 from memplane.types import Caller
@@ -113,6 +114,21 @@ class Call:
         self.principal.check(asked, door=self.endpoint.door, space=owner)
         caller = Caller(self.principal.subject, self.endpoint.door, session)
         return self._plane.space(owner, tenant=self.principal.tenant, caller=caller)
+
+    def check_there(self, owner: str) -> None:
+        """Before a space is opened that need not be there; see the function of this name."""
+        check_there(self._plane, self.principal, owner, door=self.endpoint.door)
+
+
+def check_there(plane: Engine, principal: Principal, owner: str, *, door: str) -> None:
+    """A space comes into being with its first use. Whoever may only read, and names any space they like, must not make
+    spaces that way: they could fill the disk with them. Those that the credential itself names are as many as it names."""
+    if principal.spaces is not None or owner == principal.subject:
+        return
+    if principal.allows(Right.WRITE, door=door, space=owner):
+        return
+    if not plane.has_space(owner, tenant=principal.tenant):
+        raise InvalidRequest("there is no space of that name", field="space")
 
 
 Handle = Callable[[Call], Response]

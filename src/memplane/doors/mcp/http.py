@@ -17,11 +17,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from memplane.clock import Clock, iso, system_clock
 from memplane.config import Settings
-from memplane.doors.http.endpoint import AsgiRoute, Door
+from memplane.doors.http.endpoint import AsgiRoute, Door, check_there
 from memplane.doors.mcp.server import Context, build_server
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
-from memplane.identity.principal import Forbidden, Principal, Right
+from memplane.identity.principal import Principal, Right
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -104,14 +104,11 @@ class HttpVisitor:
         self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
 
     def may(self, right: Right) -> bool:
-        try:
-            self._principal.check(right, door=NAME, space=self._owner)
-        except Forbidden:
-            return False
-        return True
+        return self._principal.allows(right, door=NAME, space=self._owner)
 
     def space(self, right: Right) -> Space:
         self._principal.check(right, door=NAME, space=self._owner)
+        check_there(self._plane, self._principal, self._owner, door=NAME)
         caller = Caller(self._principal.subject, NAME, self._session)
         return self._plane.space(self._owner, tenant=self._principal.tenant, caller=caller)
 
