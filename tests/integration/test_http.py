@@ -3,7 +3,9 @@
 import json
 import threading
 import time
+from contextlib import ExitStack
 
+import httpx
 import msgspec
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -63,6 +65,7 @@ class Bench:
         yield made("GET", "/slow", self.slow)
         yield made("GET", "/stream", self.stream)
         yield made("GET", "/spaces/{owner}", self.space)
+        yield made("POST", "/open-post", lambda call: json_response({}), right=None, body=bytes, media=None)
         yield made("GET", "/open", lambda call: json_response({}), right=None)
         yield AsgiRoute(
             path=f"{prefix}/asgi", door="facts", summary="", app=asgi, right=Right.WRITE, methods=("POST",)
@@ -526,6 +529,30 @@ def test_one_caller_cannot_keep_everybody_waiting(server, bench):
     bench.release.set()
     for one in crowd:
         one.join()
+
+
+@pytest.mark.parametrize("path", ["/test/echo", "/test/open-post"], ids=["with a key", "open"])
+def test_one_caller_has_few_large_bodies_in_memory(plane, bench, path):
+    """
+    Further ones are not read until there is room, and nobody with another key waits for it.
+    """
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\ncontent-length: 100000\r\n\r\n"
+    )
+    large = {"text": "a" * 100_000}
+    with serving(plane, doors=[bench.door()], settings=Settings(body_seconds_max=30)) as server:
+        other = server.client(server.keys.add("other-key", subject="other"))
+        with ExitStack() as stack:
+            for _ in range(4):
+                stack.enter_context(server.socket()).sendall(head.encode() + b"{")
+            time.sleep(0.5)
+
+            with pytest.raises(httpx.ReadTimeout):
+                server.client().post(path, json=large, timeout=1)
+            assert server.client().post(path, json={"text": "a"}, timeout=5).status_code == 200
+            assert other.post("/test/echo", json=large, timeout=5).status_code == 200
+
+        assert server.client().post(path, json=large, timeout=5).status_code == 200
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from functools import partial
 
 import anyio
@@ -28,6 +28,7 @@ ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(R
 
 _REFUSED_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
+_LARGE_PER_CALLER_MAX = 4
 _OPEN_THREADS = 4
 """For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
 
@@ -65,6 +66,7 @@ class App:
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
         self._turns = Turns()
+        self._large = Turns(_LARGE_PER_CALLER_MAX)
         self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,10 +99,18 @@ class App:
             exchange.threads = self._open_threads
         else:
             exchange.turn = self._turns.of(_caller(exchange))
-        if isinstance(found.route, Endpoint):
-            await self._call(exchange, found, found.route, receive)
-        else:
-            await self._pass_on(exchange, found, found.route, receive)
+        async with self._room(exchange, found.route):
+            if isinstance(found.route, Endpoint):
+                await self._call(exchange, found, found.route, receive)
+            else:
+                await self._pass_on(exchange, found, found.route, receive)
+
+    def _room(self, exchange: Exchange, route: Route) -> AbstractAsyncContextManager[object]:
+        """A large body stays in memory until it is answered, so one caller has few of them there at once. The next is
+        not read meanwhile, and its sender waits."""
+        if is_small(exchange.headers):
+            return nullcontext()
+        return self._large.of(exchange.peer if route.right is None else _caller(exchange))
 
     def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
         """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
