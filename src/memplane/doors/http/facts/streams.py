@@ -111,8 +111,8 @@ class Streams:
                     await self._send(send, {"type": "websocket.send", "text": reply.decode()})
             if frame.get("code") == _GOING_AWAY:
                 await self._send(send, {"type": "websocket.close", "code": _GOING_AWAY})
-        except TimeoutError:
-            pass
+        except OSError:
+            pass  # a client that is gone, or takes nothing
         finally:
             self._sessions.close(session)
 
