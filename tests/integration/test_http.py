@@ -40,6 +40,7 @@ class Bench:
     def __init__(self):
         self.entered = threading.Event()
         self.release = threading.Event()
+        self.dropped = threading.Event()
         self.handled = []
 
     def door(self):
@@ -64,6 +65,7 @@ class Bench:
         yield made("POST", "/raise/{what}", self.fail, body=bytes, media=None)
         yield made("GET", "/slow", self.slow)
         yield made("GET", "/stream", self.stream)
+        yield made("GET", "/endless", self.endless)
         yield made("GET", "/spaces/{owner}", self.space)
         yield made("POST", "/open-post", lambda call: json_response({}), right=None, body=bytes, media=None)
         yield made("GET", "/open", lambda call: json_response({}), right=None)
@@ -92,6 +94,16 @@ class Bench:
         self.entered.set()
         self.release.wait(30)
         return json_response({"done": True})
+
+    def endless(self, call):
+        def pieces():
+            try:
+                while True:
+                    yield b"x" * 65_536
+            finally:
+                self.dropped.set()
+
+        return Response(body=pieces(), media="text/plain")
 
     def stream(self, call):
         return Response(body=iter([b"one\n", b"two\n"]), media="application/x-ndjson")
@@ -529,6 +541,17 @@ def test_one_caller_cannot_keep_everybody_waiting(server, bench):
     bench.release.set()
     for one in crowd:
         one.join()
+
+
+def test_a_client_that_takes_nothing_is_dropped(server, bench, monkeypatch):
+    """
+    What it asked for is not kept for it for ever.
+    """
+    monkeypatch.setattr("memplane.doors.http.exchange._SEND_SECONDS_MAX", 0.2)
+    with server.socket() as connection:
+        connection.sendall(b"GET /test/endless HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\n\r\n")
+
+        assert bench.dropped.wait(10)
 
 
 @pytest.mark.parametrize("path", ["/test/echo", "/test/open-post"], ids=["with a key", "open"])

@@ -1,5 +1,6 @@
 """One request from its first byte to its last: its id, its answer, and what is told of it afterwards."""
 
+import asyncio
 import re
 import secrets
 import time
@@ -11,11 +12,13 @@ from typing import Protocol, TypeVar, TypeVarTuple
 import anyio.to_thread
 from starlette.types import Message, Scope, Send
 
+from memplane.doors.http.body import ClientGone
 from memplane.doors.http.endpoint import Response, Route
 from memplane.identity.principal import Principal
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NO_BODY = frozenset({204, 304})
+_SEND_SECONDS_MAX = 60.0
 _END = object()
 
 T = TypeVar("T")
@@ -125,8 +128,16 @@ class Exchange:
             await self.send({"type": "http.response.body", "body": body})
             return
         while (piece := await self.in_thread(next, body, _END)) is not _END:
-            await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._send_in_time({"type": "http.response.body", "body": piece, "more_body": True})
         await self.send({"type": "http.response.body", "body": b""})
+
+    async def _send_in_time(self, message: Message) -> None:
+        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS_MAX):
+                await self.send(message)
+        except TimeoutError as exc:
+            raise ClientGone from exc
 
     async def _answer_websocket(self, response: Response) -> None:
         if "websocket.http.response" not in self.scope.get("extensions", {}):
