@@ -153,6 +153,7 @@ def test_log_in(opened):
         (b'{"username":"admin","password":""}', 400, "missing_credentials"),
         (b'{"username":"admin","password":"wrong"}', 401, "invalid_credentials"),
         (b'{"username":"root","password":"correct horse battery staple"}', 401, "invalid_credentials"),
+        (b'{"username":"admin","password":"' + b"a" * 70_000 + b'"}', 413, "too_large"),
     ],
 )
 def test_log_in_refused(opened, body, status, code):

@@ -610,3 +610,12 @@ def test_a_websocket_takes_text_of_bounded_size(people, frame, code):
             socket.recv(timeout=20)
 
     assert closed.value.rcvd.code == code
+
+
+def test_a_websocket_unpacks_nothing(people):
+    """
+    Compression is not agreed to: thousands of messages in one packet would be unpacked before the first is answered.
+    """
+    with connect(ws_url(people), additional_headers=bearer("alice-token")) as socket:
+        assert "sec-websocket-extensions" not in socket.response.headers
+        assert "result" in ask(socket, "ping")

@@ -772,6 +772,23 @@ def test_credentials_decide(server):
     assert "may not write" in denied.content[0].text
 
 
+def test_who_may_only_read_makes_no_spaces(server):
+    """
+    Looking into spaces that are not there leaves none behind, however many names are tried.
+    """
+    server.keys.add("reader", subject="alice", rights={"read"})
+    server.plane.space("bob").store("fact", "Bob's plan")
+
+    def look(space):
+        return call(
+            over_http(f"{server.url}/mcp?space={space}", "reader"), "memory_search", {"query": "plan"}
+        )
+
+    assert "Bob's" in look("bob").content[0].text
+    assert look("nobody").is_error
+    assert set(server.plane.spaces()) == {"bob"}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -613,6 +613,19 @@ def test_over_http_who_may_read_may_not_write(server):
     assert server.plane.space("alice").files() == []
 
 
+def test_over_http_who_may_only_read_makes_no_spaces(server):
+    """
+    Looking into spaces that are not there leaves none behind, however many names are tried.
+    """
+    client = server.client(server.keys.add("reader", subject="alice", rights={"read"}))
+    server.plane.space("bob").create_file(NOTES, "x")
+    looking = {"command": "view", "path": "/memories"}
+
+    assert client.post("/api/memory-tool", params={"space": "bob"}, json=looking).status_code == 200
+    assert client.post("/api/memory-tool", params={"space": "nobody"}, json=looking).status_code == 422
+    assert set(server.plane.spaces()) == {"bob"}
+
+
 # ── a state machine ──────────────────────────────────────────────────────────────────────────────────────────────
 
 NAMES = st.sampled_from(["a", "b", "c.md"])

@@ -2,7 +2,10 @@
 
 import json
 import threading
+import time
+from contextlib import ExitStack
 
+import httpx
 import msgspec
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -37,6 +40,7 @@ class Bench:
     def __init__(self):
         self.entered = threading.Event()
         self.release = threading.Event()
+        self.dropped = threading.Event()
         self.handled = []
 
     def door(self):
@@ -61,7 +65,9 @@ class Bench:
         yield made("POST", "/raise/{what}", self.fail, body=bytes, media=None)
         yield made("GET", "/slow", self.slow)
         yield made("GET", "/stream", self.stream)
+        yield made("GET", "/endless", self.endless)
         yield made("GET", "/spaces/{owner}", self.space)
+        yield made("POST", "/open-post", lambda call: json_response({}), right=None, body=bytes, media=None)
         yield made("GET", "/open", lambda call: json_response({}), right=None)
         yield AsgiRoute(
             path=f"{prefix}/asgi", door="facts", summary="", app=asgi, right=Right.WRITE, methods=("POST",)
@@ -88,6 +94,16 @@ class Bench:
         self.entered.set()
         self.release.wait(30)
         return json_response({"done": True})
+
+    def endless(self, call):
+        def pieces():
+            try:
+                while True:
+                    yield b"x" * 65_536
+            finally:
+                self.dropped.set()
+
+        return Response(body=pieces(), media="text/plain")
 
     def stream(self, call):
         return Response(body=iter([b"one\n", b"two\n"]), media="application/x-ndjson")
@@ -337,6 +353,22 @@ def test_a_slow_sender_is_given_up(server, bench):
     assert bench.handled == []
 
 
+def test_who_is_refused_and_goes_on_sending_slowly_is_hung_up_on(server, monkeypatch):
+    """
+    Without a key one gets an answer and no connection to keep.
+    """
+    monkeypatch.setattr("memplane.doors.http.app._REFUSED_SECONDS_MAX", 0.2)
+    with server.socket() as connection:
+        connection.sendall(b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n{")
+        connection.settimeout(5)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+
+    assert statuses_of(answer) == [401]
+    assert b"connection: close" in answer
+
+
 def test_a_client_that_hangs_up_disturbs_nobody(server, bench):
     """
     Half a body and gone: nothing is handled, nothing breaks.
@@ -436,6 +468,49 @@ def test_headers_without_end_are_cut_off(server):
     assert statuses_of(answer) == [431]
 
 
+CHUNKED = (
+    b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+)
+
+
+def test_what_follows_a_body_is_no_header(server, bench):
+    """
+    A credential after the body is none: whatever stands in front of the server has judged the request without it.
+    """
+    answer = raw_exchange(server, CHUNKED + b"\r\nc\r\n" + GOOD + b"\r\n0\r\nx-api-key: owner-key\r\n\r\n")
+
+    assert statuses_of(answer) == [401]
+    assert bench.handled == []
+
+
+@pytest.mark.parametrize("piece", [b"a:b\r\n", b"a"], ids=["many", "one"])
+@pytest.mark.parametrize("key", [b"", b"x-api-key: owner-key\r\n"], ids=["stranger", "owner"])
+def test_what_follows_a_body_is_cut_off_too(server, piece, key):
+    """
+    Headers after the body, or one of them without end, are bounded as those before it are.
+    """
+    with server.socket() as connection:
+        connection.sendall(CHUNKED + key + b"\r\nc\r\n" + GOOD + b"\r\n0\r\na:")
+        time.sleep(0.1)
+        connection.sendall(piece * (80_000 // len(piece)))
+        connection.settimeout(3)
+        answer = connection.recv(65_536)
+
+    assert statuses_of(answer) == [431]
+
+
+def test_a_body_in_many_small_chunks_is_taken(server):
+    """
+    What chunks cost in sizes is no header, however many there are.
+    """
+    body = json.dumps({"text": "a" * 40_000}).encode()
+    chunks = b"".join(b"1;x=%d\r\n%c\r\n" % (at, byte) for at, byte in enumerate(body))
+
+    answer = raw_exchange(server, CHUNKED + b"x-api-key: owner-key\r\n\r\n" + chunks + b"0\r\n\r\n")
+
+    assert statuses_of(answer) == [200]
+
+
 def test_many_at_once_are_served_while_one_is_slow(server, bench):
     """
     A handler that waits keeps its thread and nobody else's.
@@ -448,6 +523,59 @@ def test_many_at_once_are_served_while_one_is_slow(server, bench):
     assert client.get("/test/open").status_code == 200
     bench.release.set()
     slow.join()
+
+
+def test_one_caller_cannot_keep_everybody_waiting(server, bench):
+    """
+    Whoever asks for more at once than there are threads waits for their own turn: others are served, and whoever asks
+    whether the server lives is answered.
+    """
+    crowd = [threading.Thread(target=lambda: server.client().get("/test/slow")) for _ in range(60)]
+    for one in crowd:
+        one.start()
+    time.sleep(1)
+    other = server.client(server.keys.add("other-key", subject="other"))
+
+    assert other.get("/test/spaces/other", timeout=5).status_code == 200
+    assert server.client("").get("/test/open", timeout=5).status_code == 200
+    bench.release.set()
+    for one in crowd:
+        one.join()
+
+
+def test_a_client_that_takes_nothing_is_dropped(server, bench, monkeypatch):
+    """
+    What it asked for is not kept for it for ever.
+    """
+    monkeypatch.setattr("memplane.doors.http.exchange._SEND_SECONDS_MAX", 0.2)
+    with server.socket() as connection:
+        connection.sendall(b"GET /test/endless HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\n\r\n")
+
+        assert bench.dropped.wait(10)
+
+
+@pytest.mark.parametrize("path", ["/test/echo", "/test/open-post"], ids=["with a key", "open"])
+def test_one_caller_has_few_large_bodies_in_memory(plane, bench, path):
+    """
+    Further ones are not read until there is room, and nobody with another key waits for it.
+    """
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\ncontent-length: 100000\r\n\r\n"
+    )
+    large = {"text": "a" * 100_000}
+    with serving(plane, doors=[bench.door()], settings=Settings(body_seconds_max=30)) as server:
+        other = server.client(server.keys.add("other-key", subject="other"))
+        with ExitStack() as stack:
+            for _ in range(4):
+                stack.enter_context(server.socket()).sendall(head.encode() + b"{")
+            time.sleep(0.5)
+
+            with pytest.raises(httpx.ReadTimeout):
+                server.client().post(path, json=large, timeout=1)
+            assert server.client().post(path, json={"text": "a"}, timeout=5).status_code == 200
+            assert other.post("/test/echo", json=large, timeout=5).status_code == 200
+
+        assert server.client().post(path, json=large, timeout=5).status_code == 200
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────

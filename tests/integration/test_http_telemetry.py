@@ -167,6 +167,18 @@ def test_a_fault_is_logged_once_and_without_its_secrets(told):
     assert "ghp_Ab3d" not in lines[0]["error"]
 
 
+def test_what_a_door_says_no_to_is_no_fault(told):
+    """
+    Anybody can be told that nobody can log in here. That is one line, and where it was said does not matter.
+    """
+    answer = told.client(None).post("/api/v1/auth/login", json={"username": "a", "password": "b"})
+    line = told.log(1)[0]
+
+    assert answer.status_code == 503
+    assert (line["level"], line["code"]) == ("info", answer.json()["error"])
+    assert "error" not in line
+
+
 def test_an_error_of_ours_needs_no_traceback():
     """
     It says what it is.

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -155,6 +155,7 @@ class Wire:
             "query_string": b"",
             "memplane.principal": principal,
             "memplane.again": self.again,
+            "memplane.turn": nullcontext(),
             **scope,
         }
 
@@ -211,6 +212,31 @@ def test_a_client_that_is_gone_has_no_session(tmp_path):
         return there, len(sessions), wire.sent[0]["status"]
 
     assert asyncio.run(work()) == (1, 0, 200)
+
+
+def test_a_websocket_whose_client_is_gone_is_no_fault(tmp_path):
+    """
+    An answer that nobody takes any more ends the session, and is no error of ours.
+    """
+
+    async def work():
+        sessions, wire = Sessions(), Wire(type="websocket")
+        said = [
+            {"type": "websocket.connect"},
+            {"type": "websocket.receive", "text": '{"id":1,"method":"ping"}'},
+        ]
+
+        async def receive():
+            return said.pop(0)
+
+        async def send(message):
+            if message["type"] == "websocket.send":
+                raise ConnectionResetError
+
+        await streams(sessions, tmp_path).websocket(wire.scope, receive, send)
+        return len(sessions)
+
+    assert asyncio.run(work()) == 0
 
 
 def test_head_opens_no_session(tmp_path):

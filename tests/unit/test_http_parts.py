@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import memplane
 from memplane import Settings
-from memplane.doors.http.body import DEPTH_MAX, check_media, decode_body, decode_json
+from memplane.doors.http.body import DEPTH_MAX, check_depth, check_media, decode_body, decode_json
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Query, json_response
 from memplane.doors.http.envelope import envelope_of
@@ -158,6 +159,39 @@ def test_brackets_in_strings_are_no_nesting():
     raw = msgspec.json.encode({"name": '[{"' * 1_000, "other": [{"a": "\\"}] * 200})
 
     assert decode_json(raw, Body).name == '[{"' * 1_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[]," * 100 + b'"' + b'\\"' * 1_000_000,
+        b"[]," * 100 + b'"' + b"a" * 4_000_000 + b'"',
+        b"[" + b"[]," * 1_000_000 + b"[]]",
+    ],
+    ids=["a string without end", "one long string", "many brackets"],
+)
+def test_looking_for_depth_takes_no_longer_than_reading(raw):
+    """
+    While a pattern is searched for, nothing else runs in the process. What the search once took grew with the square of
+    the quotes in a string that never ends: two megabytes of them would have stopped the server for hours.
+    """
+    began = time.perf_counter()
+    with suppress(MalformedBody):
+        check_depth(raw)
+
+    assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize("pair", [b"[]", b'{"":1}'], ids=["lists", "objects"])
+def test_depth_is_counted_exactly(pair):
+    """
+    As deep as can be is taken, one more is not, whatever else stands beside it.
+    """
+    deepest = b"[" * (DEPTH_MAX - 1) + b",".join([pair] * 100) + b"]" * (DEPTH_MAX - 1)
+
+    check_depth(deepest)
+    with pytest.raises(MalformedBody):
+        check_depth(b"[" + deepest + b"]")
 
 
 def test_a_very_long_number_that_nobody_reads_does_no_harm():
@@ -373,7 +407,7 @@ def test_own_pages_may_call(origin):
 @pytest.mark.parametrize(
     "origin",
     ["null", "", "http://localhost", "http://localhost:3000", "https://evil.example", "file://", "http://console.example",
-     "https://console.example.evil", "http://localhost:8700.evil.example"],
+     "https://console.example.evil", "http://localhost:8700.evil.example", "http://[", "http://localhost:8700/x"],
 )  # fmt: skip
 def test_foreign_pages_may_not(origin):
     """

@@ -79,6 +79,14 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         if space is not None and self.spaces is not None and space not in self.spaces:
             raise Forbidden("this credential does not open that space")
 
+    def allows(self, right: Right, *, door: str, space: str) -> bool:
+        """Whether `check` would let it pass."""
+        try:
+            self.check(right, door=door, space=space)
+        except Forbidden:
+            return False
+        return True
+
 
 class Authenticator(Protocol):
     """Turns a credential into a principal."""

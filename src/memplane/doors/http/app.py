@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from functools import partial
 
-import anyio.to_thread
+import anyio
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
@@ -19,8 +19,9 @@ from memplane.doors.http.guard import Guard, credential_of
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
+from memplane.doors.http.turns import Turns
 from memplane.engine import Engine
-from memplane.identity.principal import Authenticator, Principal, Right
+from memplane.identity.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.types import TENANT_DEFAULT
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
@@ -28,6 +29,9 @@ ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(R
 
 _REFUSED_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
+_LARGE_PER_CALLER_MAX = 4
+_OPEN_THREADS = 4
+"""For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
 
 
 def build_app(
@@ -62,6 +66,9 @@ class App:
         self._observers = observers
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
+        self._turns = Turns()
+        self._large = Turns(_LARGE_PER_CALLER_MAX)
+        self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -89,10 +96,22 @@ class App:
                 return
         found = self._routes.find(exchange.method, exchange.scope["raw_path"])
         exchange.route = found.route
-        if isinstance(found.route, Endpoint):
-            await self._call(exchange, found, found.route, receive)
+        if found.route.right is None:
+            exchange.threads = self._open_threads
         else:
-            await self._pass_on(exchange, found, found.route, receive)
+            exchange.turn = self._turns.of(_caller(exchange))
+        async with self._room(exchange, found.route):
+            if isinstance(found.route, Endpoint):
+                await self._call(exchange, found, found.route, receive)
+            else:
+                await self._pass_on(exchange, found, found.route, receive)
+
+    def _room(self, exchange: Exchange, route: Route) -> AbstractAsyncContextManager[object]:
+        """A large body stays in memory until it is answered, so one caller has few of them there at once. The next is
+        not read meanwhile, and its sender waits."""
+        if is_small(exchange.headers):
+            return nullcontext()
+        return self._large.of(exchange.peer if route.right is None else _caller(exchange))
 
     def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
         """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
@@ -113,7 +132,7 @@ class App:
         asks who sent it, and everything else happens in one go; for a large one, one must be let in first."""
         raw, principal, let_in = b"", None, False
         if not is_small(exchange.headers):
-            principal = await anyio.to_thread.run_sync(self._let_in, exchange, endpoint)
+            principal = await exchange.in_thread(self._let_in, exchange, endpoint)
             let_in = True
         raw = await self._body(exchange, receive)
 
@@ -137,12 +156,13 @@ class App:
             )
             return endpoint.handle(call)
 
-        await exchange.answer(await anyio.to_thread.run_sync(work))
+        await exchange.answer(await exchange.in_thread(work))
 
     async def _pass_on(self, exchange: Exchange, found: Found, route: AsgiRoute, receive: Receive) -> None:
         scope = exchange.scope
-        scope["memplane.principal"] = await anyio.to_thread.run_sync(self._let_in, exchange, route)
-        scope["memplane.again"] = partial(anyio.to_thread.run_sync, self._let_in, exchange, route)
+        scope["memplane.principal"] = await exchange.in_thread(self._let_in, exchange, route)
+        scope["memplane.again"] = partial(exchange.in_thread, self._let_in, exchange, route)
+        scope["memplane.turn"] = exchange.turn
         scope["memplane.request_id"] = exchange.request_id
         scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
@@ -173,7 +193,9 @@ class App:
             refusal = msgspec.structs.replace(own, headers=needed | own.headers)
         exchange.code = refusal.code
         if exchange.scope["type"] == "http" and not exchange.body_read:
-            await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
+            finished = await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
+            if not finished:  # nobody would listen any more, or ever hang up
+                exchange.extra.append((b"connection", b"close"))
         await exchange.answer(envelope_of(exchange.scope["path"])(refusal, exchange.request_id))
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:
@@ -209,6 +231,14 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": str(exc)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _caller(exchange: Exchange) -> str:
+    """Whose turns these are, before anybody looked whether the credential is any good; without one, the address's."""
+    try:
+        return credential_of(exchange.headers)
+    except Unauthenticated:
+        return exchange.peer
 
 
 def _preflight() -> Response:

@@ -19,8 +19,10 @@ DEPTH_MAX = 64
 _DISCARD_BYTES_MAX = 256 << 20
 """A client that sends too much is listened to this long, because most look for the answer only when they are done."""
 _SMALL_BYTES = 64 << 10
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
+"""Taken whole or to the end of the body, and never tried again from within: whoever waits for it holds up everybody."""
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 class ClientGone(Exception):
@@ -68,8 +70,8 @@ async def read_body(
     return b"".join(chunks)
 
 
-async def discard_body(receive: Receive, *, seconds_max: float) -> None:
-    """Let a client that is refused beforehand finish, so that it gets to read why."""
+async def discard_body(receive: Receive, *, seconds_max: float) -> bool:
+    """Let a client that is refused beforehand finish, so that it gets to read why; whether it did."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds_max):
             size, more = 0, True
@@ -77,6 +79,8 @@ async def discard_body(receive: Receive, *, seconds_max: float) -> None:
                 message = await receive()
                 size += len(message.get("body", b""))
                 more = message["type"] == "http.request" and message.get("more_body", False)
+            return not more
+    return False
 
 
 def check_media(endpoint: Endpoint, content_type: str) -> None:
@@ -122,13 +126,14 @@ def decode_json(raw: bytes, type_: Any) -> Any:
 
 
 def check_depth(raw: bytes) -> None:
+    """Innermost pairs are taken away, a level at a time, all of a level in one go: a body may hold millions."""
     if raw.count(b"[") + raw.count(b"{") <= DEPTH_MAX:
         return
-    depth = 0
-    for found in _BRACKET.finditer(_STRING.sub(b"", raw)):
-        depth += 1 if found[0] in b"[{" else -1
-        if depth > DEPTH_MAX:
-            raise MalformedBody(f"the body is nested deeper than {DEPTH_MAX}")
+    left = _STRING.sub(b"", raw).translate(_ALIKE, _NO_BRACKETS)
+    for _ in range(DEPTH_MAX):
+        left = left.replace(b"[]", b"")
+    if left:
+        raise MalformedBody(f"the body is nested deeper than {DEPTH_MAX}, or its brackets do not match")
 
 
 def _names(pairs: list[tuple[str, Any]]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from memplane.doors.http.refusal import Refusal
-from memplane.doors.opening import existing_space, open_space
+from memplane.doors.opening import check_there, existing_space, open_space
 from memplane.engine import Engine
 from memplane.identity.principal import Principal, Right
 from memplane.space import Space
@@ -126,6 +126,10 @@ class Call:
         assert self.endpoint.right is not None, "an open endpoint opens no space"
         return self.endpoint.right
 
+    def check_there(self, owner: str) -> None:
+        """Before a space is opened that need not be there."""
+        check_there(self._plane, self.principal, door=self.endpoint.door, owner=owner)
+
 
 Handle = Callable[[Call], Response]
 
@@ -170,8 +174,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
-    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. The
-    request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. Who has
+    the engine work in a thread does so within `async with scope["memplane.turn"]`, or one caller could have all of
+    them. The request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
 
     path: str
     door: str

@@ -1,22 +1,28 @@
 """One request from its first byte to its last: its id, its answer, and what is told of it afterwards."""
 
+import asyncio
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar, TypeVarTuple
 
 import anyio.to_thread
 from starlette.types import Message, Scope, Send
 
+from memplane.doors.http.body import ClientGone
 from memplane.doors.http.endpoint import Response, Route
 from memplane.identity.principal import Principal
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NO_BODY = frozenset({204, 304})
+_SEND_SECONDS_MAX = 60.0
 _END = object()
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Observer(Protocol):
@@ -49,6 +55,10 @@ class Exchange:
         """Of the refusal, if it was one."""
         self.broken = False
         """The answer had begun when something went wrong."""
+        self.turn: AbstractAsyncContextManager[object] = nullcontext()
+        """Held while a thread works for this request."""
+        self.threads: anyio.CapacityLimiter | None = None
+        """Which threads work for it; None is those that work for everybody."""
         self.begun = time.perf_counter()
 
     @cached_property
@@ -67,6 +77,11 @@ class Exchange:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self.begun
+
+    async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Have it done when it is the caller's turn."""
+        async with self.turn:
+            return await anyio.to_thread.run_sync(work, *args, limiter=self.threads)
 
     @contextmanager
     def observed(self) -> Iterator[None]:
@@ -112,9 +127,17 @@ class Exchange:
         if isinstance(body, bytes):
             await self.send({"type": "http.response.body", "body": body})
             return
-        while (piece := await anyio.to_thread.run_sync(next, body, _END)) is not _END:
-            await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+        while (piece := await self.in_thread(next, body, _END)) is not _END:
+            await self._send_in_time({"type": "http.response.body", "body": piece, "more_body": True})
         await self.send({"type": "http.response.body", "body": b""})
+
+    async def _send_in_time(self, message: Message) -> None:
+        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS_MAX):
+                await self.send(message)
+        except TimeoutError as exc:
+            raise ClientGone from exc
 
     async def _answer_websocket(self, response: Response) -> None:
         if "websocket.http.response" not in self.scope.get("extensions", {}):

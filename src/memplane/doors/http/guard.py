@@ -64,8 +64,7 @@ class Guard:
     def _check_origin(self, origin: str, host: str) -> None:
         if self.allows(origin):
             return
-        parts = urlsplit(origin)
-        if parts.scheme in _WEB and parts.netloc == host:
+        if origin in {f"{scheme}://{host}" for scheme in _WEB}:
             return
         raise Refused(
             403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from memplane.doors.http.exchange import Exchange
+from memplane.doors.http.refusal import Refused
 from memplane.errors import MemplaneError
 from memplane.governance.redact import redact
 
@@ -66,7 +67,10 @@ class RequestLog:
             line["code"] = exchange.code
         if exchange.gone:
             line["gone"] = True
-        if exchange.error is not None and (exchange.status >= _FAULT_STATUS or exchange.broken):
+        meant = (
+            isinstance(exchange.error, Refused) and not exchange.broken
+        )  # a door's own no, whatever its status
+        if exchange.error is not None and not meant and (exchange.status >= _FAULT_STATUS or exchange.broken):
             self._log.error("request", **line, error=fault(exchange.error))
         else:
             self._log.info("request", **line)

@@ -1,4 +1,5 @@
-"""uvicorn's HTTP protocol with two bounds it lacks: how long, and how large, the head of a request may be."""
+"""uvicorn's HTTP protocol with the bounds it lacks: how long, and how large, the head of a request may be, and that
+nothing comes after a body but the end of it."""
 
 import asyncio
 from typing import Any
@@ -15,6 +16,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _idle_bytes = 0
+    """What came since the last byte of a body and belongs to none: sizes of chunks, and whatever follows the last."""
     _in_head = True
 
     def connection_made(self, transport: Any) -> None:
@@ -28,8 +31,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
+        else:
+            self._idle_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+        size = self._head_bytes if self._in_head else self._idle_bytes
+        if size > HEAD_BYTES_MAX and not self.transport.is_closing():
             self._refuse(b"431 Request Header Fields Too Large", b"the headers are too large\n")
 
     def on_message_begin(self) -> None:
@@ -37,9 +43,19 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._in_head:
             self._await_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Headers that follow the body are dropped: they came after we looked at the others, so a credential or a host
+        among them would have been seen by nobody in front of us."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._idle_bytes = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._head_bytes = 0
+        self._head_bytes = self._idle_bytes = 0
         self._forget_deadline()
         super().on_headers_complete()
 

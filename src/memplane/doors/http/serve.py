@@ -20,6 +20,7 @@ from memplane.config import Settings
 from memplane.doors.http.app import App, build_app
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.exchange import Observer
+from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX
 from memplane.doors.http.logs import RequestLog, set_up_logs
 from memplane.doors.http.metrics import Metrics
 from memplane.doors.http.protocol import PROTOCOL
@@ -111,7 +112,8 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
-        ws_max_size=settings.body_bytes_max,
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_per_message_deflate=False,  # a packet could unfold to a thousand times its size before anybody looks
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_seconds_max,
     )

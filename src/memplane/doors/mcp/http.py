@@ -20,10 +20,10 @@ from memplane.config import Settings
 from memplane.doors.http.endpoint import JSON, AsgiRoute, Door
 from memplane.doors.http.refusal import Refused
 from memplane.doors.mcp.server import Context, build_server
-from memplane.doors.opening import open_space
+from memplane.doors.opening import check_there, open_space
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
-from memplane.identity.principal import Forbidden, Principal, Right
+from memplane.identity.principal import Principal, Right
 from memplane.space import Space
 
 PATH = "/mcp"
@@ -82,7 +82,8 @@ class McpOverHttp:
                 message = {**message, "headers": [*message.get("headers", ()), header]}
             await send(message)
 
-        await self._manager.handle_request(scope, receive, sending)
+        async with scope["memplane.turn"]:
+            await self._manager.handle_request(scope, receive, sending)
 
 
 async def _give_session(ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -106,13 +107,10 @@ class HttpVisitor:
         self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
 
     def may(self, right: Right) -> bool:
-        try:
-            self._principal.check(right, door=DOOR, space=self._owner)
-        except Forbidden:
-            return False
-        return True
+        return self._principal.allows(right, door=DOOR, space=self._owner)
 
     def space(self, right: Right) -> Space:
+        check_there(self._plane, self._principal, door=DOOR, owner=self._owner)
         return open_space(
             self._plane, self._principal, right, door=DOOR, owner=self._owner, session=self._session
         )

@@ -46,6 +46,7 @@ def _handle(call: Call) -> Response:
     right = Right.READ if isinstance(call.body, View) else Right.WRITE
     owner = call.query["space"] or call.principal.subject
     space = call.space(owner, right, session=call.query["session"])
+    call.check_there(owner)
     try:
         return json_response(ToolResult(run(space, call.body)))
     except Refused as exc:

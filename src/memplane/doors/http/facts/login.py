@@ -16,6 +16,8 @@ from memplane.identity.tokens import Claims
 
 TOKEN_SECONDS = 12 * 3_600
 _AIM = "login"
+_BODY_BYTES_MAX = 64 << 10
+"""A name and a password. Anybody may send one, so nobody may send a book to be read."""
 
 
 class LogIn:
@@ -34,6 +36,8 @@ class LogIn:
             )
         if self._identity is None or not self._password:
             raise Refused(503, "login_disabled", "no password is set; see the setting `admin_password`")
+        if len(call.raw) > _BODY_BYTES_MAX:
+            raise Refused(413, "too_large", f"a log-in has at most {_BODY_BYTES_MAX:,} bytes")
         asked = _read(call.raw)
         if not asked.username or not asked.password:
             raise Refused(400, "missing_credentials", "username and password are required")

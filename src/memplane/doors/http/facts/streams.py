@@ -70,7 +70,7 @@ class Streams:
             await self._event(send, f"event: endpoint\ndata: {self._message_path}?sessionId={session.id}\n\n")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                await self._answer_all(session, send, scope["memplane.again"])
+                await self._answer_all(session, send, scope)
                 tasks.cancel_scope.cancel()
             await self._send(send, {"type": "http.response.body"})
         except* TimeoutError:
@@ -106,13 +106,13 @@ class Streams:
                     await self._send(send, {"type": "websocket.close", "code": code})
                     return
                 raw = (text or "").encode("utf-8", "replace")
-                reply = await anyio.to_thread.run_sync(session.answer, raw)
+                reply = await _answered(session, raw, scope)
                 if reply is not None:
                     await self._send(send, {"type": "websocket.send", "text": reply.decode()})
             if frame.get("code") == _GOING_AWAY:
                 await self._send(send, {"type": "websocket.close", "code": _GOING_AWAY})
-        except TimeoutError:
-            pass
+        except OSError:
+            pass  # a client that is gone, or takes nothing
         finally:
             self._sessions.close(session)
 
@@ -130,7 +130,7 @@ class Streams:
             return self._sessions.deliver(session_id, self._message_path, principal, message)
         return await self._relay.hand_over(worker, Parcel(session_id, self._message_path, principal, message))
 
-    async def _answer_all(self, session: Session, send: Send, again: Again) -> None:
+    async def _answer_all(self, session: Session, send: Send, scope: Scope) -> None:
         """One after the other, in the order they came. A line now and then keeps what is between from hanging up, and
         is when we look whether the credential still holds. Messages bring their own."""
         while True:
@@ -138,11 +138,11 @@ class Streams:
                 async with asyncio.timeout(self._keepalive_seconds):
                     message = await session.next()
             except TimeoutError:
-                if not await _holds(again):
+                if not await _holds(scope["memplane.again"]):
                     return
                 await self._event(send, ": keepalive\n\n")
                 continue
-            reply = await anyio.to_thread.run_sync(session.answer, message)
+            reply = await _answered(session, message, scope)
             if reply is not None:
                 await self._event(send, f"event: message\ndata: {reply.decode()}\n\n")
 
@@ -158,6 +158,11 @@ def _refused(text: str | None) -> int | None:
     if text is None:
         return _NOT_TEXT
     return _TOO_LARGE if len(text) > MESSAGE_BYTES_MAX else None
+
+
+async def _answered(session: Session, message: bytes, scope: Scope) -> bytes | None:
+    async with scope["memplane.turn"]:
+        return await anyio.to_thread.run_sync(session.answer, message)
 
 
 async def _holds(again: Again) -> bool:

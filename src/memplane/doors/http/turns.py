@@ -1,0 +1,23 @@
+"""Whose turn it is. The engine works in threads, which are few; without turns, whoever asks often enough at once has
+all of them, and everybody else waits until that one has been served."""
+
+import asyncio
+from weakref import WeakValueDictionary
+
+PER_CALLER_MAX = 16
+"""Of forty threads. More at once would not be served sooner: one Python process computes on one core."""
+
+
+class Turns:
+    """As many at once as one caller may have; further calls of theirs wait, in order. Used in the event loop only."""
+
+    def __init__(self, per_caller_max: int = PER_CALLER_MAX) -> None:
+        self._per_caller_max = per_caller_max
+        self._callers: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, caller: str) -> asyncio.Semaphore:
+        """The same for every request of one caller, and gone with the last of them."""
+        turn = self._callers.get(caller)
+        if turn is None:
+            turn = self._callers[caller] = asyncio.Semaphore(self._per_caller_max)
+        return turn
