@@ -530,7 +530,7 @@ def test_one_caller_cannot_keep_everybody_waiting(server, bench):
     Whoever asks for more at once than there are threads waits for their own turn: others are served, and whoever asks
     whether the server lives is answered.
     """
-    crowd = [threading.Thread(target=lambda: server.client().get("/test/slow")) for _ in range(60)]
+    crowd = [threading.Thread(target=lambda: server.client().get("/test/slow")) for _ in range(130)]
     for one in crowd:
         one.start()
     time.sleep(1)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from functools import partial
 
-import anyio
+import anyio.to_thread
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
@@ -19,7 +19,7 @@ from memplane.doors.http.guard import Guard, credential_of
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
-from memplane.doors.http.turns import Turns
+from memplane.doors.http.turns import THREADS_MAX, Turns
 from memplane.engine import Engine
 from memplane.identity.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.types import TENANT_DEFAULT
@@ -220,6 +220,7 @@ class App:
     async def _live(self, receive: Receive, send: Send) -> None:
         """Doors begin one after the other and end the other way round."""
         await receive()
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
         try:
             async with AsyncExitStack() as stack:
                 for door in self.doors:

@@ -4,8 +4,9 @@ all of them, and everybody else waits until that one has been served."""
 import asyncio
 from weakref import WeakValueDictionary
 
-PER_CALLER_MAX = 16
-"""Of forty threads. More at once would not be served sooner: one Python process computes on one core."""
+THREADS_MAX = 120
+PER_CALLER_MAX = 40
+"""As many as write at once write together, so a busy caller gains by having many; by having more, nobody does."""
 
 
 class Turns:
