@@ -84,7 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
 
-    recall_answer_ms: int = 200
+    recall_answer_ms: int = 150
     """How long the memory-plane door lets a recall take; then it answers with what is there. Its clients wait 300."""
     claw_history_url: str | None = None
     """Where a Clawdapus proxy tells session histories, to be caught up with at the start."""

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from http_server import serving
+from memplane import Settings
 from memplane.identity.principal import Right
 
 USUAL = (Right.READ, Right.WRITE)
@@ -23,6 +25,13 @@ OPEN = {
 """These say nothing of anybody."""
 OWN = {"/metrics", "/api/v1/auth/login"}
 """Numbers of the whole server; and a log-in, which has its own tests."""
+
+
+@pytest.fixture
+def server(plane):
+    """Every door, and time enough for a recall on a busy machine."""
+    with serving(plane, settings=Settings(recall_answer_ms=60_000)) as running:
+        yield running
 
 
 @pytest.fixture

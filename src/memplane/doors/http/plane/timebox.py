@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+THREADS = 3
+"""Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
 _THOROUGH_SHARE = 0.6
 """So much of the time is the thorough one alone; then the quick one starts beside it."""
 _CLOSING_S = 5.0
@@ -16,7 +18,7 @@ class TimeBox(Generic[T]):
     """Runs what may take too long in threads of its own. What is late goes on, so that the next finds warm caches; what
     has not begun by then never does, so that nothing piles up."""
 
-    def __init__(self, *, threads: int = 8, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, threads: int = THREADS, clock: Callable[[], float] = time.monotonic) -> None:
         self._thorough = ThreadPoolExecutor(threads, "memplane-recall")
         self._quick = ThreadPoolExecutor(threads, "memplane-recall-quick")
         self._late: set[Future[T]] = set()
