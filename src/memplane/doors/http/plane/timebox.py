@@ -28,8 +28,11 @@ class TimeBox(Generic[T]):
         """The first that is there in time, the thorough one rather than the quick one; errors are the caller's."""
         until = self._clock() + seconds
         first = self._thorough.submit(thorough)
-        if wait([first], seconds * _THOROUGH_SHARE).done:
-            return first.result()
+        try:
+            return first.result(seconds * _THOROUGH_SHARE)
+        except TimeoutError:
+            if first.done():  # it did not take too long; this is what went wrong in it
+                return first.result()
         second = self._quick.submit(quick)
         wait([first], max(0.0, until - self._clock()))
         for late in (first, second):
