@@ -4,21 +4,18 @@ Every ratio compares things measured in turn within seconds of each other, becau
 alternate, and the median round counts.
 """
 
-import argparse
-import json
 import random
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 from benchmarks.measure import (
     Figure,
+    arguments_of,
     at_least,
     at_most,
     latencies_ms,
@@ -26,7 +23,7 @@ from benchmarks.measure import (
     peak_mib,
     percentile,
     rate,
-    show,
+    report,
 )
 from memplane import Memplane, Space
 from memplane.ledger.history_entry import Payload, compose_line
@@ -270,23 +267,12 @@ def briefs(sizes: Sizes, folder: Path) -> list[Figure]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a minute instead of several")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--only", choices=["retains", "imports", "searches", "briefs"], help="one part alone")
-    parser.add_argument("--dir", type=Path, help="where to work; a disk, not memory")
-    arguments = parser.parse_args()
-    sizes = QUICK if arguments.quick else FULL
+    parser = arguments_of(__doc__)
     parts = {"retains": retains, "imports": imports, "searches": searches, "briefs": briefs}
-    folder = Path(tempfile.mkdtemp(prefix="memplane-bench-", dir=arguments.dir))
-    try:
-        figures = parts[arguments.only](sizes, folder) if arguments.only else run(sizes, folder)
-    finally:
-        shutil.rmtree(folder)
-    if arguments.json:
-        print(json.dumps([asdict(figure) for figure in figures], indent=2))
-    else:
-        show("memplane engine", figures)
+    parser.add_argument("--only", choices=list(parts), help="one part alone")
+    arguments = parser.parse_args()
+    work = parts.get(arguments.only, run)
+    report("memplane engine", arguments, lambda folder: work(QUICK if arguments.quick else FULL, folder))
 
 
 if __name__ == "__main__":

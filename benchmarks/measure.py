@@ -1,9 +1,14 @@
 """What every benchmark needs: percentiles, rates, and a table whose figures carry what was asked."""
 
+import argparse
+import json
 import resource
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -71,3 +76,25 @@ def show(title: str, figures: Sequence[Figure]) -> None:
         )
     console = Console(width=max(Console().width, _COLUMNS))
     console.print(table)
+
+
+def arguments_of(description: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a minute or two instead of several")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--dir", type=Path, help="where to work; a disk, not memory")
+    return parser
+
+
+def report(title: str, arguments: argparse.Namespace, work: Callable[[Path], Sequence[Figure]]) -> None:
+    """Measure in a folder that is gone afterwards, and say what was found."""
+    folder = Path(tempfile.mkdtemp(prefix="memplane-bench-", dir=arguments.dir))
+    try:
+        figures = work(folder)
+    finally:
+        shutil.rmtree(folder)
+    if arguments.json:
+        print(json.dumps([asdict(figure) for figure in figures], indent=2))
+    else:
+        show(title, figures)

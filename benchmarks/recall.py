@@ -5,20 +5,16 @@ measured is asking. The embedding of the question and the rest are told apart by
 Enrichment, which is mostly embedding, is compared with the bare model on the very same texts in the same minute.
 """
 
-import argparse
-import json
 import random
-import shutil
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Figure, at_least, at_most, median, peak_mib, percentile, show
+from benchmarks.measure import Figure, arguments_of, at_least, at_most, median, peak_mib, percentile, report
 from memplane import Memplane, Settings, Space
 from memplane.evaluate.cache import Stopwatch
 from memplane.ledger.ids import new_id, new_memory_id
@@ -275,21 +271,11 @@ def common_words(size: int, queries: int, folder: Path) -> list[Figure]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a minute or two instead of many")
+    parser = arguments_of(__doc__)
     parser.add_argument("--large", action="store_true", help="also common words at a million rows")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--dir", type=Path, help="where to work; a disk, not memory")
     arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="memplane-bench-", dir=arguments.dir))
-    try:
-        figures = run(QUICK if arguments.quick else FULL, folder, large=arguments.large)
-    finally:
-        shutil.rmtree(folder)
-    if arguments.json:
-        print(json.dumps([asdict(figure) for figure in figures], indent=2))
-    else:
-        show("memplane recall", figures)
+    sizes = QUICK if arguments.quick else FULL
+    report("memplane recall", arguments, lambda folder: run(sizes, folder, large=arguments.large))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ manage. What the server adds to a call is what one client waits longer than the 
 without an embedding model, whose milliseconds would hide it.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -14,15 +13,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.engine import Speech
-from benchmarks.measure import Figure, at_most, median, percentile, show
+from benchmarks.measure import Figure, arguments_of, at_most, median, percentile, report
 from memplane import Memplane
 from memplane.clock import to_datetime
 from memplane.ledger.history_entry import Payload, compose_line
@@ -265,23 +263,12 @@ def run(sizes: Sizes, folder: Path) -> list[Figure]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a minute instead of several")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--only", choices=["overheads", "loads"], help="one part alone")
-    parser.add_argument("--dir", type=Path, help="where to work; a disk, not memory")
-    arguments = parser.parse_args()
-    sizes = QUICK if arguments.quick else FULL
+    parser = arguments_of(__doc__)
     parts = {"overheads": overheads, "loads": loads}
-    folder = Path(tempfile.mkdtemp(prefix="memplane-bench-", dir=arguments.dir))
-    try:
-        figures = parts[arguments.only](sizes, folder) if arguments.only else run(sizes, folder)
-    finally:
-        shutil.rmtree(folder)
-    if arguments.json:
-        print(json.dumps([asdict(figure) for figure in figures], indent=2))
-    else:
-        show("memplane server", figures)
+    parser.add_argument("--only", choices=list(parts), help="one part alone")
+    arguments = parser.parse_args()
+    work = parts.get(arguments.only, run)
+    report("memplane server", arguments, lambda folder: work(QUICK if arguments.quick else FULL, folder))
 
 
 if __name__ == "__main__":

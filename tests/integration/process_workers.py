@@ -12,8 +12,6 @@ from memplane.types import Draft, Op
 
 OWNER = "crowd"
 PATIENCE_SECONDS = 120
-_LOOKS_MIN = 2
-"""Writers may be done before a reader looked twice; it still does, and sees their end."""
 
 
 def run(work: Callable[..., Any], answers: Queue, begin: Barrier, data: str, *arguments: Any) -> None:
@@ -27,11 +25,13 @@ def run(work: Callable[..., Any], answers: Queue, begin: Barrier, data: str, *ar
         raise
 
 
-def write(plane: Memplane, number: int, rounds: int) -> list[str]:
-    """Everything a program may write; answers the ids it was told."""
+def write(plane: Memplane, number: int, rounds: int, half: Barrier) -> list[str]:
+    """Everything a program may write; answers the ids it was told. In the middle it waits until every reader looked."""
     space = plane.space(OWNER)
     ids, last = [], None
     for turn in range(rounds):
+        if turn == rounds // 2:
+            half.wait(PATIENCE_SECONDS)
         match turn % 6:
             case 0 | 1:
                 ids.append(space.retain(f"lantern w{number}r{turn}", conversation=f"c{number}").id)
@@ -51,12 +51,16 @@ def write(plane: Memplane, number: int, rounds: int) -> list[str]:
     return ids
 
 
-def read(plane: Memplane, stop: Event) -> tuple[int, int]:
-    """Verify, again and again, that what is there follows from what was there; answers (how often, how many)."""
+def read(plane: Memplane, stop: Event, half: Barrier) -> list[int]:
+    """Verify, again and again, that what is there follows from what was there; answers how many entries each look saw.
+    The first is over before anybody writes the second half, the last begins after everybody is done."""
     space = plane.space(OWNER)
-    looks, entries = 0, 0
+    looks: list[int] = []
+    entries = 0
     seen: dict[int, str] = {}
-    while not stop.is_set() or looks < _LOOKS_MIN:
+    last = False
+    while not last:
+        last = stop.is_set()
         verification = space.verify(expected=seen)
         assert verification.problems == (), verification.problems
         assert verification.seq == verification.entries >= entries
@@ -69,8 +73,10 @@ def read(plane: Memplane, stop: Event) -> tuple[int, int]:
             assert space.search("lantern") is not None
             space.recall("lantern")
             space.brief()
-        looks += 1
-    return looks, entries
+        looks.append(entries)
+        if len(looks) == 1:
+            half.wait(PATIENCE_SECONDS)
+    return looks
 
 
 def store_in_session(plane: Memplane, session: str, attempts: int) -> tuple[int, int]:

@@ -73,11 +73,11 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
     """Every write that was acknowledged to any of them is there, once, in one chain; every reader only ever saw
     whole, verified beginnings of it."""
     stop = forked.Event()
-    rounds = 36
+    rounds, half = 36, forked.Barrier(12)
     crowd = Crowd(
         folder,
-        *((workers.write, (number, rounds)) for number in range(8)),
-        *((workers.read, (stop,)) for _ in range(4)),
+        *((workers.write, (number, rounds, half)) for number in range(8)),
+        *((workers.read, (stop, half)) for _ in range(4)),
     )
     told = crowd.answers(8)["write"]
     stop.set()
@@ -97,7 +97,7 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
     assert problems == []
     assert turns == said - forgotten
     assert len(forgotten) == 8
-    assert all(count > 1 for count, _ in looks)
+    assert [seen[0] < seen[-1] == len(ids) for seen in looks] == [True] * 4
 
 
 def test_a_session_has_one_allowance_in_all_programs(folder):

@@ -27,7 +27,7 @@ class Soak:
         self.answered = 0
         self.kills = 0
         self.entries, self.facts, self.files = set(), {}, {}
-        self.forgotten = set()
+        self.chosen, self.forgotten = set(), set()
         self.wrong = []
 
     def run(self, number):
@@ -89,13 +89,14 @@ class Soak:
 
     def _forget(self, client, _name, rng):
         with self._lock:
-            known = sorted(self.entries - self.forgotten)
+            known = sorted(self.entries - self.chosen)
             chosen = rng.choice(known) if known else None
             if chosen is not None:
-                self.forgotten.add(chosen)  # whether or not it is acknowledged, it may be gone
+                self.chosen.add(chosen)
         if chosen is not None:
             body = {"agent_id": "soak", "entry_ids": [chosen], "reason": "soak"}
-            self._expect(client.post("/forget", json=body), 204)
+            if self._expect(client.post("/forget", json=body), 204):
+                self.forgotten.add(chosen)
 
 
 def test_every_acknowledged_write_survives(tmp_path):
@@ -111,6 +112,8 @@ def test_every_acknowledged_write_survives(tmp_path):
         space, own = plane.space("soak"), plane.space("default")
         with space._read() as reader:
             kept = reader.known(sorted(soak.entries))
+            gone = reader.tombstoned(sorted(soak.entries))
+        said = {turn.entry_id for turn in space.turns(limit=1_000_000)}
         facts = {key: own.get(key).text for key in soak.facts}
         files = {path: space.file(path).text for path in soak.files}
         verified = [space.verify().ok, own.verify().ok]
@@ -119,6 +122,8 @@ def test_every_acknowledged_write_survives(tmp_path):
     assert soak.kills >= REQUESTS // KILL_EVERY // 2
     assert soak.answered > REQUESTS * 0.8
     assert set(kept) == soak.entries
+    assert soak.forgotten <= set(gone) <= soak.chosen
+    assert said == soak.entries - set(gone)
     assert facts == soak.facts
     assert files == soak.files
     assert verified == [True, True]
