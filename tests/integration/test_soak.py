@@ -26,6 +26,7 @@ class Soak:
         self._lock = threading.Lock()
         self.answered = 0
         self.kills = 0
+        self.sent = set()
         self.entries, self.facts, self.files = set(), {}, {}
         self.chosen, self.forgotten = set(), set()
         self.wrong = []
@@ -66,6 +67,8 @@ class Soak:
 
     def _retain(self, client, name, _rng):
         line = entry_line(f"this is {name}", f"noted {name}")
+        with self._lock:
+            self.sent.add(line.id)
         if self._expect(client.post("/retain", json=retain_body(line, "soak")), 202):
             with self._lock:
                 self.entries.add(line.id)
@@ -102,6 +105,8 @@ class Soak:
 def test_every_acknowledged_write_survives(tmp_path):
     """
     Workers die and come back; every write that was answered is in the ledger afterwards, and the chain holds.
+
+    A worker that dies between its commit and its answer leaves a turn that nobody was promised: allowed, if sent.
     """
     with serve(tmp_path, "--workers", "2") as served:
         soak = Soak(served)
@@ -123,7 +128,7 @@ def test_every_acknowledged_write_survives(tmp_path):
     assert soak.answered > REQUESTS * 0.8
     assert set(kept) == soak.entries
     assert soak.forgotten <= set(gone) <= soak.chosen
-    assert said == soak.entries - set(gone)
+    assert soak.entries - set(gone) <= said <= soak.sent - set(gone)
     assert facts == soak.facts
     assert files == soak.files
     assert verified == [True, True]
