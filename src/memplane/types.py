@@ -78,6 +78,10 @@ class Op(StrEnum):
     PURGE = "purge"
     DERIVE = "derive"
     RESOLVE = "resolve"
+    DOCUMENT = "document"
+    COLLECT = "collect"
+    DISTIL = "distil"
+    FEEDBACK = "feedback"
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
@@ -209,6 +213,90 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def searchable(text: str, key: str | None, tags: Iterable[str]) -> str:
     return " ".join((*((key,) if key else ()), text, *tags))
+
+
+class DocumentStatus(StrEnum):
+    """How far a document is. Its spans are found from the moment it is kept; distillations follow."""
+
+    PROCESSING = "processing"
+    READY = "ready"
+    ERROR = "error"
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Something to look things up in, kept under an id: sections, and spans that together are its text."""
+
+    id: str
+    entry_id: str
+    seq: int
+    name: str
+    project: str | None = None
+    media_type: str = "text/plain"
+    bytes: int
+    """Of what was uploaded."""
+    chars: int
+    """Of its text; sections and spans say where in it they are."""
+    sections: int
+    spans: int
+    created_at: datetime
+    updated_at: datetime
+    status: DocumentStatus = DocumentStatus.PROCESSING
+    error: str | None = None
+    distillation: str | None = None
+    """What it says, in short."""
+    collections: tuple[str, ...] = ()
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a document under one heading. Sections stand one after the other and leave nothing out."""
+
+    id: str
+    ordinal: int
+    title: str | None = None
+    level: int = 0
+    """Of its heading, 1 the highest; 0 for what stands under none."""
+    path: tuple[str, ...] = ()
+    """The titles it stands under, its own the last."""
+    start: int
+    end: int
+    distillation: str | None = None
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A passage of a document, whose text from `start` to `end` it is, exactly. Spans stand one after the other and
+    leave nothing out: joined, they are the text."""
+
+    id: str
+    document: str
+    ordinal: int
+    section: int
+    """The ordinal of its section."""
+    start: int
+    end: int
+    text: str
+    place: int | None = None
+    """Where it stands in what was uploaded: the page of a PDF, counted from 1; the character of an HTML source."""
+
+
+class Collection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Documents that belong together, perhaps in an order."""
+
+    id: str
+    entry_id: str
+    name: str
+    project: str | None = None
+    ordered: bool = False
+    created_at: datetime
+    documents: int = 0
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A document in a collection."""
+
+    document: str
+    name: str
+    position: int | None = None
+    added_at: datetime
 
 
 class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -100,7 +100,64 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
 
 
-Payload = Said | Stored | Put | Forgotten | Purged | Derived | Resolved
+class Uploaded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`document`: a document, exactly as it came in. Its `ref` is the upload it replaces."""
+
+    document: str
+    name: str
+    media_type: str
+    at: Instant
+    text: str | None = None
+    data: bytes | None = None
+    """What is no text; one of the two is there."""
+    project: str | None = None
+    created: Instant | None = None
+    """When the id was first uploaded, if not now."""
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`collect`: a collection is made or given up, a document comes into it or leaves it. The `ref` of what undoes
+    something is the entry that did it."""
+
+    action: Literal["create", "delete", "add", "remove"]
+    collection: str
+    at: Instant
+    name: str = ""
+    project: str | None = None
+    ordered: bool = False
+    document: str | None = None
+    position: int | None = None
+
+
+class Distilled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`distil`: what a language model made of a document, kept so that a replay asks no model."""
+
+    entry: str
+    """The upload it was made from."""
+    document: str
+    whole: str
+    sections: tuple[str | None, ...]
+    """By ordinal."""
+    model: str
+    at: Instant
+    project: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Rated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`feedback`: what an agent made of what it was told, in ids alone."""
+
+    recall: str
+    selected: tuple[str, ...]
+    ignored: tuple[str, ...]
+    at: Instant
+    rating: int | None = None
+
+
+Payload = (
+    Said | Stored | Put | Forgotten | Purged | Derived | Resolved | Uploaded | Collected | Distilled | Rated
+)
 
 _encode = msgspec.json.Encoder().encode
 _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
@@ -113,6 +170,10 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     Op.PURGE: msgspec.json.Decoder(Purged),
     Op.DERIVE: msgspec.json.Decoder(Derived),
     Op.RESOLVE: msgspec.json.Decoder(Resolved),
+    Op.DOCUMENT: msgspec.json.Decoder(Uploaded),
+    Op.COLLECT: msgspec.json.Decoder(Collected),
+    Op.DISTIL: msgspec.json.Decoder(Distilled),
+    Op.FEEDBACK: msgspec.json.Decoder(Rated),
 }
 
 

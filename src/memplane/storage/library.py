@@ -1,0 +1,162 @@
+"""What a store does for documents, beside `Reader` and `Writer`: documents, sections, spans, collections."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.types import Collection, Document, Member, Section, Span
+
+SPANS_PER_DOCUMENT_MAX = 1 << 20
+"""How many spans one document may have; a span's number is its entry's seq times this, plus its ordinal."""
+
+
+def span_number(seq: int, ordinal: int) -> int:
+    """A span's number: spans of one document stand together, in the ledger's order."""
+    return seq * SPANS_PER_DOCUMENT_MAX + ordinal
+
+
+class SpanHead(msgspec.Struct, frozen=True, gc=False):
+    """What ranking needs to know about a span, without its text."""
+
+    n: int
+    section: int
+    words: int
+
+
+class SpanVector(msgspec.Struct, frozen=True, gc=False):
+    """A span's vector. `vector` is None where there is no embedding model."""
+
+    n: int
+    digest: bytes
+    """Of the text it was made from: the same text needs no second vector."""
+    vector: bytes | None
+
+
+class DocumentHead(msgspec.Struct, frozen=True, gc=False):
+    """What ranking needs to know about a document."""
+
+    seq: int
+    id: str
+    name: str
+    project: str | None
+
+
+class Shelved(msgspec.Struct, frozen=True, kw_only=True):
+    """A document made ready to be kept: where it came from is the ledger entry's to say."""
+
+    name: str
+    text: str
+    sections: tuple[Section, ...]
+    spans: tuple[Span, ...]
+    searchable: tuple[str, ...]
+    """By span, what it is found by: the titles it stands under, and its text."""
+
+
+class LibraryMarks(msgspec.Struct, frozen=True):
+    """How far a space's documents are; a cache compares it with what it saw."""
+
+    generation: int
+    """Grows whenever spans go."""
+    last_span: int
+    stamp: int
+    """The last vector of a span."""
+
+
+class LibraryReader(Protocol):
+    """One consistent view of a space's documents."""
+
+    def library_marks(self) -> LibraryMarks:
+        """One row, whatever the size."""
+
+    def document(self, document_id: str) -> Document | None:
+        """The document that is kept under this id now."""
+
+    def documents(
+        self, *, project: str | None, collection: str | None, limit: int, offset: int
+    ) -> list[Document]:
+        """Those of a project or a collection, or all; the newest first, those of a collection in its order."""
+
+    def document_count(self, *, project: str | None, collection: str | None) -> int:
+        """How many `documents` would list in all."""
+
+    def document_heads(self) -> list[DocumentHead]:
+        """Every document, in the ledger's order."""
+
+    def sections(self, document_id: str) -> list[Section]:
+        """In order."""
+
+    def spans(self, document_id: str, *, first: int = 0, limit: int = SPANS_PER_DOCUMENT_MAX) -> list[Span]:
+        """In order, from the ordinal `first` on."""
+
+    def spans_at(self, numbers: Sequence[int]) -> list[Span]:
+        """Those of these that are there, in order."""
+
+    def span_heads(self, *, after: int, limit: int) -> list[SpanHead]:
+        """Spans with n > after, in order."""
+
+    def span_vectors(self, model: int, *, after: int, limit: int) -> list[tuple[int, SpanVector]]:
+        """(stamp, vector) of this model with a stamp beyond `after`, in the order of stamps."""
+
+    def span_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of these spans, as far as there are any."""
+
+    def spans_waiting(self, model: int, *, limit: int) -> list[tuple[int, str]]:
+        """(n, searchable text) of spans without a vector of this model, in order."""
+
+    def spans_waiting_count(self, model: int) -> int:
+        """How many of them there are."""
+
+    def span_occurrences(self, stem: str) -> list[int]:
+        """The number of every span that holds the stem, once for each time it does; see `IndexReader.occurrences`."""
+
+    def common_in_spans(self, words: Sequence[str], *, beyond: int) -> set[str]:
+        """Of these words, those that more than `beyond` spans hold."""
+
+    def undistilled(self, *, limit: int) -> list[Document]:
+        """Documents whose distillations are still to come, in the ledger's order."""
+
+    def collection(self, collection_id: str) -> Collection | None:
+        """None if there is none."""
+
+    def collections(self, *, project: str | None, limit: int, offset: int) -> list[Collection]:
+        """The newest first."""
+
+    def members(self, collection_id: str) -> list[Member]:
+        """The documents of a collection: by position where it is ordered, then as they were added."""
+
+    def membership(self, collection_id: str, document_id: str) -> str | None:
+        """The id of the entry that brought the document in."""
+
+
+class LibraryWriter(LibraryReader, Protocol):
+    """The same inside a write transaction."""
+
+    def shelve(self, document: Document, shelved: Shelved) -> None:
+        """Keep a document; findable within the commit. What was kept under its id before is gone with it."""
+
+    def unshelve(self, entry_id: str) -> None:
+        """Take away what this entry brought: a document, a collection with its memberships, or a membership."""
+
+    def note_upload(
+        self, seq: int, *, document: str | None, collection: str | None, project: str | None, at: Instant
+    ) -> None:
+        """Remember what an entry is about, so that a forget finds it when it shows nothing any more."""
+
+    def add_span_vectors(self, model: int, vectors: Sequence[SpanVector]) -> None:
+        """Add or replace. Spans that are gone meanwhile get none."""
+
+    def distil(self, document_id: str, *, seq: int, whole: str, sections: Sequence[str | None]) -> bool:
+        """Give a document its distillations and call it ready, if `seq` is still where it comes from."""
+
+    def fail_document(self, document_id: str, *, seq: int, error: str) -> None:
+        """Its distillations could not be made."""
+
+    def add_collection(self, collection: Collection, *, seq: int) -> None:
+        """Its id must be new."""
+
+    def add_member(
+        self, collection_id: str, document_id: str, *, position: int | None, seq: int, at: Instant
+    ) -> None:
+        """Add, or move to another position. A membership counts only while both are there."""
