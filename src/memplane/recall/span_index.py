@@ -76,6 +76,11 @@ class SpanIndex:
         self._marks: LibraryMarks | None = None
         self._forget_all()
 
+    @property
+    def model(self) -> tuple[str, int]:
+        """The embedding model whose vectors it holds, and their dimension."""
+        return self._model
+
     def _forget_all(self) -> None:
         self._columns = _Columns()
         self._spans: Spans | None = None
