@@ -123,6 +123,8 @@ class CatalogFile:
             connection.set_busy_timeout(wait_ms)
             connection.pragma("synchronous", "normal")
             try:
+                if connection.in_transaction:  # an interrupt came before it could be undone
+                    connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     done = work(CatalogWriter(connection))
