@@ -33,10 +33,6 @@ ON CONFLICT (place) DO UPDATE SET until = max(until, excluded.until)
 -- name: locked_until
 SELECT until FROM lock WHERE place = :place
 
--- name: noted
-SELECT id FROM place
-WHERE tenant = :tenant AND sort = :sort AND id IN (SELECT value FROM json_each(:ids)) AND owner = :owner AND noted > :after
-
 -- name: note_place
 INSERT INTO place (tenant, sort, id, owner, at, noted) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET noted = max(noted, excluded.noted)
@@ -61,4 +57,10 @@ WHERE tenant = :tenant AND sort = :sort AND (:owners IS NULL OR owner IN (SELECT
 SELECT owner FROM complete WHERE tenant = :tenant
 
 -- name: set_complete
-INSERT OR IGNORE INTO complete (tenant, owner) VALUES (:tenant, :owner)
+INSERT OR IGNORE INTO complete (tenant, owner) VALUES (?, ?)
+
+-- name: is_complete
+SELECT 1 FROM complete WHERE tenant = :tenant AND owner = :owner
+
+-- name: unset_complete
+DELETE FROM complete WHERE tenant = :tenant AND owner = :owner
