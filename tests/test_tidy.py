@@ -29,6 +29,7 @@ LAYERS = (
     ("worker",),
     ("background",),
     ("space",),
+    ("whereabouts",),
     ("engine", "transfer", "doctor"),
     ("main",),
     ("evaluate",),

@@ -1,6 +1,6 @@
 """How a space reaches its store: one write, one read, and what is said about both."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -8,10 +8,11 @@ import msgspec
 
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.governance.redact import redact
-from memplane.ledger.payloads import Payload, encode
+from memplane.ledger.payloads import Forgotten, Payload, encode
 from memplane.memory import projection
 from memplane.space.parts import Parts
 from memplane.storage.base import Reader, Store, Writer
+from memplane.storage.directory import Sort
 from memplane.types import Caller, Draft, Op
 
 T = TypeVar("T")
@@ -90,6 +91,12 @@ class Access:
                 raise
             self._parts.notify(self.tenant, self.owner)
             return done
+
+    def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
+        """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""
+        ids = {forgotten.receipt: forgotten.at for forgotten in forgets}
+        if ids:
+            self._parts.directory.note_all(self.tenant, Sort.RECEIPT, ids, self.owner, now=self._clock())
 
     def _draft(
         self, id_: str, op: Op, payload: Payload, ref: str | None = None, *, bytes_max: int | None = None
