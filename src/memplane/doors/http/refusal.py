@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from memplane.errors import (
+    CollectionTaken,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -29,6 +30,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
+    CollectionTaken: HTTPStatus.CONFLICT,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
