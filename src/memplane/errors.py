@@ -4,6 +4,7 @@
     ├── InvalidRequest          the caller can mend it
     │   ├── NotFound            nothing has this id or key in this space
     │   ├── PathTaken           a file or folder is there already
+    │   ├── DocumentUnreadable  a document's text cannot be had
     │   └── LimitReached        a per-session limit is used up
     ├── SettingsInvalid         an option or environment variable is off
     └── StorageError            the data directory has a problem
@@ -56,6 +57,15 @@ class PathTaken(InvalidRequest):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already; choose another path", field="path")
         self.path = path
+
+
+class DocumentUnreadable(InvalidRequest):
+    """A document's text cannot be had: damaged, locked, too large, or of a format that is not read."""
+
+    code = "document_unreadable"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, field="content")
 
 
 class LimitReached(InvalidRequest):

@@ -5,6 +5,7 @@ import sys
 import msgspec
 
 from memplane.errors import (
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -35,6 +36,7 @@ EXITS: dict[type[MemplaneError], int] = {
     InvalidRequest: MENDABLE,
     NotFound: MENDABLE,
     PathTaken: MENDABLE,
+    DocumentUnreadable: MENDABLE,
     LimitReached: MENDABLE,
     SettingsInvalid: MENDABLE,
     EmbeddingFailed: MENDABLE,

@@ -5,6 +5,7 @@ from http import HTTPStatus
 import msgspec
 
 from memplane.errors import (
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -28,6 +29,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
+    DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
