@@ -54,7 +54,7 @@ class Library(Writing):
         name = check_text(name, field="name", chars_max=_NAME_CHARS_MAX)
         document_id = check_name(id, field="id") or new_id("doc", now)
         project = check_name(project, field="project")
-        kind = media_type_of(content, media_type, name)
+        kind = media_type_of(content, name=name, given=media_type)
         uploaded = Uploaded(
             document=document_id,
             name=name,

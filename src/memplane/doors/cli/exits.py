@@ -6,6 +6,7 @@ import msgspec
 
 from memplane.errors import (
     CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -37,6 +38,7 @@ EXITS: dict[type[MemplaneError], int] = {
     NotFound: MENDABLE,
     PathTaken: MENDABLE,
     CollectionTaken: MENDABLE,
+    DocumentUnreadable: MENDABLE,
     LimitReached: MENDABLE,
     SettingsInvalid: MENDABLE,
     EmbeddingFailed: MENDABLE,

@@ -7,6 +7,7 @@ import msgspec
 
 from memplane.errors import (
     CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -31,6 +32,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
     CollectionTaken: HTTPStatus.CONFLICT,
+    DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
