@@ -7,6 +7,7 @@ Here each character is looked at a bounded number of times, and nothing recurses
 import html
 import re
 from collections import Counter
+from collections.abc import Collection
 
 from memplane.documents.assembly import Assembly
 from memplane.documents.limits import Budget, ParseLimits
@@ -22,7 +23,9 @@ _COMMENT_END = re.compile(r"--!?>")
 _RUNS = re.compile(
     r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
 )
-_VERBATIM_RUNS = re.compile(r"([^&]++)|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)")
+_VERBATIM_RUNS = re.compile(
+    r"([^&]++)|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
+)
 _WHITESPACE = " \t\n\r\f\xa0"
 _HIDING = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)", re.IGNORECASE)
 
@@ -30,16 +33,29 @@ _RAW = frozenset({"script", "style", "noscript", "iframe", "noembed", "noframes"
 """What holds text that is no markup, up to its own end tag. Of these only title and textarea are read."""
 _UNSEEN = frozenset({"template", "svg", "math", "datalist", "object"})
 _VOID = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+    {
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    }
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir", "dl"})
 _CELLS = frozenset({"td", "th"})
 _BLOCKS = (
     frozenset(
-        """address article aside blockquote body caption center dd details dialog div dt fieldset figcaption figure
-        footer form header hgroup html legend li main nav optgroup option p pre search section summary table tbody
-        tfoot thead tr""".split()
+        ["address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "html", "legend", "li", "main", "nav", "optgroup", "option", "p", "pre", "search", "section", "summary", "table", "tbody", "tfoot", "thead", "tr"]
     )
     | frozenset(_HEADINGS)
     | _LISTS
@@ -58,9 +74,8 @@ _ENDS_WHEN = {
     "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
 }
 """Elements whose end tags authors leave out: which open ones a new one ends, and where the search for them stops."""
-_WALLS = frozenset({"table", "template"}) | _CELLS
-"""A stray end tag inside one of these reaches nothing outside."""
 _TABLE_PARTS = frozenset({"table", "tr", "tbody", "thead", "tfoot", "template"}) | _CELLS
+"""A stray end tag inside one of these reaches nothing outside."""
 _INDENT_MAX = 8
 _CHECK_EVERY = 4_096
 
@@ -148,34 +163,38 @@ class _Reader:
             self._unended.add(name)
             return len(self._source) if name in {"script", "style"} else start
         if name == "title" and not self.title and self._hidden_depth is None:
-            self.title = " ".join(html.unescape(self._source[start : min(end.start(), start + 2_000)]).split())
+            self.title = " ".join(
+                html.unescape(self._source[start : min(end.start(), start + 2_000)]).split()
+            )
         elif name == "textarea":
             self._text(start, end.start())
         return self._source.find(">", end.end()) + 1 or len(self._source)
 
     def _start_tag(self, name: str, attributes: str) -> None:
-        if name == "br":
-            if self._hidden_depth is None:
-                self._flow.line_break()
-        elif name == "hr":
-            self._end_paragraph()
-            if self._hidden_depth is None:
-                self._flow.block()
+        if name in _BLOCKS:
+            self._start_block(name, attributes)
         elif name in _VOID:
-            return
-        elif name in _BLOCKS:
-            self._imply_ends(name)
-            self._push(name)
-            if self._hidden_depth is None:
-                if name in _UNSEEN or _hides(attributes):
-                    self._hidden_depth = len(self._stack)
-                else:
-                    self._flow.opened(name)
+            self._void(name)
         elif self._hidden_depth is None:
             if attributes and _hides(attributes) and not attributes.endswith("/"):
                 self._hidden_depth, self._hidden_name, self._hidden_nested = len(self._stack) + 1, name, 1
         elif name == self._hidden_name:
             self._hidden_nested += 1
+
+    def _start_block(self, name: str, attributes: str) -> None:
+        self._imply_ends(name)
+        self._push(name)
+        if self._hidden_depth is None:
+            if name in _UNSEEN or _hides(attributes):
+                self._hidden_depth = len(self._stack)
+            else:
+                self._flow.opened(name)
+
+    def _void(self, name: str) -> None:
+        if name == "hr":
+            self._end_paragraph()
+        if self._hidden_depth is None and name in {"br", "hr"}:
+            self._flow.line_break() if name == "br" else self._flow.block()
 
     def _end_tag(self, name: str) -> None:
         if name not in _BLOCKS:
@@ -189,8 +208,7 @@ class _Reader:
             if name == "p" and self._hidden_depth is None:
                 self._flow.block()
             return
-        walls = _TABLE_PARTS - {name} if name not in _TABLE_PARTS else frozenset({"table"}) - {name}
-        depth = self._find(sought, walls)
+        depth = self._find(sought, frozenset({"table"}) if name in _TABLE_PARTS else _TABLE_PARTS)
         if depth is not None:
             self._pop_to(depth)
 
@@ -210,10 +228,10 @@ class _Reader:
         if self._stack and self._stack[-1] == "p":
             self._pop_to(len(self._stack) - 1)
 
-    def _find(self, sought: "frozenset[str] | set[str] | object", walls: frozenset[str]) -> int | None:
+    def _find(self, sought: Collection[str], walls: frozenset[str]) -> int | None:
         for depth in range(len(self._stack) - 1, -1, -1):
             name = self._stack[depth]
-            if name in sought:  # type: ignore[operator]
+            if name in sought:
                 return depth
             if name in walls:
                 return None
@@ -221,7 +239,9 @@ class _Reader:
 
     def _push(self, name: str) -> None:
         if len(self._stack) >= self._depth_max:
-            raise DocumentUnreadable(f"the HTML nests more than {self._depth_max:,} elements deep; flatten it")
+            raise DocumentUnreadable(
+                f"the HTML nests more than {self._depth_max:,} elements deep; flatten it"
+            )
         self._stack.append(name)
         self._count[name] += 1
 

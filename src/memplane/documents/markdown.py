@@ -173,7 +173,9 @@ class _Scanner:
             return True
         if _SETEXT.match(line.body):
             level = 1 if line.body[0] == "=" else 2
-            title = plain_title(self._text[self._start : min(self._end, self._start + 2 * TITLE_CHARS_MAX)].strip())
+            title = plain_title(
+                self._text[self._start : min(self._end, self._start + 2 * TITLE_CHARS_MAX)].strip()
+            )
             self._put(self._start, line.end, BlockKind.HEADING)
             self.headings.append(Heading(self._start, line.end, title, level))
             self._start = self._end = line.end
@@ -321,6 +323,8 @@ class _List(_Open):
         self._sign = item.sign
         self._inside = _Inside()
         self._blank = False
+        self._empty = False
+        self._content = 0
         self._take(item)
 
     def goes_on(self, line: _Line) -> bool:
@@ -353,17 +357,19 @@ def _opening(line: _Line) -> _Open:
     body = line.body
     if line.indent >= _CODE_INDENT:
         return _Code()
-    if body[0] not in _SPECIAL:
-        return _Paragraph()
-    if fence := _FENCE.match(body):
-        return _Fence(fence[1] or fence[2])
-    if body[0] == ">":
-        return _Quote(line)
-    if _is_rule(body):
-        return _Rule()
-    if item := _item(line.indent, body):
-        return _List(item)
-    return _html(body, alone=True) or _Paragraph()
+    found: _Open | None = None
+    if body[0] in _SPECIAL:
+        if fence := _FENCE.match(body):
+            found = _Fence(fence[1] or fence[2])
+        elif body[0] == ">":
+            found = _Quote(line)
+        elif _is_rule(body):
+            found = _Rule()
+        elif item := _item(line.indent, body):
+            found = _List(item)
+        else:
+            found = _html(body, alone=True)
+    return found or _Paragraph()
 
 
 def _interrupts(line: _Line, *, listed: bool = False) -> bool:
@@ -381,7 +387,11 @@ def _interrupts(line: _Line, *, listed: bool = False) -> bool:
 
 def _may_recast(line: _Line) -> bool:
     """Whether a paragraph should look at this line before it takes it in."""
-    return line.indent < _CODE_INDENT and line.body[0] in "=-:|" and bool(_SETEXT.match(line.body) or "-" in line.body)
+    return (
+        line.indent < _CODE_INDENT
+        and line.body[0] in "=-:|"
+        and bool(_SETEXT.match(line.body) or "-" in line.body)
+    )
 
 
 def _atx(line: _Line) -> tuple[int, str] | None:
@@ -453,5 +463,3 @@ def _is_delimiter_row(line: _Line, header: _Line) -> bool:
 def _cells(row: str) -> int:
     bare = _ESCAPED_BAR.sub("", row.strip()) if "\\" in row else row.strip()
     return bare.count("|") + 1 - bare.startswith("|") - (bare.endswith("|") and len(bare) > 1)
-
-

@@ -40,7 +40,10 @@ _LOOKED_AT_CHARS = 16_384
 """Whether a text is HTML or Markdown shows early."""
 _PDF_SIGN_WITHIN = 1_024
 """Readers of PDF allow this much before the sign, and so do we."""
-_HTML_SIGN = re.compile(r"\s*+(?:<\?xml\b[^>]*+>\s*+)?(?:<!--.*?-->\s*+)?<(?:!doctype\s++html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_HTML_SIGN = re.compile(
+    r"\s*+(?:<\?xml\b[^>]*+>\s*+)?(?:<!--.*?-->\s*+)?<(?:!doctype\s++html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _MARKDOWN_SIGNS = (
     re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE),
     re.compile(r"^(?:`{3}|~{3})", re.MULTILINE),
@@ -89,6 +92,10 @@ def _by_first_bytes(content: bytes) -> str | None:
         if not _holds_word(content):
             raise DocumentUnreadable(f"the document is a zip archive, but not a DOCX; {_READ}")
         return DOCX
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentUnreadable(
+            "the document is in Word's old format, or locked with a password; save it as DOCX"
+        )
     return None
 
 
@@ -111,4 +118,6 @@ def _by_words(text: str) -> str:
         return HTML
     if any(sign.search(text) for sign in _MARKDOWN_SIGNS[:_CLEAR_SIGNS]):
         return MARKDOWN
-    return MARKDOWN if sum(sign.search(text) is not None for sign in _MARKDOWN_SIGNS) >= _CLEAR_SIGNS else PLAIN
+    return (
+        MARKDOWN if sum(sign.search(text) is not None for sign in _MARKDOWN_SIGNS) >= _CLEAR_SIGNS else PLAIN
+    )
