@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from memplane.errors import (
+    CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -31,6 +33,8 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
+    CollectionTaken: HTTPStatus.CONFLICT,
+    DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     QuotaExceeded: HTTPStatus.TOO_MANY_REQUESTS,
