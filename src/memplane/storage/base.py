@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memplane.clock import Instant
+from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Tier, Tombstone, Turn
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prefix: str | None = None
     conversation: str | None = None
     project: str | None = None
+    document: str | None = None
+    """Everything that was ever uploaded under this id, and that it was in collections."""
     since: Instant | None = None
     until: Instant | None = None
     everything: bool = False
@@ -316,7 +319,7 @@ class IndexReader(Protocol):
         """The newest episodes of these conversations, all together."""
 
 
-class Reader(IndexReader, Protocol):
+class Reader(IndexReader, LibraryReader, Protocol):
     """One consistent view of a space."""
 
     def head(self) -> Head:
@@ -486,7 +489,7 @@ class IndexWriter(Protocol):
         """They were told once more."""
 
 
-class Writer(Reader, IndexWriter, Protocol):
+class Writer(Reader, IndexWriter, LibraryWriter, Protocol):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
