@@ -91,14 +91,18 @@ class Access:
             self._parts.notify(self.tenant, self.owner)
             return done
 
-    def _draft(self, id_: str, op: Op, payload: Payload, ref: str | None = None) -> Draft:
+    def _draft(
+        self, id_: str, op: Op, payload: Payload, ref: str | None = None, *, bytes_max: int | None = None
+    ) -> Draft:
+        """`bytes_max` is for what may be larger than a usual entry."""
         try:
             body = encode(redacted(payload) if self._settings.redact_ledger else payload)
         except (TypeError, ValueError, OverflowError, RecursionError) as exc:
             raise InvalidRequest(f"the entry cannot be written as JSON ({exc}); give plain values") from exc
-        if len(body) > self._settings.entry_bytes_max:
+        bytes_max = self._settings.entry_bytes_max if bytes_max is None else bytes_max
+        if len(body) > bytes_max:
             raise InvalidRequest(
-                f"the entry has {len(body):,} bytes and at most {self._settings.entry_bytes_max:,} are kept; split it"
+                f"the entry has {len(body):,} bytes and at most {bytes_max:,} are kept; split it"
             )
         return Draft(id_, op, body, self.caller, ref)
 

@@ -155,7 +155,8 @@ class LibraryWriter(LibraryReader, Protocol):
         """Keep a document; findable within the commit. What was kept under its id before is gone with it."""
 
     def unshelve(self, entry_id: str) -> None:
-        """Take away what this entry brought: a document, a collection with its memberships, or a membership."""
+        """Take away what this entry brought: a document, a collection with its memberships, or a membership. That a
+        document was in collections stays, for the upload that takes its place."""
 
     def note_upload(
         self, seq: int, *, document: str | None, collection: str | None, project: str | None, at: Instant
@@ -180,4 +181,5 @@ class LibraryWriter(LibraryReader, Protocol):
     def add_member(
         self, collection_id: str, document_id: str, *, position: int | None, seq: int, at: Instant
     ) -> None:
-        """Add, or move to another position. A membership counts only while both are there."""
+        """Add, or move to another position; nothing where there is no such collection. The document is meant by its id,
+        whichever upload is under it, and need not be there."""

@@ -220,6 +220,12 @@ class SqliteLibraryWriter(SqliteLibraryReader):
         self._ready()
         self._many("add_member", [(collection_id, document_id, seq, position, at)])
 
+    def _erase_library(self, seqs: Sequence[int]) -> None:
+        """What these entries brought, and that they did."""
+        for row in self._all("shelf_entries", seqs=json.dumps(seqs)):
+            self._drop_library(row[0])
+            self._many("drop_shelf_entry", [row])
+
     def _drop_library(self, seq: int) -> None:
         """Whatever of it an entry brought; what it is about stays on record for a forget."""
         first, beyond = span_number(seq, 0), span_number(seq + 1, 0)

@@ -15,7 +15,7 @@ ORDER BY d.updated DESC, d.seq DESC LIMIT :limit OFFSET :offset
 
 -- name: documents_of
 SELECT {document_columns}
-FROM collection c JOIN member b ON b.collection = c.id JOIN document d ON d.id = b.document JOIN ledger l ON l.seq = d.seq
+FROM collection c JOIN member b ON b.collection = c.seq JOIN document d ON d.id = b.document JOIN ledger l ON l.seq = d.seq
 WHERE c.id = :collection AND {where}
 ORDER BY CASE WHEN c.ordered THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq LIMIT :limit OFFSET :offset
 
@@ -23,7 +23,7 @@ ORDER BY CASE WHEN c.ordered THEN coalesce(b.position, 9223372036854775807) END,
 SELECT count(*) FROM document d WHERE {where}
 
 -- name: document_count_of
-SELECT count(*) FROM collection c JOIN member b ON b.collection = c.id JOIN document d ON d.id = b.document
+SELECT count(*) FROM collection c JOIN member b ON b.collection = c.seq JOIN document d ON d.id = b.document
 WHERE c.id = :collection AND {where}
 
 -- name: document_heads
@@ -91,11 +91,12 @@ WHERE :project IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DE
 
 -- name: members
 SELECT b.document, d.name, b.position, b.at
-FROM collection c JOIN member b ON b.collection = c.id JOIN document d ON d.id = b.document WHERE c.id = :id
+FROM collection c JOIN member b ON b.collection = c.seq JOIN document d ON d.id = b.document WHERE c.id = :id
 ORDER BY CASE WHEN c.ordered THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq
 
 -- name: membership
-SELECT l.id FROM member b JOIN ledger l USING (seq) WHERE b.collection = :collection AND b.document = :document
+SELECT l.id FROM collection c JOIN member b ON b.collection = c.seq JOIN ledger l ON l.seq = b.seq
+WHERE c.id = :collection AND b.document = :document
 
 -- name: add_document
 INSERT INTO document (seq, id, name, project, media_type, bytes, chars, sections, spans, created, updated, status)
@@ -148,9 +149,6 @@ UPDATE span SET embedded = NULL WHERE embedded IS NOT NULL
 INSERT OR REPLACE INTO span_vector (n, model, digest, vector)
 SELECT n, model, digest, vector FROM span_vector WHERE n = ?
 
--- name: drop_lost_span_vectors
-DELETE FROM span_vector WHERE NOT EXISTS (SELECT 1 FROM span s WHERE s.n = span_vector.n)
-
 -- name: set_distillation
 UPDATE document SET distillation = ?, status = 'ready', error = NULL WHERE id = ? AND seq = ?
 
@@ -167,10 +165,11 @@ INSERT INTO collection (seq, id, name, project, ordered, created) VALUES (?, ?, 
 DELETE FROM collection WHERE seq = ?
 
 -- name: drop_members
-DELETE FROM member WHERE collection IN (SELECT id FROM collection WHERE seq = ?)
+DELETE FROM member WHERE collection = ?
 
 -- name: add_member
-INSERT INTO member (collection, document, seq, position, at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO member (collection, document, seq, position, at)
+SELECT seq, ?2, ?3, ?4, ?5 FROM collection WHERE id = ?1
 ON CONFLICT (collection, document) DO UPDATE SET seq = excluded.seq, position = excluded.position
 
 -- name: drop_member
@@ -181,6 +180,9 @@ INSERT INTO shelf_entry (seq, document, collection, project, at) VALUES (?, ?, ?
 
 -- name: drop_shelf_entry
 DELETE FROM shelf_entry WHERE seq = ?
+
+-- name: shelf_entries
+SELECT e.seq FROM json_each(:seqs) j JOIN shelf_entry e ON e.seq = j.value
 
 -- name: scope_shelf
 SELECT seq FROM shelf_entry e WHERE {where}

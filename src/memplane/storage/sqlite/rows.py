@@ -36,14 +36,14 @@ MEMORY_COLUMNS = (
 )
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
-    "d.status, d.error, d.distillation, (SELECT json_group_array(b.collection) FROM member b "
-    "JOIN collection c ON c.id = b.collection WHERE b.document = d.id)"
+    "d.status, d.error, d.distillation, (SELECT json_group_array(c.id) FROM member b "
+    "JOIN collection c ON c.seq = b.collection WHERE b.document = d.id)"
 )
 SECTION_COLUMNS = 's.n, s.title, s.level, s.path, s.start, s."end", s.distillation'
 SPAN_COLUMNS = 'd.id, l.id, s.n, s.section, s.start, s."end", s.text, s.place'
 COLLECTION_COLUMNS = (
     "c.id, l.id, c.name, c.project, c.ordered, c.created, (SELECT count(*) FROM member b "
-    "JOIN document d ON d.id = b.document WHERE b.collection = c.id)"
+    "JOIN document d ON d.id = b.document WHERE b.collection = c.seq)"
 )
 
 _OPS = frozenset(Op)

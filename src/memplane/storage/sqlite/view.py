@@ -462,12 +462,10 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter, SqliteLibraryWriter):
             self._drop_memories(self._all("memory_texts", seq=victim))
             self._drop_memories(self._all("cited_rows", seq=victim))
             self._many("drop_evidence_of_entry", [(victim,)])
-            self._drop_library(victim)
+        self._erase_library(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
-        self._many("drop_shelf_entry", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])
-        self._connection.execute(SQL["drop_lost_span_vectors"])
         self._connection.execute(SQL["grow_generation"])
 
     def add_audit(

@@ -67,9 +67,10 @@ CREATE TABLE collection (
     created INTEGER NOT NULL
 ) STRICT;
 
--- It counts only while both are there, so that it does not matter which of them was forgotten and came again.
+-- A document is meant by its id, whichever upload is under it; a collection is the one that was made, and another one
+-- under the same id begins empty.
 CREATE TABLE member (
-    collection TEXT NOT NULL,
+    collection INTEGER NOT NULL,
     document   TEXT NOT NULL,
     seq        INTEGER NOT NULL,
     position   INTEGER,
