@@ -46,6 +46,7 @@ class Passage(NamedTuple):
         return (
             len(self.said) <= SENTENCE_CHARS_MAX
             and words_in(self.said) >= _WORDS_MIN
+            and not self.said.endswith((":", "："))  # noqa: RUF001  # it leads to what follows and says nothing
             and letters >= _LETTERS_SHARE_MIN * len(self.said.replace(" ", ""))
         )
 

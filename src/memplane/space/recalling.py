@@ -213,6 +213,8 @@ class Recalling(Records):
             reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
         if self._parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
             reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
+        if lag.documents:
+            reasons.append(f"documents: {lag.documents:,} of them are not told in short yet")
         return tuple(reasons)
 
 
