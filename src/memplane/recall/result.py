@@ -8,6 +8,7 @@ import msgspec
 
 from memplane.types import Memory, Span, Turn
 
+SPANS_MAX = 50
 DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
 """Stands in the text while a document that is asked for is not told in short yet."""
 
@@ -32,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     facts: int = 24
     answers: int = 12
     spans: int = 5
-    """How many passages of documents are told at most."""
+    """How many passages of documents are told at most; 50 is the most that can be asked for."""
     tokens: int | None = None
     """Of `text`, counted from above; None: as the settings say."""
     blocks: int | None = None
