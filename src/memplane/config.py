@@ -60,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     query_chars_max: int = 65_536
     entry_bytes_max: int = 8 * 1024 * 1024
 
+    document_bytes_max: int = 16 * 1024 * 1024
+    """Of one document as it is uploaded."""
     file_bytes_max: int = 256 * 1024
     """Of one file that an agent keeps."""
     files_max: int = 1_000
@@ -150,6 +152,7 @@ _ENVIRONMENT = {
     "MEMPLANE_JWKS_ISSUER": "jwks_issuer",
     "MEMPLANE_JWKS_AUDIENCE": "jwks_audience",
     "MEMPLANE_ADMIN_NAME": "admin_name",
+    "MEMPLANE_DOCUMENT_BYTES_MAX": "document_bytes_max",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
     "MEMPLANE_RECALL_ANSWER_MS": "recall_answer_ms",

@@ -1,6 +1,6 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,9 @@ from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
+from memplane.storage.directory import Sort
 from memplane.types import TENANT_DEFAULT, Caller
+from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
 from memplane.worker import Worker, model_of
 
 
@@ -63,6 +65,7 @@ class Engine:
         )
         self._parts = Parts(
             stores=stores,
+            directory=stores.directory(),
             settings=self.settings,
             clock=clock,
             events=Events(clock, listener),
@@ -73,6 +76,7 @@ class Engine:
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
         )
+        self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
@@ -91,6 +95,20 @@ class Engine:
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
+
+    def whose(self, tenant: str, sort: Sort, id: str) -> list[str]:
+        """Every owner in whose space a document, collection or receipt of this id is."""
+        return self._whereabouts.whose(tenant, sort, id)
+
+    def receipts(
+        self, tenant: str, *, owners: Collection[str] | None = None, limit: int = 20, offset: int = 0
+    ) -> ReceiptPage:
+        """Every forget there was in the spaces of these owners, or of all; the newest first."""
+        return self._whereabouts.receipts(tenant, owners=owners, limit=limit, offset=offset)
+
+    def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None = None) -> OwnedReceipt:
+        """One of them by its id; `NotFound` where none of these owners has it."""
+        return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
 
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""

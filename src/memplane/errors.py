@@ -4,6 +4,8 @@
     ├── InvalidRequest          the caller can mend it
     │   ├── NotFound            nothing has this id or key in this space
     │   ├── PathTaken           a file or folder is there already
+    │   ├── CollectionTaken     a collection has this id already
+    │   ├── DocumentUnreadable  a document's text cannot be had
     │   └── LimitReached        a per-session limit is used up
     ├── SettingsInvalid         an option or environment variable is off
     └── StorageError            the data directory has a problem
@@ -56,6 +58,28 @@ class PathTaken(InvalidRequest):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already; choose another path", field="path")
         self.path = path
+
+
+class CollectionTaken(InvalidRequest):
+    """A collection has this id already; it is left as it is."""
+
+    code = "collection_taken"
+
+    def __init__(self, collection_id: str) -> None:
+        super().__init__(
+            f"there is a collection {collection_id!r} already; choose another id, or delete it first",
+            field="id",
+        )
+        self.collection_id = collection_id
+
+
+class DocumentUnreadable(InvalidRequest):
+    """A document's text cannot be had: damaged, locked, too large, or of a format that is not read."""
+
+    code = "document_unreadable"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, field="content")
 
 
 class LimitReached(InvalidRequest):

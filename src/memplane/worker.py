@@ -38,6 +38,7 @@ from memplane.storage.base import (
     Writer,
     turn_number,
 )
+from memplane.storage.library import SpanVector
 from memplane.storage.words import stems_of
 from memplane.types import Caller, Draft, Entry, Memory, Op, State, Turn
 
@@ -53,6 +54,7 @@ _ENTRIES_PER_STEP = 64
 _MEMORIES_PER_COMMIT = 48
 _TURNS_PER_STEP = 32
 _MEMORIES_PER_STEP = 32
+_SPANS_PER_STEP = 32
 _DIGEST_BYTES = 8
 
 
@@ -65,10 +67,12 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """Whether turns wait for their vectors."""
     memories: int
     """Memories that wait for their vectors."""
+    spans: int = 0
+    """Spans of documents that wait for their vectors."""
 
     @property
     def nothing(self) -> bool:
-        return not (self.entries or self.turns or self.memories)
+        return not (self.entries or self.turns or self.memories or self.spans)
 
 
 class Enrichment(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +132,7 @@ class Worker:
             (reading and self.derive(store))
             or self._embed_turns(store)
             or self._embed_memories(store)
+            or self._embed_spans(store)
             or self._tell(store)
         )
 
@@ -142,6 +147,7 @@ class Worker:
             entries=reader.head().seq - marks.derived,
             turns=last > done or bool(reader.stale_turns(limit=1)),
             memories=reader.memory_count() if model is None else reader.waiting_count(),
+            spans=reader.span_count() if model is None else reader.spans_waiting_count(),
         )
 
     def enrichment(self, reader: Reader) -> Enrichment:
@@ -349,6 +355,33 @@ class Worker:
             number = writer.use_model(*self._model)
             writer.add_memory_vectors(number, made)
             writer.keep_memory_vectors(number, kept)
+
+        store.write(work)
+        return True
+
+    def _embed_spans(self, store: Store) -> bool:
+        with store.read() as reader:
+            model = self._current(reader)
+            if self._is_guest(reader) or (model is None and not reader.span_count()):
+                return False
+        if model is None:
+            model = store.write(lambda writer: writer.use_model(*self._model))
+        with store.read() as reader:
+            waiting = reader.spans_waiting(limit=_SPANS_PER_STEP)
+            known = reader.span_digests(model, [n for n, _ in waiting])
+        if not waiting:
+            return False
+        digests = {n: _digest(text) for n, text in waiting}
+        fresh = [(n, text) for n, text in waiting if known.get(n) != digests[n]]
+        vectors = self._embed([text for _, text in fresh])
+        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
+        made = [SpanVector(n, digests[n], vector) for (n, _), vector in zip(fresh, packed, strict=True)]
+        kept = [n for n in digests if known.get(n) == digests[n]]
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            writer.add_span_vectors(number, made)
+            writer.keep_span_vectors(number, kept)
 
         store.write(work)
         return True

@@ -33,7 +33,7 @@ def checked_scope(scope: Scope) -> Scope:
     """A forget without a scope is refused: nobody empties a space by leaving something out."""
     if scope == Scope():
         raise InvalidRequest(
-            "say what to forget: entries, key, prefix, conversation, project, since, until, or everything=True"
+            "say what to forget: entries, key, prefix, conversation, project, document, since, until, or everything=True"
         )
     narrowed = msgspec.structs.replace(scope, everything=False)
     if scope.everything and narrowed != Scope():
@@ -42,7 +42,7 @@ def checked_scope(scope: Scope) -> Scope:
         )
     if scope.entries and msgspec.structs.replace(scope, entries=()) != Scope():
         raise InvalidRequest("entries are named one by one; leave out the other conditions", field="entries")
-    for name in ("key", "prefix", "conversation", "project"):
+    for name in ("key", "prefix", "conversation", "project", "document"):
         check_encodable(getattr(scope, name) or "", field=name)
     for entry_id in scope.entries:
         check_encodable(entry_id, field="entries")
@@ -249,6 +249,7 @@ def _hidden_in(entry: Entry, scope: Scope) -> bool:
         and (scope.expired_by is None or (expires is not None and expires <= scope.expired_by))
         and (scope.conversation is None or getattr(payload, "conversation", None) == scope.conversation)
         and (scope.project is None or getattr(payload, "project", None) == scope.project)
+        and (scope.document is None or getattr(payload, "document", None) == scope.document)
         and (scope.since is None or at >= scope.since)
         and (scope.until is None or at < scope.until)
     )

@@ -13,31 +13,38 @@ from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.payloads import (
+    Collected,
     Derived,
+    Distilled,
     Forgotten,
     Purged,
     Put,
+    Rated,
     Resolved,
     Said,
     Stored,
+    Uploaded,
     decode,
     decode_body,
 )
+from memplane.memory.shelving import shelved
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
-from memplane.types import Draft, Entry, Kind, Memory, Op, Turn, within
+from memplane.storage.library import Shelved
+from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
+_LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _CHUNK = 2_000
 
 UNREADABLE = "unreadable"
 """The note that counts entries no memory could be derived from."""
 
 
-def record(writer: Writer, draft: Draft, now: Instant) -> Entry:
+def record(writer: Writer, draft: Draft, now: Instant, *, ready: Shelved | None = None) -> Entry:
     """Append one entry and show it to the very next read, even while a bulk import has turns waiting: `catch_up` will
-    meet this one again and leave it as it is."""
+    meet this one again and leave it as it is. `ready` is what a document comes to, where that is known already."""
     (entry,) = writer.append([draft], recorded=now)
-    apply(writer, entry)
+    apply(writer, entry, ready=ready)
     if writer.cursor() == entry.seq - 1:
         writer.set_cursor(entry.seq)
     return entry
@@ -52,18 +59,28 @@ def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
             continue
         writer.append(turns, recorded=now)
         turns = []
-        record(writer, _onto_live_key(writer, draft), now)
+        record(writer, _onto_live(writer, draft), now)
     writer.append(turns, recorded=now)
 
 
-def _onto_live_key(writer: Writer, draft: Draft) -> Draft:
-    """A key has one live value: what arrives from elsewhere replaces the one that is here."""
-    if draft.op not in (Op.PUT, Op.RUN) or not draft.body:
+def _onto_live(writer: Writer, draft: Draft) -> Draft:
+    """A key has one live value, and an id one document or collection: what arrives from elsewhere replaces the one that
+    is here."""
+    if draft.op not in (Op.PUT, Op.RUN, Op.DOCUMENT, Op.COLLECT) or not draft.body:
         return draft
-    put = decode_body(draft.op, draft.body)
-    assert isinstance(put, Put)
-    live = writer.holder(put.key)
-    return draft if live is None or live.id == draft.ref else msgspec.structs.replace(draft, ref=live.id)
+    live: Memory | Document | Collection | None = None
+    match decode_body(draft.op, draft.body):
+        case Put(key=key):
+            live = writer.holder(key)
+        case Uploaded(document=id_):
+            live = writer.document(id_)
+        case Collected(action="create", collection=id_):
+            live = writer.collection(id_)
+    return draft if live is None else msgspec.structs.replace(draft, ref=_entry_of(live))
+
+
+def _entry_of(live: Memory | Document | Collection) -> str:
+    return live.id if isinstance(live, Memory) else live.entry_id
 
 
 def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
@@ -104,13 +121,16 @@ def _apply_if_readable(writer: Writer, entry: Entry) -> None:
         writer.set_note(UNREADABLE, str(int(writer.note(UNREADABLE) or 0) + 1))
 
 
-def apply(writer: Writer, entry: Entry) -> None:
+def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None:
     """What one entry means for memory."""
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
-        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
+        if entry.op in _LIBRARY_OPS:
+            writer.unshelve(entry.ref)
+        else:
+            writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
-        _apply_body(writer, entry)
+        _apply_body(writer, entry, ready)
 
 
 def clean(text: str) -> str:
@@ -130,7 +150,7 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
-def _apply_body(writer: Writer, entry: Entry) -> None:
+def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
     if entry.op is Op.HISTORY:
         _project_turns(writer, entry, _history_turns(entry))
         return
@@ -143,8 +163,64 @@ def _apply_body(writer: Writer, entry: Entry) -> None:
             writer.project(memories=[_put(entry, put)])
         case Purged(before=before):
             writer.purge_superseded(before=before)
-        case Forgotten() | Derived() | Resolved():
+        case Uploaded() as uploaded:
+            _shelve(writer, entry, uploaded, ready)
+        case Collected() as collected:
+            _collect(writer, entry, collected)
+        case Distilled() as distilled:
+            writer.note_upload(
+                entry.seq,
+                document=distilled.document,
+                collection=None,
+                project=distilled.project,
+                at=distilled.at,
+            )
+        case Forgotten() | Derived() | Resolved() | Rated():
             pass  # the tombstones do a forget's work, the worker that of the others
+
+
+def _shelve(writer: Writer, entry: Entry, uploaded: Uploaded, ready: Shelved | None) -> None:
+    document, project, at = uploaded.document, uploaded.project, uploaded.at
+    writer.note_upload(entry.seq, document=document, collection=None, project=project, at=at)
+    made = shelved(entry.id, uploaded) if ready is None else ready
+    writer.shelve(document_of(entry, uploaded, made), made)
+
+
+def document_of(entry: Entry, uploaded: Uploaded, made: Shelved) -> Document:
+    """An upload as a document that waits for its distillations."""
+    size = len(uploaded.data) if uploaded.data is not None else len((uploaded.text or "").encode("utf-8"))
+    at = to_datetime(uploaded.at)
+    return Document(
+        id=uploaded.document,
+        entry_id=entry.id,
+        seq=entry.seq,
+        name=clean(uploaded.name),
+        project=uploaded.project,
+        media_type=uploaded.media_type,
+        bytes=size,
+        chars=len(made.text),
+        sections=len(made.sections),
+        spans=len(made.spans),
+        created_at=at if uploaded.created is None else to_datetime(uploaded.created),
+        updated_at=at,
+    )
+
+
+def _collect(writer: Writer, entry: Entry, collected: Collected) -> None:
+    id_, document, at = collected.collection, collected.document, collected.at
+    writer.note_upload(entry.seq, document=document, collection=id_, project=collected.project, at=at)
+    if collected.action == "create":
+        made = Collection(
+            id=id_,
+            entry_id=entry.id,
+            name=clean(collected.name),
+            project=collected.project,
+            ordered=collected.ordered,
+            created_at=to_datetime(at),
+        )
+        writer.add_collection(made, seq=entry.seq)
+    elif collected.action == "add" and document is not None:
+        writer.add_member(id_, document, position=collected.position, seq=entry.seq, at=at)
 
 
 def _project_turns(writer: Writer, entry: Entry, turns: list[Turn]) -> None:

@@ -225,8 +225,8 @@ class Recalling(Records):
         lag = self._parts.worker.lag(reader)
         if lag.entries:
             reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
-        if self._parts.embedder is not None and (lag.turns or lag.memories):
-            reasons.append("vectors: some turns or memories are found by their words only, for now")
+        if self._parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
+            reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
         return tuple(reasons)
 
 

@@ -46,6 +46,7 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.files import Files
+from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
 from memplane.storage.base import Audience, Category, Filter, Scope, Writer
@@ -55,7 +56,7 @@ _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Files):
+class Space(Files, Library):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,6 +220,7 @@ class Space(Files):
         prefix: str | None = None,
         conversation: str | None = None,
         project: str | None = None,
+        document: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         everything: bool = False,
@@ -237,6 +239,7 @@ class Space(Files):
                 prefix=prefix,
                 conversation=conversation,
                 project=project,
+                document=document,
                 since=None if since is None else parse_instant(since, field="since"),
                 until=None if until is None else parse_instant(until, field="until"),
                 everything=everything,

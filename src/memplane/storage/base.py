@@ -12,6 +12,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memplane.clock import Instant
+from memplane.storage.directory import Directory
+from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Reach, Tier, Tombstone, Turn
 
 T = TypeVar("T")
@@ -72,6 +74,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prefix: str | None = None
     conversation: str | None = None
     project: str | None = None
+    document: str | None = None
+    """Everything that was ever uploaded under this id, and that it was in collections."""
     since: Instant | None = None
     until: Instant | None = None
     everything: bool = False
@@ -349,7 +353,7 @@ class IndexReader(Protocol):
         """The newest episodes of these conversations that pass the filter, all together."""
 
 
-class Reader(IndexReader, Protocol):
+class Reader(IndexReader, LibraryReader, Protocol):
     """One consistent view of a space."""
 
     def head(self) -> Head:
@@ -519,7 +523,7 @@ class IndexWriter(Protocol):
         """They were told once more."""
 
 
-class Writer(Reader, IndexWriter, Protocol):
+class Writer(Reader, IndexWriter, LibraryWriter, Protocol):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
@@ -594,6 +598,9 @@ class Stores(Protocol):
 
     def owners(self, tenant: str) -> Iterable[str]:
         """Every owner with a space, in a stable order."""
+
+    def directory(self) -> Directory:
+        """Which space a thing lives in; open for as long as the spaces are."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

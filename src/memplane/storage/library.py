@@ -17,6 +17,16 @@ def span_number(seq: int, ordinal: int) -> int:
     return seq * SPANS_PER_DOCUMENT_MAX + ordinal
 
 
+def section_id(entry_id: str, ordinal: int) -> str:
+    """It follows from the upload and the place in it: the same on every replica and after every replay."""
+    return f"{entry_id}.section-{ordinal}"
+
+
+def span_id(entry_id: str, ordinal: int) -> str:
+    """As `section_id`."""
+    return f"{entry_id}.span-{ordinal}"
+
+
 class SpanHead(msgspec.Struct, frozen=True, gc=False):
     """What ranking needs to know about a span, without its text."""
 
@@ -46,12 +56,11 @@ class DocumentHead(msgspec.Struct, frozen=True, gc=False):
 class Shelved(msgspec.Struct, frozen=True, kw_only=True):
     """A document made ready to be kept: where it came from is the ledger entry's to say."""
 
-    name: str
     text: str
     sections: tuple[Section, ...]
     spans: tuple[Span, ...]
-    searchable: tuple[str, ...]
-    """By span, what it is found by: the titles it stands under, and its text."""
+    leads: tuple[str, ...]
+    """By section, the titles it stands under: its spans are found by them, too."""
 
 
 class LibraryMarks(msgspec.Struct, frozen=True):
@@ -102,11 +111,17 @@ class LibraryReader(Protocol):
     def span_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
         """The vectors of these spans, as far as there are any."""
 
-    def spans_waiting(self, model: int, *, limit: int) -> list[tuple[int, str]]:
-        """(n, searchable text) of spans without a vector of this model, in order."""
+    def spans_waiting(self, *, limit: int) -> list[tuple[int, str]]:
+        """(n, text with the titles it stands under) of spans without a vector of the current model, in order."""
 
-    def spans_waiting_count(self, model: int) -> int:
+    def spans_waiting_count(self) -> int:
         """How many of them there are."""
+
+    def span_count(self) -> int:
+        """Every span."""
+
+    def span_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Of these spans, those with a vector of this model, and what it was made from."""
 
     def span_occurrences(self, stem: str) -> list[int]:
         """The number of every span that holds the stem, once for each time it does; see `IndexReader.occurrences`."""
@@ -116,6 +131,9 @@ class LibraryReader(Protocol):
 
     def undistilled(self, *, limit: int) -> list[Document]:
         """Documents whose distillations are still to come, in the ledger's order."""
+
+    def undistilled_count(self) -> int:
+        """How many of them there are."""
 
     def collection(self, collection_id: str) -> Collection | None:
         """None if there is none."""
@@ -137,7 +155,8 @@ class LibraryWriter(LibraryReader, Protocol):
         """Keep a document; findable within the commit. What was kept under its id before is gone with it."""
 
     def unshelve(self, entry_id: str) -> None:
-        """Take away what this entry brought: a document, a collection with its memberships, or a membership."""
+        """Take away what this entry brought: a document, a collection with its memberships, or a membership. That a
+        document was in collections stays, for the upload that takes its place."""
 
     def note_upload(
         self, seq: int, *, document: str | None, collection: str | None, project: str | None, at: Instant
@@ -145,7 +164,10 @@ class LibraryWriter(LibraryReader, Protocol):
         """Remember what an entry is about, so that a forget finds it when it shows nothing any more."""
 
     def add_span_vectors(self, model: int, vectors: Sequence[SpanVector]) -> None:
-        """Add or replace. Spans that are gone meanwhile get none."""
+        """Add or replace; such a span does not wait any more. Spans that are gone meanwhile get none."""
+
+    def keep_span_vectors(self, model: int, numbers: Sequence[int]) -> None:
+        """The vectors that these spans have from before are still theirs; they get a new stamp."""
 
     def distil(self, document_id: str, *, seq: int, whole: str, sections: Sequence[str | None]) -> bool:
         """Give a document its distillations and call it ready, if `seq` is still where it comes from."""
@@ -159,4 +181,5 @@ class LibraryWriter(LibraryReader, Protocol):
     def add_member(
         self, collection_id: str, document_id: str, *, position: int | None, seq: int, at: Instant
     ) -> None:
-        """Add, or move to another position. A membership counts only while both are there."""
+        """Add, or move to another position; nothing where there is no such collection. The document is meant by its id,
+        whichever upload is under it, and need not be there."""

@@ -134,7 +134,7 @@ class App:
         if not is_small(exchange.headers):
             principal = await exchange.in_thread(self._let_in, exchange, endpoint)
             let_in = True
-        raw = await self._body(exchange, receive)
+        raw = await self._body(exchange, receive, endpoint.body_bytes_max)
 
         def work() -> Response:
             caller = principal if let_in else self._let_in(exchange, endpoint)
@@ -171,12 +171,12 @@ class App:
             receive = self._until_stopping(receive, scope["type"])
         await route.app(scope, receive, exchange.send)
 
-    async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
+    async def _body(self, exchange: Exchange, receive: Receive, bytes_max: int = 0) -> bytes:
         exchange.body_read = True
         return await read_body(
             receive,
             exchange.headers,
-            bytes_max=self._settings.body_bytes_max,
+            bytes_max=max(bytes_max, self._settings.body_bytes_max),
             seconds_max=self._settings.body_seconds_max,
         )
 

@@ -121,6 +121,14 @@ class Call:
         """As `space`; None where there is none yet, since a look must not create it."""
         return existing_space(self._plane, self.principal, self._right, door=self.endpoint.door, owner=owner)
 
+    def check_opens(self, owner: str) -> None:
+        """Raise `Forbidden` unless the credential opens that space, for what is not read in it."""
+        self.principal.check(self._right, door=self.endpoint.door, space=owner)
+
+    def opens(self, owner: str) -> bool:
+        """Whether `space` would open it."""
+        return self.principal.allows(self._right, door=self.endpoint.door, space=owner)
+
     @property
     def _right(self) -> Right:
         assert self.endpoint.right is not None, "an open endpoint opens no space"
@@ -140,7 +148,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     method: str | tuple[str, ...]
     """`GET` also answers `HEAD`."""
     path: str
-    """Segments; `{name}` stands for one segment, `{name:path}` in the end for all that follow."""
+    """Segments; `{name}` stands for one segment, `{name:path}` for several: in the end for all that follow, before the end
+    for as few as will do."""
     door: str
     summary: str
     handle: Handle
@@ -151,6 +160,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body_shown: Any = None
     """The type the description shows for a body that the endpoint decodes by itself."""
     body_required: bool = True
+    body_bytes_max: int = 0
+    """Where more must fit than the settings allow everywhere."""
     read: Callable[[bytes], Any] | None = None
     """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
     media: tuple[str, ...] | None = (JSON,)

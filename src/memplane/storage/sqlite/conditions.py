@@ -8,7 +8,19 @@ from memplane.types import RESERVED_CATEGORIES, Op
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
-ERASABLE = ", ".join(f"'{op}'" for op in (Op.TURN, Op.HISTORY, Op.STORE, Op.PUT, Op.RUN, Op.DERIVE))
+_FORGETTABLE = (
+    Op.TURN,
+    Op.HISTORY,
+    Op.STORE,
+    Op.PUT,
+    Op.RUN,
+    Op.DERIVE,
+    Op.DOCUMENT,
+    Op.COLLECT,
+    Op.DISTIL,
+    Op.FEEDBACK,
+)
+ERASABLE = ", ".join(f"'{op}'" for op in _FORGETTABLE)
 
 _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
@@ -93,6 +105,24 @@ def memories_in(scope: Scope) -> Where:
         out.add("m.expires IS NOT NULL AND m.expires <= :expired_by", expired_by=scope.expired_by)
     _add_place(out, "m", scope.conversation, scope.project)
     _add_range(out, "m.updated", scope.since, scope.until)
+    return out
+
+
+def shelf_in(scope: Scope) -> Where:
+    """What was uploaded and collected; a document belongs to no conversation."""
+    out = Where()
+    if scope.document is not None:
+        out.add("e.document = :document", document=scope.document)
+    if scope.project is not None:
+        out.add("e.project = :project", project=scope.project)
+    _add_range(out, "e.at", scope.since, scope.until)
+    return out
+
+
+def of_documents(project: str | None) -> Where:
+    out = Where()
+    if project is not None:
+        out.add("d.project = :project", project=project)
     return out
 
 

@@ -25,7 +25,9 @@ class SqliteIndexWriter(SqliteIndexReader):
         before = self.current_model()
         if before != number:
             self._set_note("model", str(number))
-            for query in ("embed_anew", "forget_embedded") + (("grow_generation",) if before else ()):
+            for query in ("embed_anew", "embed_spans_anew", "forget_embedded") + (
+                ("grow_generation",) if before else ()
+            ):
                 self._connection.execute(SQL[query])
         return number
 

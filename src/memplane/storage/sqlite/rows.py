@@ -7,7 +7,23 @@ import msgspec
 
 from memplane.clock import to_datetime, to_instant
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow, turn_number
-from memplane.types import Caller, Entry, Kind, Memory, Op, State, Tier, TimeTold, Turn
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, section_id, span_id, span_number
+from memplane.types import (
+    Caller,
+    Collection,
+    Document,
+    DocumentStatus,
+    Entry,
+    Kind,
+    Memory,
+    Op,
+    Section,
+    Span,
+    State,
+    Tier,
+    TimeTold,
+    Turn,
+)
 
 Row = Sequence[Any]
 
@@ -17,6 +33,17 @@ MEMORY_COLUMNS = (
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
     "m.importance, m.confidence, m.times, m.role, m.within"
+)
+DOCUMENT_COLUMNS = (
+    "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
+    "d.status, d.error, d.distillation, (SELECT json_group_array(c.id) FROM member b "
+    "JOIN collection c ON c.seq = b.collection WHERE b.document = d.id)"
+)
+SECTION_COLUMNS = 's.n, s.title, s.level, s.path, s.start, s."end", s.distillation'
+SPAN_COLUMNS = 'd.id, l.id, s.n, s.section, s.start, s."end", s.text, s.place'
+COLLECTION_COLUMNS = (
+    "c.id, l.id, c.name, c.project, c.ordered, c.created, (SELECT count(*) FROM member b "
+    "JOIN document d ON d.id = b.document WHERE b.collection = c.seq)"
 )
 
 _OPS = frozenset(Op)
@@ -144,3 +171,95 @@ def memory_row(memory: Memory) -> Row:
 
 def tags_from(text: str) -> tuple[str, ...]:
     return () if text == "[]" else _decode_tags(text)
+
+
+def document_from(row: Row) -> Document:
+    return Document(
+        id=row[0],
+        entry_id=row[1],
+        seq=row[2],
+        name=row[3],
+        project=row[4],
+        media_type=row[5],
+        bytes=row[6],
+        chars=row[7],
+        sections=row[8],
+        spans=row[9],
+        created_at=to_datetime(row[10]),
+        updated_at=to_datetime(row[11]),
+        status=DocumentStatus(row[12]),
+        error=row[13],
+        distillation=row[14],
+        collections=tuple(sorted(tags_from(row[15]))),
+    )
+
+
+def document_row(document: Document) -> Row:
+    return (
+        document.seq,
+        document.id,
+        document.name,
+        document.project,
+        document.media_type,
+        document.bytes,
+        document.chars,
+        document.sections,
+        document.spans,
+        to_instant(document.created_at),
+        to_instant(document.updated_at),
+        document.status,
+    )
+
+
+def section_from(row: Row) -> Section:
+    entry_id, n, title, level, path, start, end, distillation = row
+    ordinal = n % SPANS_PER_DOCUMENT_MAX
+    return Section(
+        id=section_id(entry_id, ordinal),
+        ordinal=ordinal,
+        title=title,
+        level=level,
+        path=tags_from(path),
+        start=start,
+        end=end,
+        distillation=distillation,
+    )
+
+
+def section_row(seq: int, section: Section) -> Row:
+    return (
+        span_number(seq, section.ordinal),
+        section.title,
+        section.level,
+        _encode(section.path).decode(),
+        section.start,
+        section.end,
+    )
+
+
+def span_from(row: Row) -> Span:
+    document, entry_id, n, section, start, end, text, place = row
+    ordinal = n % SPANS_PER_DOCUMENT_MAX
+    return Span(
+        id=span_id(entry_id, ordinal),
+        document=document,
+        ordinal=ordinal,
+        section=section,
+        start=start,
+        end=end,
+        text=text,
+        place=place,
+    )
+
+
+def collection_from(row: Row) -> Collection:
+    id_, entry_id, name, project, ordered, created, documents = row
+    return Collection(
+        id=id_,
+        entry_id=entry_id,
+        name=name,
+        project=project,
+        ordered=bool(ordered),
+        created_at=to_datetime(created),
+        documents=documents,
+    )

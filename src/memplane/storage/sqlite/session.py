@@ -7,6 +7,7 @@ import apsw
 
 from memplane.storage import queries
 from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.words import is_prefix
 
@@ -18,6 +19,11 @@ _PARTS = {
     "{not_reserved}": conditions.NOT_RESERVED,
     "{reserved}": conditions.RESERVED,
     "{erasable}": conditions.ERASABLE,
+    "{document_columns}": rows.DOCUMENT_COLUMNS,
+    "{section_columns}": rows.SECTION_COLUMNS,
+    "{span_columns}": rows.SPAN_COLUMNS,
+    "{collection_columns}": rows.COLLECTION_COLUMNS,
+    "{spans_per_document}": str(SPANS_PER_DOCUMENT_MAX),
 }
 
 
@@ -27,7 +33,10 @@ def _assembled(sql: str) -> str:
     return sql
 
 
-SQL = {name: _assembled(sql) for name, sql in queries.load("memplane.storage.sqlite").items()}
+SQL = {
+    name: _assembled(sql)
+    for name, sql in queries.load("memplane.storage.sqlite", "queries.sql", "library.sql").items()
+}
 
 
 class Session:

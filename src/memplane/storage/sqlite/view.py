@@ -30,6 +30,7 @@ from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_dige
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.sqlite.index import SqliteIndexReader
 from memplane.storage.sqlite.index_writer import SqliteIndexWriter
+from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
 from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Op, Tombstone, Turn, searchable
@@ -38,6 +39,11 @@ _FOREVER = 1 << 62
 _STEADY = frozenset({"head", "marks", "model", "note"})
 """Where a space stands; one recall asks for it some twenty times."""
 
+_PROJECTED = (
+    *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
+    *("document", "section", "span", "collection", "member", "shelf_entry"),
+)
+
 INDEX_TURNS_MIN = 128
 """So many new turns make an index segment worth writing."""
 INDEX_TURNS_MAX = 4_096
@@ -45,7 +51,7 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader(SqliteIndexReader):
+class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
     """One consistent view of a space. See `Reader`."""
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
@@ -226,7 +232,17 @@ class SqliteReader(SqliteIndexReader):
         packed = json.dumps(seqs)
         (turns,) = self._one("count_turns", seqs=packed) or (0,)
         memories, facts, runs = self._one("count_memories", seqs=packed) or (0, 0, 0)
-        return {"entries": len(seqs), "turns": turns, "memories": memories, "facts": facts, "runs": runs}
+        documents, spans, collections = self._one("count_library", seqs=packed)
+        return {
+            "entries": len(seqs),
+            "turns": turns,
+            "memories": memories,
+            "facts": facts,
+            "runs": runs,
+            "documents": documents,
+            "spans": spans,
+            "collections": collections,
+        }
 
     def memory_count(self) -> int:
         return int(self._one("memory_count")[0])
@@ -270,13 +286,17 @@ class SqliteReader(SqliteIndexReader):
 
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
-        seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
-        if scope.key is None and scope.prefix is None and scope.expired_by is None:
-            seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
+        keyed = scope.key is not None or scope.prefix is not None or scope.expired_by is not None
+        if scope.document is None:
+            seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
+            if not keyed:
+                seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
+        if scope.conversation is None and not keyed:
+            seqs.update(seq for (seq,) in self._filtered("scope_shelf", conditions.shelf_in(scope)))
         return sorted(seqs)
 
 
-class SqliteWriter(SqliteReader, SqliteIndexWriter):
+class SqliteWriter(SqliteReader, SqliteIndexWriter, SqliteLibraryWriter):
     """The same inside a write transaction. See `Writer`.
 
     Several works share a transaction. What they append waits in memory and is written together, so a work that
@@ -421,12 +441,12 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
     def clear_projection(self) -> None:
         self._ready()
         self._set_note("indexed", "0")
-        for table in ("turn_index", "memory_index"):
+        for table in ("turn_index", "memory_index", "span_index"):
             self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-        for table in ("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"):
+        for table in _PROJECTED:
             self._connection.execute(f"DELETE FROM {table}")
-        self._connection.execute(SQL["forget_embedded"])
-        self._connection.execute(SQL["grow_generation"])
+        for query in ("forget_embedded", "grow_generation", "grow_library"):
+            self._connection.execute(SQL[query])
         self.set_derived(0)
         self.set_cursor(0)
 
@@ -445,6 +465,7 @@ class SqliteWriter(SqliteReader, SqliteIndexWriter):
             self._drop_memories(self._all("memory_texts", seq=victim))
             self._drop_memories(self._all("cited_rows", seq=victim))
             self._many("drop_evidence_of_entry", [(victim,)])
+        self._erase_library(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])

@@ -1,0 +1,202 @@
+"""A document's spans: where its text is cut, so that a passage can be found, quoted and read by itself.
+
+Pieces tile the text and lie in one section each. Whole sentences, list items, table rows and lines of code are packed
+until a piece is full; the end of a paragraph closes it early once it is long enough. What fits as a whole is not
+parted. docs/internals/documents.md compares this with other ways to cut, and says why these sizes.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from memplane.documents.parsed import Block, BlockKind, Parsed, Part
+
+WORDS_ENOUGH = 60
+"""From here on the end of a paragraph closes a piece."""
+WORDS_MAX = 100
+"""Of prose. The sentence that would go beyond opens a new piece."""
+WORDS_WHOLE_MAX = 150
+"""A list, a table or a piece of code up to this size stays whole, and so does a sentence."""
+CHARS_MAX = 2_000
+"""Of any piece, whatever it holds: a sentence that never ends is cut between words, a word between characters."""
+
+_WORDS_FEW = 20
+"""A rest of no more than so many goes with the piece before it."""
+_CHARS_PER_WORD_MAX = 18
+"""Scripts without spaces, and lines without words, are measured by their characters."""
+_CHARS_CUT = 600
+"""How much of what is too long by itself goes into one piece."""
+
+# A run of marks is only tried from its first character, so that a wall of dots costs no more than its length.
+_SENTENCE = re.compile(
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++(?=[\"'\u201c\u2018(\[]*+[^\sa-z])"
+    r"|(?<![\u3002\uff01\uff1f])[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019)]*+\s*+"
+    r"|\n\s*+"
+)
+_LINE = re.compile(r"\n\s*+")
+_SPACES = re.compile(r"\s++")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:[A-Za-z]|[A-Z][a-z]{0,2}\.[A-Z]|Mrs?|Ms|Dr|Prof|St|Jr|Sr|Gen|Sen|Rep|Gov|Lt|Col|Sgt|Capt|Rev|Hon"
+    r"|vs|No|Nos|Fig|Figs|Eq|Sec|Ch|Vol|pp?|al|cf|ca|approx|e\.g|i\.e|Inc|Ltd|Corp|Co|Bros"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec))\Z"
+)
+_ABBREVIATION_CHARS_MAX = 8
+_WHOLE = frozenset({BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE})
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """A span to be: `text[start:end]`, and the place of the section it lies in."""
+
+    start: int
+    end: int
+    section: int
+
+
+class _Atom(msgspec.Struct, frozen=True, gc=False):
+    """What is not parted any more."""
+
+    start: int
+    end: int
+    words: int
+    closes: bool = False
+    """A paragraph, a list, a table, a piece of code ends with it."""
+    opens: bool = False
+    """It belongs to what follows, as a heading does."""
+
+
+def chunks_of(parsed: Parsed, sections: Sequence[Part]) -> list[Piece]:
+    """In order. An empty text has none."""
+    pieces: list[Piece] = []
+    starts = [block.start for block in parsed.blocks]
+    for place, section in enumerate(sections):
+        atoms = _atoms(
+            parsed.text, _blocks_of(parsed, section, max(bisect_right(starts, section.start) - 1, 0))
+        )
+        pieces += [Piece(start, end, place) for start, end in _rests_joined(list(_packed(atoms)))]
+    return pieces
+
+
+def _blocks_of(parsed: Parsed, section: Part, first: int) -> Iterator[Block]:
+    """What of the blocks, from the first that may, lies in a section."""
+    for at in range(first, len(parsed.blocks)):
+        block = parsed.blocks[at]
+        if block.start >= section.end:
+            return
+        start, end = max(block.start, section.start), min(block.end, section.end)
+        if start < end:
+            yield block if end - start == block.end - block.start else Block(start, end, block.kind)
+
+
+def _packed(atoms: Iterator[_Atom]) -> Iterator[_Atom]:
+    """Atoms put together. Headings at the end of a full piece open the next one instead."""
+    taken: list[_Atom] = []
+    words = 0
+    for atom in atoms:
+        if taken and words and words + atom.words > WORDS_MAX:
+            opening = _opening(taken)
+            if opening:
+                yield _joined(taken[:opening])
+                taken = taken[opening:]
+                words = sum(one.words for one in taken)
+        if taken and atom.end - taken[0].start > CHARS_MAX:
+            yield _joined(taken)
+            taken, words = [], 0
+        taken.append(atom)
+        words += atom.words
+        if atom.closes and words >= WORDS_ENOUGH:
+            yield _joined(taken)
+            taken, words = [], 0
+    if taken:
+        yield _joined(taken)
+
+
+def _opening(taken: Sequence[_Atom]) -> int:
+    """Where at the end of these the headings begin that belong to what follows."""
+    at = len(taken)
+    for place in range(len(taken) - 1, -1, -1):
+        if taken[place].opens:
+            at = place
+        elif taken[place].words:
+            break
+    return at
+
+
+def _joined(atoms: Sequence[_Atom]) -> _Atom:
+    return _Atom(atoms[0].start, atoms[-1].end, sum(atom.words for atom in atoms))
+
+
+def _rests_joined(pieces: list[_Atom]) -> list[tuple[int, int]]:
+    """Empty lines, and the few words that are left over at the end of a section, go with what stands before them."""
+    joined: list[_Atom] = []
+    for place, piece in enumerate(pieces):
+        before = joined[-1] if joined else None
+        few = piece.words <= (_WORDS_FEW if place == len(pieces) - 1 else 0)
+        if (
+            before is not None
+            and (few or not before.words)
+            and piece.end - before.start <= CHARS_MAX
+            and piece.words + before.words <= WORDS_WHOLE_MAX
+        ):
+            joined[-1] = _joined([before, piece])
+        else:
+            joined.append(piece)
+    return [(piece.start, piece.end) for piece in joined]
+
+
+def _atoms(text: str, blocks: Iterator[Block]) -> Iterator[_Atom]:
+    for block in blocks:
+        kind, words = block.kind, _words(text, block.start, block.end)
+        if kind is BlockKind.HEADING:
+            yield from _bounded(text, _Atom(block.start, block.end, words, opens=True))
+        elif kind is BlockKind.BREAK:
+            yield from _bounded(text, _Atom(block.start, block.end, words))
+        elif kind in _WHOLE and words <= WORDS_WHOLE_MAX:
+            yield from _bounded(text, _Atom(block.start, block.end, words, closes=True))
+        else:
+            for atom in _split(text, block):
+                yield from _bounded(text, atom)
+
+
+def _split(text: str, block: Block) -> Iterator[_Atom]:
+    """Sentences or lines, each with the white space behind it. A paragraph that ends with a colon belongs to what
+    follows."""
+    whole = block.kind in _WHOLE
+    borders = (_LINE if whole else _SENTENCE).finditer(text, block.start, block.end)
+    ends = [border.end() for border in borders if not _is_abbreviated(text, border)]
+    cuts = [block.start, *(end for end in ends if end < block.end), block.end]
+    leads = not whole and text[max(block.start, block.end - 4) : block.end].rstrip().endswith((":", "\uff1a"))
+    for start, end in pairwise(cuts):
+        last = end == block.end
+        yield _Atom(start, end, _words(text, start, end), closes=last and not leads, opens=last and leads)
+
+
+def _is_abbreviated(text: str, border: re.Match[str]) -> bool:
+    """Whether a dot ends a word, not a sentence: `Dr. Smith`, `J. Doe`, `No. 5`."""
+    dot = border.start()
+    if text[dot] != "." or "\n" in border.group():
+        return False
+    return _ABBREVIATED.search(text[max(0, dot - _ABBREVIATION_CHARS_MAX) : dot]) is not None
+
+
+def _bounded(text: str, atom: _Atom) -> Iterator[_Atom]:
+    """The atom, or, where it is too long by itself, parts of it, cut between words where there are words."""
+    if atom.words <= WORDS_WHOLE_MAX and atom.end - atom.start <= CHARS_MAX:
+        yield atom
+        return
+    start = atom.start
+    while atom.end - start > _CHARS_CUT:
+        cut = start + _CHARS_CUT
+        for border in _SPACES.finditer(text, start + 1, start + _CHARS_CUT):
+            cut = border.end()
+        yield _Atom(start, cut, _words(text, start, cut))
+        start = cut
+    yield _Atom(start, atom.end, _words(text, start, atom.end), closes=atom.closes, opens=atom.opens)
+
+
+def _words(text: str, start: int, end: int) -> int:
+    """By spaces, or by length where there are few."""
+    piece = text[start:end]
+    return max(len(piece.split()), len(piece.strip()) // _CHARS_PER_WORD_MAX)

@@ -1,0 +1,44 @@
+"""How much reading a document may take. What does not fit is refused, with the limit's name in the message."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from memplane.errors import DocumentUnreadable
+
+
+class ParseLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document may cost before it is refused. Each guards against a file that is small and expensive."""
+
+    bytes: int = 50 << 20
+    """Of what was uploaded."""
+    chars: int = 50_000_000
+    """Of the text that is read out of it."""
+    pages: int = 2_000
+    depth: int = 1_000
+    """How deep the elements of HTML and DOCX may nest."""
+    seconds: float = 60.0
+    """Looked at between pages and parts, so what is under way is finished first."""
+    expansion: int = 100
+    """How many times larger than a DOCX file its parts may be, together."""
+
+
+class Budget:
+    """The time and the characters that are left while one document is read."""
+
+    def __init__(self, limits: ParseLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._until = clock() + limits.seconds
+
+    def check(self, chars: int) -> None:
+        """Refuse to go on once the text is too long or reading it took too long."""
+        if chars > self._limits.chars:
+            raise DocumentUnreadable(
+                f"the document has more than {self._limits.chars:,} characters of text; split it"
+            )
+        if self._clock() > self._until:
+            raise DocumentUnreadable(
+                f"reading the document takes more than {self._limits.seconds:g} seconds; split it"
+            )

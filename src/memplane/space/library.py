@@ -1,0 +1,299 @@
+"""Documents of a space, and collections of them: what can be looked up in, beside what was said."""
+
+from contextlib import suppress
+
+import msgspec
+
+from memplane.clock import to_instant
+from memplane.documents.limits import ParseLimits
+from memplane.documents.media import PLAIN, media_type_of
+from memplane.errors import CollectionTaken, InvalidRequest, NotFound
+from memplane.ledger.ids import new_id
+from memplane.ledger.payloads import Collected, Payload, Uploaded
+from memplane.memory import projection
+from memplane.memory.checks import (
+    check_asked,
+    check_counts,
+    check_encodable,
+    check_limit,
+    check_name,
+    check_text,
+)
+from memplane.memory.shelving import shelved
+from memplane.space.writing import Writing
+from memplane.storage.base import Reader, Scope, Writer
+from memplane.storage.directory import Sort
+from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span
+
+_NAME_CHARS_MAX = 512
+_SPANS_DEFAULT = 1_000
+
+
+class Library(Writing):
+    """Each call is one transaction: a reader sees a document as it was or as it is, never half of each."""
+
+    # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def upload(
+        self,
+        content: str | bytes,
+        *,
+        name: str,
+        project: str | None = None,
+        id: str | None = None,
+        media_type: str | None = None,
+        collection: str | None = None,
+        position: int | None = None,
+    ) -> Document:
+        """Keep a document: text, Markdown, HTML, PDF or DOCX. Answers when its spans can be found by their words;
+        vectors and distillations follow.
+
+        Under an id that is there already it takes the place of all that was there. `collection` puts it into one.
+        """
+        now = self._clock()
+        name = check_text(name, field="name", chars_max=_NAME_CHARS_MAX)
+        document_id = check_name(id, field="id") or new_id("doc", now)
+        project = check_name(project, field="project")
+        kind = media_type_of(content, name=name, given=media_type)
+        uploaded = Uploaded(
+            document=document_id,
+            name=name,
+            media_type=kind,
+            at=now,
+            text=self._checked_text(content) if isinstance(content, str) else None,
+            data=self._checked_data(content) if isinstance(content, bytes) else None,
+            project=project,
+        )
+        entry_id = new_id("document", now)
+        # Reading it may take long, and a write must not.
+        ready = shelved(entry_id, uploaded, self._parse_limits())
+        if uploaded.data is not None and self._settings.redact_ledger:
+            # No secret can be taken out of a PDF, so its text is kept in its place.
+            uploaded = msgspec.structs.replace(uploaded, data=None, text=ready.text, media_type=PLAIN)
+            ready = shelved(entry_id, uploaded)
+        check_counts(position=position or 0)
+
+        def work(writer: Writer) -> Document:
+            before = writer.document(document_id)
+            made = uploaded
+            if before is not None:
+                made = msgspec.structs.replace(uploaded, created=to_instant(before.created_at))
+            if collection is not None:
+                _existing_collection(writer, collection)
+            draft = self._document_draft(entry_id, made, None if before is None else before.entry_id)
+            projection.record(writer, draft, now, ready=ready)
+            if collection is not None:
+                self._add_member(writer, collection, document_id, position)
+            return _present(writer, document_id)
+
+        self._parts.directory.note(self.tenant, Sort.DOCUMENT, document_id, self.owner, now=now)
+        return self._write("upload", work)
+
+    def document(self, document_id: str) -> Document:
+        """One document: what it is called, how large it is, how far its distillations are."""
+        check_asked(id=document_id)
+        with self._operation("document") as reader:
+            return _present(reader, document_id)
+
+    def documents(
+        self, *, project: str | None = None, collection: str | None = None, limit: int = 20, offset: int = 0
+    ) -> list[Document]:
+        """Documents, the newest first; those of a collection in its order."""
+        check_asked(project=project, collection=collection)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._operation("documents") as reader:
+            if collection is not None:
+                _existing_collection(reader, collection)
+            return reader.documents(project=project, collection=collection, limit=limit, offset=offset)
+
+    def document_count(self, *, project: str | None = None, collection: str | None = None) -> int:
+        """How many there are."""
+        check_asked(project=project, collection=collection)
+        with self._operation("documents") as reader:
+            return reader.document_count(project=project, collection=collection)
+
+    def document_text(self, document_id: str) -> str:
+        """The whole text, as sections and spans count it."""
+        check_asked(id=document_id)
+        with self._operation("document") as reader:
+            _present(reader, document_id)
+            return "".join(span.text for span in reader.spans(document_id))
+
+    def sections(self, document_id: str) -> list[Section]:
+        """The sections of a document, in order."""
+        check_asked(id=document_id)
+        with self._operation("sections") as reader:
+            _present(reader, document_id)
+            return reader.sections(document_id)
+
+    def spans(self, document_id: str, *, first: int = 0, limit: int = _SPANS_DEFAULT) -> list[Span]:
+        """The spans of a document, in order."""
+        check_asked(id=document_id)
+        check_counts(first=first)
+        check_limit(limit)
+        with self._operation("spans") as reader:
+            _present(reader, document_id)
+            return reader.spans(document_id, first=first, limit=limit)
+
+    def delete_document(self, document_id: str) -> Receipt:
+        """Forget a document: every version of it, its spans and distillations, and that it was in collections."""
+        check_asked(id=document_id)
+
+        def work(writer: Writer) -> Receipt:
+            _present(writer, document_id)
+            return self._forget(writer, Scope(document=document_id), reason="deleted")
+
+        return self._finish_forget(self._write("delete_document", work))
+
+    # ── collections ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def create_collection(
+        self, name: str, *, project: str | None = None, ordered: bool = False, id: str | None = None
+    ) -> Collection:
+        """A new collection; in an `ordered` one documents have positions."""
+        now = self._clock()
+        collected = Collected(
+            action="create",
+            collection=check_name(id, field="id") or new_id("col", now),
+            at=now,
+            name=check_text(name, field="name", chars_max=_NAME_CHARS_MAX),
+            project=check_name(project, field="project"),
+            ordered=ordered,
+        )
+
+        def work(writer: Writer) -> Collection:
+            if writer.collection(collected.collection) is not None:
+                raise CollectionTaken(collected.collection)
+            self._collect(writer, collected)
+            return _existing_collection(writer, collected.collection)
+
+        made = collected.collection
+        self._parts.directory.note(self.tenant, Sort.COLLECTION, made, self.owner, now=now)
+        return self._write("create_collection", work)
+
+    def collection(self, collection_id: str) -> Collection:
+        """One collection."""
+        check_asked(id=collection_id)
+        with self._operation("collection") as reader:
+            return _existing_collection(reader, collection_id)
+
+    def collections(
+        self, *, project: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[Collection]:
+        """Collections, the newest first."""
+        check_asked(project=project)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._operation("collections") as reader:
+            return reader.collections(project=project, limit=limit, offset=offset)
+
+    def members(self, collection_id: str) -> list[Member]:
+        """The documents of a collection: by position in an ordered one, then as they were added."""
+        check_asked(id=collection_id)
+        with self._operation("members") as reader:
+            _existing_collection(reader, collection_id)
+            return reader.members(collection_id)
+
+    def delete_collection(self, collection_id: str) -> None:
+        """Give a collection up; its documents stay."""
+        check_asked(id=collection_id)
+
+        def work(writer: Writer) -> None:
+            there = _existing_collection(writer, collection_id)
+            collected = Collected(
+                action="delete", collection=collection_id, at=self._clock(), project=there.project
+            )
+            self._collect(writer, collected, undoes=there.entry_id)
+
+        self._write("delete_collection", work)
+
+    def add_to_collection(self, collection_id: str, document_id: str, *, position: int | None = None) -> None:
+        """Put a document into a collection, or move it to another position there."""
+        check_asked(collection=collection_id, document=document_id)
+        check_counts(position=position or 0)
+
+        def work(writer: Writer) -> None:
+            _present(writer, document_id)
+            self._add_member(writer, collection_id, document_id, position)
+
+        self._write("add_to_collection", work)
+
+    def remove_from_collection(self, collection_id: str, document_id: str) -> None:
+        """Take a document out of a collection; it stays a document."""
+        check_asked(collection=collection_id, document=document_id)
+
+        def work(writer: Writer) -> None:
+            there = _existing_collection(writer, collection_id)
+            brought = writer.membership(collection_id, document_id)
+            if brought is None:
+                raise NotFound(f"document in collection {collection_id!r}", document_id)
+            collected = Collected(
+                action="remove",
+                collection=collection_id,
+                at=self._clock(),
+                project=there.project,
+                document=document_id,
+            )
+            self._collect(writer, collected, undoes=brought)
+
+        self._write("remove_from_collection", work)
+
+    def _add_member(self, writer: Writer, collection_id: str, document_id: str, position: int | None) -> None:
+        there = _existing_collection(writer, collection_id)
+        collected = Collected(
+            action="add",
+            collection=collection_id,
+            at=self._clock(),
+            project=there.project,
+            document=document_id,
+            position=position,
+        )
+        self._collect(writer, collected, undoes=writer.membership(collection_id, document_id))
+
+    def _collect(self, writer: Writer, collected: Collected, undoes: str | None = None) -> None:
+        now = self._clock()
+        projection.record(writer, self._draft(new_id("collect", now), Op.COLLECT, collected, undoes), now)
+
+    def _document_draft(self, id_: str, payload: Payload, ref: str | None) -> Draft:
+        """A document may be larger than anything said."""
+        return self._draft(
+            id_, Op.DOCUMENT, payload, ref, bytes_max=2 * self._settings.document_bytes_max + 65_536
+        )
+
+    def _checked_text(self, content: str) -> str:
+        check_text(content, field="content")
+        with suppress(UnicodeEncodeError):
+            self._check_size(len(content) if content.isascii() else len(content.encode("utf-8")))
+        return content
+
+    def _checked_data(self, content: bytes) -> bytes:
+        self._check_size(len(content))
+        return content
+
+    def _check_size(self, size: int) -> None:
+        bytes_max = self._settings.document_bytes_max
+        if size > bytes_max:
+            raise InvalidRequest(
+                f"the document has {size:,} bytes and at most {bytes_max:,} are kept; split it, or raise "
+                "document_bytes_max",
+                field="content",
+            )
+
+    def _parse_limits(self) -> ParseLimits:
+        return ParseLimits(bytes=self._settings.document_bytes_max)
+
+
+def _present(reader: Reader, document_id: str) -> Document:
+    check_encodable(document_id, field="id")
+    found = reader.document(document_id)
+    if found is None:
+        raise NotFound("document", document_id)
+    return found
+
+
+def _existing_collection(reader: Reader, collection_id: str) -> Collection:
+    found = reader.collection(collection_id)
+    if found is None:
+        raise NotFound("collection", collection_id)
+    return found

@@ -1,0 +1,272 @@
+"""Documents through the engine: kept whole, replaced at once, forgotten for good; collections of them."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.errors import CollectionTaken, InvalidRequest, NotFound
+from memplane.memory.shelving import cleaned
+from memplane.storage.base import Scope
+from memplane.types import Draft
+
+TEXT = "# Manual\n\nTo install it, run make.\n\n## Use\n\nOpen the lid. Pour water in.\n\nClose the lid.\n"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def test_what_is_kept_is_what_was_uploaded(space):
+    """
+    Spans joined are the text; each is the slice that it says it is, and lies in a section.
+    """
+    kept = space.upload(TEXT, name="manual.md", project="p", id="m")
+
+    assert (kept.id, kept.project, kept.chars, kept.bytes) == ("m", "p", len(TEXT), len(TEXT))
+    assert space.document_text("m") == TEXT
+    sections, spans = space.sections("m"), space.spans("m")
+    assert [section.path for section in sections] == [("Manual",), ("Manual", "Use")]
+    assert len(spans) == kept.spans
+    assert all(TEXT[span.start : span.end] == span.text for span in spans)
+    assert all(
+        sections[span.section].start <= span.start and span.end <= sections[span.section].end
+        for span in spans
+    )
+
+
+def test_the_same_id_replaces_everything(space):
+    """
+    Nothing of the first upload is left to be found; when it was first there is remembered.
+    """
+    first = space.upload("cats and cats", name="a", id="d")
+    second = space.upload("dogs", name="b", id="d", project="p")
+
+    assert (second.name, second.project, second.created_at) == ("b", "p", first.created_at)
+    assert space.document_text("d") == "dogs"
+    assert space.document_count() == 1
+    with space._read() as reader:
+        assert reader.span_occurrences("cat") == []
+
+
+def test_a_reader_never_sees_half_of_each(space):
+    """
+    While one uploads two versions in turn, every look sees one of them whole.
+    """
+    versions = {letter: f"{letter} " * 3_000 for letter in "ab"}
+    space.upload(versions["a"], name="d", id="d")
+    done = threading.Event()
+    seen = []
+
+    def look():
+        while not done.is_set() or not seen:
+            with space._read() as reader:
+                whole = "".join(span.text for span in reader.spans("d"))
+                seen.append(whole in versions.values() and reader.document("d").chars == len(whole))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for turn in range(20):
+        space.upload(versions["ab"[turn % 2]], name="d", id="d")
+    done.set()
+    reader.join()
+    assert all(seen)
+
+
+def test_secrets_are_not_in_what_is_derived(space):
+    """
+    Neither in spans nor in titles; the slices stay exact.
+    """
+    space.upload(f"# Key {SECRET}\n\nThe token is {SECRET}, keep it.\n", name="k.md", id="k")
+
+    whole = space.document_text("k")
+    assert SECRET not in whole
+    assert "keep it." in whole
+    assert all(whole[span.start : span.end] == span.text for span in space.spans("k"))
+    assert SECRET not in str(space.sections("k"))
+    with space._read() as reader:
+        assert SECRET not in str(reader.spans_waiting(limit=9))
+
+
+def test_a_name_with_a_secret_is_shown_without_it(space):
+    """
+    A name is content, and content is cleaned.
+    """
+    kept = space.upload("text", name=f"notes {SECRET}", id="n")
+
+    assert SECRET not in kept.name
+    with space._read() as reader:
+        assert SECRET not in str(reader.spans_waiting(limit=9))
+
+
+@given(
+    words=st.lists(st.sampled_from(["plain", SECRET, "\u200b", "\n\n", "é"]), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(0, 200), max_size=6),
+)
+def test_cleaning_moves_everything_along(words, cuts):
+    """
+    Blocks still tile the text, headings still lie in it.
+    """
+    text = " ".join(words)
+    ends = sorted({min(cut, len(text)) for cut in cuts} | {len(text)} - {0})
+    starts = [0, *ends[:-1]]
+    blocks = tuple(
+        Block(start, end, BlockKind.PARAGRAPH) for start, end in zip(starts, ends, strict=True) if start < end
+    )
+    headings = tuple(Heading(block.start, block.end, "t", 1) for block in blocks[:1])
+
+    made = cleaned(Parsed(text, headings, blocks, ((0, 1), (len(text), 2))))
+
+    assert SECRET not in made.text
+    assert "\u200b" not in made.text
+    assert "".join(made.text[block.start : block.end] for block in made.blocks) == made.text
+    assert all(0 <= heading.start < heading.end <= len(made.text) for heading in made.headings)
+    assert [offset for offset, _ in made.places] == [0, len(made.text)]
+
+
+def test_deleting_leaves_nothing(space, space_file):
+    """
+    Not in lists, not in collections, not on disk, not after a replay; the receipt says how much it was.
+    """
+    space.create_collection("c", id="c")
+    space.upload("the quokka jumps", name="q", id="d", collection="c")
+    space.upload("the quokka sleeps. " * 3, name="q", id="d")
+    kept = space.document("d")
+
+    receipt = space.delete_document("d")
+
+    assert (receipt.counts["documents"], receipt.counts["spans"]) == (1, kept.spans)
+    assert receipt.off_disk
+    for _ in range(2):
+        assert space.documents() == []
+        assert space.members("c") == []
+        with pytest.raises(NotFound):
+            space.document("d")
+        with space._read() as reader:
+            assert reader.in_scope(Scope(document="d")) == []
+        space.replay()
+    assert b"quokka" not in space_file.read_bytes()
+    assert space.verify().ok
+
+
+def test_a_forgotten_replacement_does_not_bring_the_first_back(space, clock):
+    """
+    Forgetting by time takes the newer upload; the older one stays replaced, after a replay too.
+    """
+    space.upload("first", name="d", id="d")
+    clock.advance(days=1)
+    since = clock.moment
+    space.upload("second", name="d", id="d")
+
+    space.forget(since=since)
+
+    assert space.documents() == []
+    space.replay()
+    assert space.documents() == []
+
+
+@pytest.mark.parametrize("call", ["document", "document_text", "sections", "spans", "delete_document"])
+def test_an_unknown_document_is_not_found(space, call):
+    """
+    Whatever is asked of it.
+    """
+    with pytest.raises(NotFound, match="no document 'nowhere'"):
+        getattr(space, call)("nowhere")
+
+
+def test_collections_hold_documents_and_give_them_up(space):
+    """
+    In order where there is one; deleting the collection leaves the documents.
+    """
+    made = space.create_collection("Guides", project="p", ordered=True)
+    for position, id_ in ((2, "b"), (1, "a"), (None, "c")):
+        space.upload(f"text of {id_}", name=id_, id=id_, collection=made.id, position=position)
+
+    assert [member.document for member in space.members(made.id)] == ["a", "b", "c"]
+    space.add_to_collection(made.id, "c", position=0)
+    space.remove_from_collection(made.id, "b")
+    assert [member.document for member in space.members(made.id)] == ["c", "a"]
+    assert space.collection(made.id).documents == 2
+    assert [document.id for document in space.documents(collection=made.id)] == ["c", "a"]
+    with pytest.raises(NotFound):
+        space.remove_from_collection(made.id, "b")
+
+    space.delete_collection(made.id)
+
+    assert space.collections() == []
+    assert space.document_count() == 3
+    with pytest.raises(NotFound):
+        space.members(made.id)
+
+
+def test_an_id_is_for_one_collection(space):
+    """
+    A second one is refused, and the first stays as it is.
+    """
+    space.create_collection("first", id="c")
+
+    with pytest.raises(CollectionTaken):
+        space.create_collection("second", id="c")
+
+    assert space.collection("c").name == "first"
+
+
+def test_nothing_is_kept_of_an_upload_into_an_unknown_collection(space):
+    """
+    All or nothing.
+    """
+    with pytest.raises(NotFound):
+        space.upload("text", name="d", collection="nowhere")
+
+    assert space.documents() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ("a\x00b", {}),
+        ("\ud800", {}),
+        ("text", {"name": ""}),
+        ("text", {"id": "a\x00"}),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(space, content, fields):
+    """
+    One sentence, and nothing is kept.
+    """
+    with pytest.raises(InvalidRequest):
+        space.upload(content, **{"name": "d", **fields})
+
+    assert space.documents() == []
+
+
+def test_a_document_that_is_too_large_says_so(open_plane):
+    """
+    With the limit in the message.
+    """
+    space = open_plane(document_bytes_max=1_000).space("alice")
+
+    with pytest.raises(InvalidRequest, match="at most 1,000"):
+        space.upload("é" * 501, name="d")
+    assert space.upload("é" * 500, name="d").bytes == 1_000
+
+
+def test_what_arrives_from_elsewhere_takes_its_place(plane, space):
+    """
+    A document that arrives under an id that is taken replaces what is there, for good.
+    """
+    space.create_collection("c", id="c")
+    space.upload(TEXT, name="m.md", id="m", collection="c")
+    other = plane.space("bob")
+    other.upload("older", name="m", id="m")
+
+    entries = space.entries(limit=100)
+    other.load([Draft(e.id, e.op, e.body, e.caller, e.ref, e.recorded) for e in entries])
+
+    assert other.document_text("m") == TEXT
+    assert [member.document for member in other.members("c")] == ["m"]
+    other.forget(entries=[space.document("m").entry_id])
+    assert other.documents() == []
+    other.replay()
+    assert other.documents() == []

@@ -1,0 +1,110 @@
+"""Documents are a projection, too: whatever was uploaded, collected and forgotten, in whatever order, a replay gives the
+same documents, spans and collections."""
+
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from tests.conftest import HandClock, fresh_folder
+from tests.stub_embedder_enrich import BagOfWords
+
+from memplane import Memplane
+from memplane.errors import MemplaneError
+
+TEXTS = ("# One\n\ncats sleep\n", "dogs bark\n\n## Two\n\nloudly", "plain words", "# One\n\ncats sleep\n")
+DOCUMENT = st.sampled_from(["d1", "d2", "d3"])
+COLLECTION = st.sampled_from(["c1", "c2"])
+PROJECT = st.sampled_from([None, "p", "q"])
+
+
+class LibraryMachine(RuleBasedStateMachine):
+    """What a rule is refused changes nothing; what must hold is looked at in the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = ExitStack()
+        self.clock = HandClock()
+        folder = self.opened.enter_context(fresh_folder())
+        plane = Memplane.open(folder, embedder=BagOfWords(dimension=4), clock=self.clock)
+        self.space = self.opened.enter_context(plane).space("alice")
+
+    def teardown(self) -> None:
+        with self.opened:
+            self.space.enrich()
+            before = self.everything()
+            self.space.replay()
+            self.space.enrich()
+            assert self.everything() == before
+            assert self.space.verify().ok
+
+    def everything(self):
+        space = self.space
+        documents = space.documents(limit=100)
+        with space._read() as reader:
+            model = reader.current_model()
+            words = {stem: reader.span_occurrences(stem) for stem in ("cat", "dog", "word", "one", "two")}
+            vectors = [] if model is None else reader.span_vectors(model, after=0, limit=1_000)
+            waiting = reader.spans_waiting_count()
+        return {
+            "documents": documents,
+            "spans": [space.spans(document.id) for document in documents],
+            "sections": [space.sections(document.id) for document in documents],
+            "collections": [(made, space.members(made.id)) for made in space.collections()],
+            "words": words,
+            "vectors": sorted((vector.n, vector.digest, vector.vector) for _, vector in vectors),
+            "waiting": waiting,
+        }
+
+    def attempt(self, call, *args, **fields):
+        self.clock.advance(seconds=20)
+        with suppress(MemplaneError):
+            call(*args, **fields)
+
+    @rule(id=DOCUMENT, text=st.sampled_from(TEXTS), project=PROJECT, collection=st.none() | COLLECTION)
+    def upload(self, id, text, project, collection):
+        self.attempt(self.space.upload, text, name=f"{id}.md", id=id, project=project, collection=collection)
+
+    @rule(id=DOCUMENT)
+    def delete(self, id):
+        self.attempt(self.space.delete_document, id)
+
+    @rule(id=COLLECTION, project=PROJECT, ordered=st.booleans())
+    def create(self, id, project, ordered):
+        self.attempt(self.space.create_collection, id, id=id, project=project, ordered=ordered)
+
+    @rule(id=COLLECTION)
+    def give_up(self, id):
+        self.attempt(self.space.delete_collection, id)
+
+    @rule(collection=COLLECTION, document=DOCUMENT, position=st.none() | st.integers(0, 3))
+    def add(self, collection, document, position):
+        self.attempt(self.space.add_to_collection, collection, document, position=position)
+
+    @rule(collection=COLLECTION, document=DOCUMENT)
+    def remove(self, collection, document):
+        self.attempt(self.space.remove_from_collection, collection, document)
+
+    @rule(project=st.sampled_from(["p", "q"]))
+    def forget_project(self, project):
+        self.attempt(self.space.forget, project=project)
+
+    @rule(first=st.integers(0, 40), length=st.integers(1, 6))
+    def forget_a_while(self, first, length):
+        """Any stretch of what came in, so that what undoes something may go without what it undid."""
+        seqs = self.space.entries(limit=1_000)
+        chosen = [entry for entry in seqs if entry.body][first : first + length]
+        if chosen:
+            since, until = chosen[0].recorded, chosen[-1].recorded + 1
+            self.attempt(
+                self.space.forget,
+                since=self.clock.moment - timedelta(microseconds=self.clock.now - since),
+                until=self.clock.moment - timedelta(microseconds=self.clock.now - until),
+            )
+
+    @rule()
+    def work(self):
+        self.space.enrich()
+
+
+TestLibrary = LibraryMachine.TestCase
