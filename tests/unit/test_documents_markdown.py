@@ -198,7 +198,11 @@ def test_paragraphs_of_plain_text():
     """
     parsed = parse_plain("\n \r\none\r\ntwo\r\n\t\r\n\r\nthree\r\rfour\n  ")
 
-    assert kinds(parsed) == [("paragraph", "one\r\ntwo\r"), ("paragraph", "three\r"), ("paragraph", "four\n  ")]
+    assert kinds(parsed) == [
+        ("paragraph", "one\r\ntwo\r"),
+        ("paragraph", "three\r"),
+        ("paragraph", "four\n  "),
+    ]
     assert_whole(parsed)
 
 
