@@ -1,6 +1,6 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,10 +12,15 @@ from memplane.background import Background
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
+from memplane.enrich.distil_llm import LLMDistiller
+from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.metering.allowance import Allowance
+from memplane.metering.meter import Meter
+from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
@@ -23,7 +28,9 @@ from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
+from memplane.storage.directory import Sort
 from memplane.types import TENANT_DEFAULT, Caller
+from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
 from memplane.worker import Worker, model_of
 
 
@@ -60,9 +67,11 @@ class Engine:
             catalog=catalog,
             clock=clock,
             llm=None if llm is None else LLMExtractor(llm, catalog),
+            distiller=Distiller(clock, None if llm is None else LLMDistiller(llm)),
         )
         self._parts = Parts(
             stores=stores,
+            directory=stores.directory(),
             settings=self.settings,
             clock=clock,
             events=Events(clock, listener),
@@ -73,6 +82,13 @@ class Engine:
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
         )
+        accounts = stores.accounts()
+        self.meter = Meter(accounts, clock)
+        """Counts what tenants do; the HTTP frame tells it."""
+        self.allowance = Allowance(accounts, self.settings, clock)
+        """Whether a tenant may do one more."""
+        self.usage = Usage(accounts, self.meter, self.allowance, clock)
+        self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
@@ -91,6 +107,20 @@ class Engine:
     def spaces(self, tenant: str = TENANT_DEFAULT) -> Iterator[str]:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
+
+    def whose(self, tenant: str, sort: Sort, id: str) -> list[str]:
+        """Every owner in whose space a document, collection or receipt of this id is."""
+        return self._whereabouts.whose(tenant, sort, id)
+
+    def receipts(
+        self, tenant: str, *, owners: Collection[str] | None = None, limit: int = 20, offset: int = 0
+    ) -> ReceiptPage:
+        """Every forget there was in the spaces of these owners, or of all; the newest first."""
+        return self._whereabouts.receipts(tenant, owners=owners, limit=limit, offset=offset)
+
+    def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None = None) -> OwnedReceipt:
+        """One of them by its id; `NotFound` where none of these owners has it."""
+        return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
 
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""
@@ -112,6 +142,7 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self.meter.close()
         self._stores.close()
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:

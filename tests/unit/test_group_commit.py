@@ -47,7 +47,7 @@ class Commits:
         migrate(self.connection, path.name)
         self.count = 0
         self.connection.set_commit_hook(self._committed)
-        self.group = GroupCommit(self.connection, path, "owner")
+        self.group = GroupCommit(self.connection, path, lambda: SqliteWriter(self.connection, "owner"))
 
     def _committed(self) -> bool:
         self.count += 1
@@ -276,7 +276,7 @@ def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     connection = apsw.Connection(":memory:")
     migrate(connection, "memory")
     tickets = [_Ticket(planned(number, steps, fails=fails)) for number, (steps, fails) in enumerate(works)]
-    GroupCommit(connection, Path("memory"), "owner")._transact(tickets)
+    GroupCommit(connection, Path("memory"), lambda: SqliteWriter(connection, "owner"))._transact(tickets)
     good = [(number, steps) for number, (steps, fails) in enumerate(works) if not fails]
     reader = SqliteReader(connection, "owner")
     notes = {number: reader.note(f"w{number}") for number in range(len(works))}

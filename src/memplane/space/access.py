@@ -1,17 +1,19 @@
 """How a space reaches its store: one write, one read, and what is said about both."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
+from memplane.clock import Instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.governance.redact import redact
-from memplane.ledger.payloads import Payload, encode
+from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
 from memplane.space.parts import Parts
 from memplane.storage.base import Reader, Store, Writer
+from memplane.storage.directory import Sort
 from memplane.types import Caller, Draft, Op
 
 T = TypeVar("T")
@@ -90,6 +92,26 @@ class Access:
                 raise
             self._parts.notify(self.tenant, self.owner)
             return done
+
+    def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
+        """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""
+        ids = {forgotten.receipt: forgotten.at for forgotten in forgets}
+        if ids:
+            self._parts.directory.note_all(self.tenant, Sort.RECEIPT, ids, self.owner, now=self._clock())
+
+    def _note_library(self, drafts: Iterable[Draft]) -> None:
+        """As `_note_receipts`, for what documents and collections these entries bring."""
+        found: dict[Sort, dict[str, Instant]] = {Sort.DOCUMENT: {}, Sort.COLLECTION: {}}
+        for draft in drafts:
+            if draft.op in (Op.DOCUMENT, Op.COLLECT) and draft.body:
+                match decode_body(draft.op, draft.body):
+                    case Uploaded(document=id_, at=at):
+                        found[Sort.DOCUMENT][id_] = at
+                    case Collected(action="create", collection=id_, at=at):
+                        found[Sort.COLLECTION][id_] = at
+        for sort, ids in found.items():
+            if ids:
+                self._parts.directory.note_all(self.tenant, sort, ids, self.owner, now=self._clock())
 
     def _draft(
         self, id_: str, op: Op, payload: Payload, ref: str | None = None, *, bytes_max: int | None = None

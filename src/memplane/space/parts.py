@@ -11,6 +11,7 @@ from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
 from memplane.recall.uses import Uses
 from memplane.storage.base import Stores
+from memplane.storage.directory import Directory
 from memplane.worker import Worker
 
 
@@ -18,6 +19,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's own; spaces share them."""
 
     stores: Stores
+    directory: Directory
     settings: Settings
     clock: Clock
     events: Events

@@ -1,6 +1,6 @@
 """The ledger side of a space: what is on record, the proof of it, and moving it in bulk."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -10,6 +10,7 @@ from memplane.ledger.payloads import Derived, Forgotten, decode, decode_body, en
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury, bury_again
+from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Scope, Sizes, Writer
@@ -75,7 +76,7 @@ class Records(Access):
     def receipts(self) -> list[Receipt]:
         """Every forget there was, oldest first."""
         with self._read() as reader:
-            return [_receipt(row.entry, row.digest) for row in reader.forgets()]
+            return [receipt_of(row) for row in reader.forgets()]
 
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""
@@ -138,6 +139,8 @@ class Records(Access):
             for draft in drafts:
                 if draft.id not in seen and draft.id not in forgotten:
                     fresh.setdefault(draft.id, draft)
+            self._note_receipts(_forgets_among(fresh.values()))
+            self._note_library(fresh.values())
             projection.load(writer, list(fresh.values()), now)
             dropped = sum(draft.id in forgotten for draft in drafts)
             return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
@@ -181,6 +184,7 @@ class Records(Access):
             return
 
         def record(payload: Forgotten) -> Entry:
+            self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
 
         reason = reasons[victims[0][1]]
@@ -200,6 +204,14 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
     return {id_ for id_, source in sources.items() if source in gone}
 
 
+def _forgets_among(drafts: Iterable[Draft]) -> Iterator[Forgotten]:
+    for draft in drafts:
+        if draft.op is Op.FORGET and draft.body:
+            forgotten = decode_body(draft.op, draft.body)
+            assert isinstance(forgotten, Forgotten)
+            yield forgotten
+
+
 def _redacted_draft(draft: Draft) -> Draft:
     """A history line stays as it is, because its id proves its bytes."""
     if draft.op is Op.HISTORY or not draft.body:
@@ -209,21 +221,6 @@ def _redacted_draft(draft: Draft) -> Draft:
 
 def waiting(reader: Reader) -> int:
     return reader.index_lag() + reader.head().seq - reader.cursor()
-
-
-def _receipt(entry: Entry, digest: bytes) -> Receipt:
-    payload = decode(entry)
-    assert isinstance(payload, Forgotten)
-    return Receipt(
-        id=payload.receipt,
-        scope=payload.scope,
-        counts=payload.counts,
-        reason=payload.reason,
-        at=to_datetime(payload.at),
-        seq=entry.seq,
-        digest=digest.hex(),
-        off_disk=None,
-    )
 
 
 def _as_audit(entry: Entry, owner: str) -> AuditRecord:

@@ -35,6 +35,8 @@ class Writing(Recalling):
         now = self._clock()
 
         def record(payload: Forgotten) -> Entry:
+            if op is Op.FORGET:
+                self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, op, payload), now)
 
         return forget(writer, scope, reason=reason, now=now, record=record)

@@ -1,7 +1,7 @@
 """What a door declares, what it is given when somebody knocks, and what it answers."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from memplane.doors.http.refusal import Refusal
 from memplane.doors.opening import check_there, existing_space, open_space
 from memplane.engine import Engine
 from memplane.identity.principal import Principal, Right
+from memplane.metering.allowance import What
 from memplane.space import Space
 
 JSON = "application/json"
@@ -42,6 +43,13 @@ def text_response(text: str, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(status=status, body=text.encode(), media=TEXT, headers=dict(headers or {}))
 
 
+class Spent(msgspec.Struct, gc=False):
+    """What a call used, as far as only the door knows; the frame counts it for the tenant."""
+
+    ingest_events: int = 0
+    tokens: int = 0
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A query parameter. What does not fit its type is refused; parameters nobody declared are passed over."""
 
@@ -67,6 +75,7 @@ class Call:
         "query",
         "raw",
         "request_id",
+        "spent",
         "waited_s",
     )
 
@@ -85,6 +94,7 @@ class Call:
         request_id: str,
         peer: str,
         waited_s: float = 0.0,
+        spent: Spent | None = None,
     ) -> None:
         self._plane = plane
         self._principal = principal
@@ -103,12 +113,22 @@ class Call:
         self.peer = peer
         self.waited_s = waited_s
         """Since the request came in, until a thread was free for it."""
+        self.spent = spent or Spent()
+        """Add the tokens of what came in and of what is told."""
 
     @property
     def principal(self) -> Principal:
         """Who knocks. An open endpoint has nobody to ask for."""
         assert self._principal is not None, "an open endpoint has no principal"
         return self._principal
+
+    @contextmanager
+    def using(self, what: What) -> Iterator[None]:
+        """Do inside what a tenant may be allowed only so much of; raises `QuotaExceeded` or `RateLimited` instead. An ingest
+        that succeeds is an event of the tenant's usage."""
+        with self._plane.allowance.using(self.principal.tenant, what):
+            yield
+        self.spent.ingest_events += what is What.INGEST
 
     def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
         """The space of an owner, once the credential was found to open it through this door."""
@@ -120,6 +140,14 @@ class Call:
     def existing_space(self, owner: str) -> Space | None:
         """As `space`; None where there is none yet, since a look must not create it."""
         return existing_space(self._plane, self.principal, self._right, door=self.endpoint.door, owner=owner)
+
+    def check_opens(self, owner: str) -> None:
+        """Raise `Forbidden` unless the credential opens that space, for what is not read in it."""
+        self.principal.check(self._right, door=self.endpoint.door, space=owner)
+
+    def opens(self, owner: str) -> bool:
+        """Whether `space` would open it."""
+        return self.principal.allows(self._right, door=self.endpoint.door, space=owner)
 
     @property
     def _right(self) -> Right:
@@ -140,7 +168,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     method: str | tuple[str, ...]
     """`GET` also answers `HEAD`."""
     path: str
-    """Segments; `{name}` stands for one segment, `{name:path}` in the end for all that follow."""
+    """Segments; `{name}` stands for one segment, `{name:path}` for several: in the end for all that follow, before the end
+    for as few as will do."""
     door: str
     summary: str
     handle: Handle
@@ -151,6 +180,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     body_shown: Any = None
     """The type the description shows for a body that the endpoint decodes by itself."""
     body_required: bool = True
+    body_bytes_max: int = 0
+    """Where more must fit than the settings allow everywhere."""
     read: Callable[[bytes], Any] | None = None
     """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
     media: tuple[str, ...] | None = (JSON,)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,14 @@ _FACTS_PREFIX = "/api/v1/"
 _PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
 _PLANE_PREFIX = "/history/"
 
+_V6_PREFIXES = ("/v6/", "/v1/usage/", "/v1/deletion-receipts")
+
+_V6_CODES = {
+    "unauthenticated": "unauthorized",
+    "missing_credential": "unauthorized",
+    "malformed_body": "invalid_request",
+    "malformed_path": "invalid_request",
+}
 _FACTS_CODES = {
     "invalid_request": "invalid_input",
     "malformed_body": "invalid_input",
@@ -37,6 +46,8 @@ class ErrorDetail(msgspec.Struct):
     code: str
     message: str
     request_id: str
+    details: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """What a program can act on, where there is something."""
 
 
 class NestedError(msgspec.Struct):
@@ -50,12 +61,23 @@ def envelope_of(path: str) -> Envelope:
         return flat
     if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIX):
         return plain
-    return nested
+    return strict if path.startswith(_V6_PREFIXES) else nested
 
 
 def nested(refusal: Refusal, request_id: str) -> Response:
     detail = ErrorDetail(refusal.code, refusal.message, request_id)
     return json_response(NestedError(detail), status=refusal.status, headers=refusal.headers)
+
+
+def strict(refusal: Refusal, request_id: str) -> Response:
+    """CLAIV's clients know no 422, have one word for a credential that will not do, and wait as long as
+    `details.retry_after` says: they do not look at headers."""
+    details = dict(refusal.details)
+    if wait := refusal.headers.get("retry-after"):
+        details.setdefault("retry_after", int(wait))
+    code = _V6_CODES.get(refusal.code, refusal.code)
+    error = ErrorDetail(code, refusal.message, request_id, details or msgspec.UNSET)
+    return json_response(NestedError(error), status=_bad_request(refusal.status), headers=refusal.headers)
 
 
 def flat(refusal: Refusal, _request_id: str) -> Response:

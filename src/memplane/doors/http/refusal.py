@@ -1,16 +1,21 @@
 """How the HTTP doors say no: the table from our errors to statuses. No error below a door knows HTTP."""
 
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
 from memplane.errors import (
+    CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
     MemplaneError,
     NotFound,
     PathTaken,
+    QuotaExceeded,
+    RateLimited,
     SettingsInvalid,
     StorageBusy,
     StorageCorrupt,
@@ -28,7 +33,11 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
+    CollectionTaken: HTTPStatus.CONFLICT,
+    DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
+    QuotaExceeded: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
     Forbidden: HTTPStatus.FORBIDDEN,
@@ -59,6 +68,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     message: str
     headers: dict[str, str] = {}
+    details: dict[str, Any] = {}
+    """What a program needs to know, for envelopes that have a place for it."""
 
 
 class Refused(Exception):
@@ -86,7 +97,13 @@ def refusal_of(error: Exception) -> Refusal:
         )
     status = status_of(error)
     message = _kind(error) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else str(error)
-    return Refusal(status=status, code=error.code, message=message, headers=_headers(error, status))
+    return Refusal(
+        status=status,
+        code=error.code,
+        message=message,
+        headers=_headers(error, status),
+        details=_details(error),
+    )
 
 
 def status_of(error: MemplaneError) -> HTTPStatus:
@@ -100,8 +117,21 @@ def _kind(error: MemplaneError) -> str:
     return " ".join((type(error).__doc__ or "an error of ours").split()).rstrip(".")
 
 
+def _details(error: MemplaneError) -> dict[str, Any]:
+    if isinstance(error, QuotaExceeded):
+        return {
+            "plan": error.plan,
+            "reset_date": error.reset_date,
+            "usage": {"ingest_events": error.used, "limit": error.limit},
+        }
+    if isinstance(error, RateLimited):
+        return {"retry_after": error.retry_after_s}
+    field = error.field if isinstance(error, InvalidRequest) else None
+    return {} if field is None else {"field": field}
+
+
 def _headers(error: MemplaneError, status: int) -> dict[str, str]:
-    if isinstance(error, LockedOut):
+    if isinstance(error, LockedOut | RateLimited):
         return {"retry-after": str(error.retry_after_s)}
     if status == HTTPStatus.UNAUTHORIZED:
         return {"www-authenticate": 'Bearer realm="memplane"'}

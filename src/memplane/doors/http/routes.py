@@ -2,6 +2,7 @@
 slash belongs to a name and never to the path."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -19,30 +20,58 @@ class Found(msgspec.Struct, frozen=True):
     path: dict[str, str]
 
 
+class _Part(NamedTuple):
+    """One piece of a template: fixed text, or the name of a parameter."""
+
+    fixed: str | None = None
+    name: str = ""
+    many: bool = False
+
+
 class _Pattern:
     """A path template, taken apart."""
 
     def __init__(self, template: str) -> None:
-        parts = template.removeprefix("/").split("/")
-        self.rest = (
-            parts.pop()[1:-1].removesuffix(_PATH_MARK) if parts[-1].endswith(_PATH_MARK + "}") else None
-        )
-        self.parts = [(part[1:-1], None) if part.startswith("{") else (None, part) for part in parts]
+        self._parts = [_part(piece) for piece in template.removeprefix("/").split("/")]
 
     def match(self, segments: list[str]) -> dict[str, str] | None:
-        if len(segments) < len(self.parts) or (self.rest is None and len(segments) != len(self.parts)):
+        """The parameters. A name that spans segments ends where what follows it first fits; the last takes the rest."""
+        return self._match(segments, 0, 0)
+
+    def _match(self, segments: list[str], at: int, place: int) -> dict[str, str] | None:
+        if place == len(self._parts):
+            return {} if at == len(segments) else None
+        part = self._parts[place]
+        if part.many:
+            return self._match_many(part, segments, at, place)
+        if at == len(segments):
             return None
-        found: dict[str, str] = {}
-        for (name, fixed), segment in zip(self.parts, segments, strict=False):
-            if name is None and segment != fixed:
-                return None
-            if name is not None and not segment:
-                return None
-            if name is not None:
-                found[name] = segment
-        if self.rest is not None:
-            found[self.rest] = "/".join(segments[len(self.parts) :])
-        return found
+        segment = segments[at]
+        if (segment != part.fixed) if part.fixed is not None else not segment:
+            return None
+        rest = self._match(segments, at + 1, place + 1)
+        if rest is None or part.fixed is not None:
+            return rest
+        return {part.name: segment, **rest}
+
+    def _match_many(self, part: _Part, segments: list[str], at: int, place: int) -> dict[str, str] | None:
+        if place == len(self._parts) - 1:
+            return {part.name: "/".join(segments[at:])}
+        following = self._parts[place + 1].fixed
+        for end in range(at + 1, len(segments)):
+            if following is not None and segments[end] != following:
+                continue
+            rest = self._match(segments, end, place + 1)
+            if rest is not None and (found := "/".join(segments[at:end])):
+                return {part.name: found, **rest}
+        return None
+
+
+def _part(piece: str) -> _Part:
+    if not piece.startswith("{"):
+        return _Part(fixed=piece)
+    name = piece[1:-1]
+    return _Part(name=name.removesuffix(_PATH_MARK), many=name.endswith(_PATH_MARK))
 
 
 class Routes:

@@ -10,17 +10,32 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
 
 from memplane.errors import StorageBusy
 from memplane.storage.sqlite.connection import translate_errors
-from memplane.storage.sqlite.view import SqliteWriter
 
 T = TypeVar("T")
 
 _LINGER_SECONDS = 0.0005
+
+
+class Works(Protocol):
+    """What works write with: it can take back one of them and keep the others."""
+
+    def begin_work(self) -> None: ...
+
+    def end_work(self) -> None: ...
+
+    def undo_work(self) -> None: ...
+
+    def finish(self) -> None:
+        """The transaction is about to be committed."""
+
+
+W = TypeVar("W", bound=Works)
 
 
 class _Ticket:
@@ -28,7 +43,7 @@ class _Ticket:
 
     __slots__ = ("done", "error", "leads", "value", "wake", "work")
 
-    def __init__(self, work: Callable[[SqliteWriter], Any]) -> None:
+    def __init__(self, work: Callable[[Any], Any]) -> None:
         self.work = work
         self.value: Any = None
         self.error: BaseException | None = None
@@ -37,13 +52,13 @@ class _Ticket:
         self.wake: threading.Lock | None = None
 
 
-class GroupCommit:
+class GroupCommit(Generic[W]):
     """Runs works on one connection with as few commits as the callers' timing allows."""
 
-    def __init__(self, connection: apsw.Connection, path: Path, owner: str) -> None:
+    def __init__(self, connection: apsw.Connection, path: Path, writer: Callable[[], W]) -> None:
         self._connection = connection
         self._path = path
-        self._owner = owner
+        self._writer = writer
         self._queue: list[_Ticket] = []
         self._queue_lock = threading.Lock()
         self._leading = False
@@ -54,7 +69,7 @@ class GroupCommit:
         self.lock = threading.Lock()
         """Held while the connection is in use."""
 
-    def run(self, work: Callable[[SqliteWriter], T]) -> T:
+    def run(self, work: Callable[[W], T]) -> T:
         ticket = _Ticket(work)
         try:
             self._join(ticket)
@@ -129,7 +144,7 @@ class GroupCommit:
             if self._connection.in_transaction:  # an interrupt came before it could be undone
                 execute("ROLLBACK")
             execute("BEGIN IMMEDIATE")
-            writer = SqliteWriter(self._connection, self._owner)
+            writer = self._writer()
             for ticket in batch:
                 _attempt(ticket, writer)
             writer.finish()
@@ -166,7 +181,7 @@ def _wake(ticket: _Ticket) -> None:
             ticket.wake.release()
 
 
-def _attempt(ticket: _Ticket, writer: SqliteWriter) -> None:
+def _attempt(ticket: _Ticket, writer: Works) -> None:
     """Run one work so that its failure undoes itself alone."""
     writer.begin_work()
     try:

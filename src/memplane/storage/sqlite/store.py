@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from memplane.storage.base import Reader, Writer
 from memplane.storage.sqlite.commit import GroupCommit
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.view import SqliteReader
+from memplane.storage.sqlite.view import SqliteReader, SqliteWriter
 from memplane.storage.sqlite.wipe import leave_nothing
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class SqliteStore:
         except BaseException:
             self._writer.close()
             raise
-        self._commits = GroupCommit(self._writer, path, owner)
+        self._commits = GroupCommit(self._writer, path, partial(SqliteWriter, self._writer, owner))
 
     @contextmanager
     def read(self) -> Iterator[Reader]:

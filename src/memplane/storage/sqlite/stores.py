@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memplane.errors import NotFound
+from memplane.storage.sqlite.catalog.accounts import SqliteAccounts
 from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
+from memplane.storage.sqlite.catalog.directory import SqliteDirectory
+from memplane.storage.sqlite.catalog.file import CatalogFile
 from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
@@ -37,6 +40,7 @@ class SqliteStores:
         self._open_max = open_max
         self._slots: OrderedDict[_Name, _Slot] = OrderedDict()
         self._lock = threading.Lock()
+        self._catalog = CatalogFile(root / CATALOG, key)
 
     def open(self, tenant: str, owner: str, *, create: bool) -> "_Lease":
         return _Lease(self, (tenant, owner), create=create)
@@ -61,14 +65,23 @@ class SqliteStores:
         """The keys of the installation; whoever asks closes it."""
         return SqliteCredentials(self._root / CATALOG, self._key)
 
+    def directory(self) -> SqliteDirectory:
+        """Which space a thing lives in; open for as long as the spaces are."""
+        return SqliteDirectory(self._catalog)
+
+    def accounts(self) -> SqliteAccounts:
+        """What tenants used and may use; open for as long as the spaces are."""
+        return SqliteAccounts(self._catalog)
+
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""
         path = self._root / CATALOG
+        self._catalog.close()
         return path.exists() and rekey_file(path, self._key, new_key)
 
     def use_key(self, key: str | None) -> None:
         """The key for everything opened from now on."""
-        self._key = key
+        self._key = self._catalog.key = key
 
     def close(self) -> None:
         with self._lock:
@@ -76,6 +89,7 @@ class SqliteStores:
         for slot in slots:
             if slot.store is not None:
                 slot.store.close()
+        self._catalog.close()
 
     def _folder(self, tenant: str) -> Path:
         return self._root / "spaces" / folder_name(tenant)

@@ -1,0 +1,74 @@
+"""`Directory` in the catalog database."""
+
+import json
+from collections.abc import Collection, Mapping
+
+from memplane.clock import Instant
+from memplane.storage.directory import KEPT, Place, Sort
+from memplane.storage.sqlite.catalog.file import CatalogFile, CatalogWriter
+
+
+class SqliteDirectory:
+    """Notes are jotted down. That an owner is not complete must be on the disk first, and costs a sync, once: until
+    somebody completes them, further notes need none. Completing is durable, and with it every jot before it."""
+
+    def __init__(self, file: CatalogFile) -> None:
+        self._file = file
+
+    def note(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+        self.note_all(tenant, sort, {id: now}, owner, now=now)
+
+    def note_all(
+        self, tenant: str, sort: Sort, ids: Mapping[str, Instant], owner: str, *, now: Instant
+    ) -> None:
+        rows = [(tenant, sort.value, id_, owner, at, now) for id_, at in ids.items()]
+
+        def jotted(writer: CatalogWriter) -> bool:
+            if writer.run("is_complete", tenant=tenant, owner=owner):
+                return False
+            writer.run_many("note_place", rows)
+            return True
+
+        def written(writer: CatalogWriter) -> None:
+            writer.run("unset_complete", tenant=tenant, owner=owner)
+            writer.run_many("note_place", rows)
+
+        if rows and not self._file.jot(jotted):
+            self._file.write(written)
+
+    def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+        def work(writer: CatalogWriter) -> None:
+            writer.run("forget_place", tenant=tenant, sort=sort, id=id, owner=owner, before=now - KEPT)
+
+        self._file.jot(work)
+
+    def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
+        return [owner for (owner,) in self._file.read("owners_of", tenant=tenant, sort=sort, id=id)]
+
+    def newest(
+        self, tenant: str, sort: Sort, *, owners: Collection[str] | None, limit: int, offset: int
+    ) -> list[Place]:
+        found = self._file.read(
+            "newest_places",
+            tenant=tenant,
+            sort=sort,
+            owners=_listed(owners),
+            limit=limit,
+            offset=offset,
+        )
+        return [Place(*row) for row in found]
+
+    def count(self, tenant: str, sort: Sort, *, owners: Collection[str] | None) -> int:
+        found = self._file.read("count_places", tenant=tenant, sort=sort, owners=_listed(owners))
+        return int(found[0][0]) if found else 0
+
+    def complete(self, tenant: str) -> frozenset[str]:
+        return frozenset(owner for (owner,) in self._file.read("complete", tenant=tenant))
+
+    def set_complete(self, tenant: str, owners: Collection[str]) -> None:
+        rows = [(tenant, owner) for owner in owners]
+        self._file.write(lambda writer: writer.run_many("set_complete", rows))
+
+
+def _listed(owners: Collection[str] | None) -> str | None:
+    return None if owners is None else json.dumps(sorted(owners))
