@@ -6,8 +6,8 @@ MANUAL = "# Manual\n\nTo install it, run make.\n\n## Use\n\nOpen the lid and pou
 
 
 def answer(done):
-    assert done.code == 0, done.stderr
-    return json.loads(done.stdout)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
 
 
 def test_a_document_from_upload_to_deletion(cli, tmp_path):
@@ -27,7 +27,7 @@ def test_a_document_from_upload_to_deletion(cli, tmp_path):
     assert [one["id"] for one in listed["documents"]] == ["m"]
     assert listed["total"] == 1
     assert [section["title"] for section in shown["sections"]] == ["Manual", "Use"]
-    assert text.stdout.rstrip("\n") == MANUAL.rstrip("\n")
+    assert text.out.rstrip("\n") == MANUAL.rstrip("\n")
     assert gone["counts"]["documents"] == 1
     assert answer(cli("document", "list", "--json"))["documents"] == []
 
@@ -39,7 +39,7 @@ def test_a_document_from_stdin_needs_a_name(cli):
     refused = cli("document", "upload", "-", stdin="text")
 
     assert refused.code == 2
-    assert "--name" in refused.stderr
+    assert "--name" in refused.err
     assert answer(cli("document", "upload", "-", "--name", "n", "--json", stdin="text"))["name"] == "n"
 
 
@@ -81,5 +81,5 @@ def test_what_is_not_there_is_told(cli, tmp_path):
     ):
         done = cli(*arguments)
         assert done.code != 0
-        assert "nowhere" in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        assert "nowhere" in done.err
+        assert len(done.err.splitlines()) == 1
