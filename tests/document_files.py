@@ -99,8 +99,7 @@ def assert_whole(parsed):
     assert "\0" not in text
     assert all(0 <= heading.start < heading.end <= len(text) for heading in parsed.headings)
     assert all(
-        before.end <= after.start
-        for before, after in zip(parsed.headings, parsed.headings[1:], strict=False)
+        before.end <= after.start for before, after in zip(parsed.headings, parsed.headings[1:], strict=False)
     )
     heading_blocks = {(block.start, block.end) for block in parsed.blocks if block.kind is BlockKind.HEADING}
     assert {(heading.start, heading.end) for heading in parsed.headings} == heading_blocks

@@ -136,7 +136,12 @@ class _Scanner:
 
     def read(self, line: _Line) -> None:
         if self._open is not None:
-            if isinstance(self._open, _Paragraph) and line.body and line.body[0] in _RECASTING and self._recast(line):
+            if (
+                isinstance(self._open, _Paragraph)
+                and line.body
+                and line.body[0] in _RECASTING
+                and self._recast(line)
+            ):
                 return
             if self._open.goes_on(line):
                 if line.body:

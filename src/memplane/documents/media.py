@@ -24,18 +24,41 @@ _SYNONYMS = {
     "application/x-pdf": PDF,
 }
 _BY_NAME = {
-    ".txt": PLAIN,
-    ".text": PLAIN,
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
-    ".mdown": MARKDOWN,
-    ".mkd": MARKDOWN,
-    ".html": HTML,
-    ".htm": HTML,
-    ".xhtml": HTML,
-    ".pdf": PDF,
-    ".docx": DOCX,
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), MARKDOWN),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    **dict.fromkeys(
+        [
+            ".c",
+            ".cfg",
+            ".conf",
+            ".cpp",
+            ".csv",
+            ".go",
+            ".h",
+            ".ini",
+            ".java",
+            ".js",
+            ".json",
+            ".jsonl",
+            ".log",
+            ".pl",
+            ".py",
+            ".r",
+            ".rb",
+            ".rs",
+            ".sh",
+            ".sql",
+            ".tex",
+            ".toml",
+            ".ts",
+            ".tsv",
+            ".yaml",
+            ".yml",
+        ],
+        PLAIN,
+    ),
 }
+"""Where the ending says more than a look would: a comment in a program begins like a heading. `.txt` says nothing."""
 _LOOKED_AT_CHARS = 16_384
 """Whether a text is HTML or Markdown shows early."""
 _PDF_SIGN_WITHIN = 1_024
@@ -59,8 +82,8 @@ _CLEAR_SIGNS = 2
 
 
 def media_type_of(content: str | bytes, *, name: str = "", given: str | None = None) -> str:
-    """One of `MEDIA_TYPES`. What the sender says counts unless the content cannot be that; raises
-    `DocumentUnreadable` for what is none of them."""
+    """One of `MEDIA_TYPES`: what the sender says, or else what the first bytes, the name's ending and the words say.
+    Raises `DocumentUnreadable` for what is none of them."""
     if given is not None and (kind := _given(given)) is not None:
         return kind
     if isinstance(content, bytes):
@@ -108,8 +131,7 @@ def _holds_word(content: bytes) -> bool:
 
 
 def _by_name(name: str) -> str | None:
-    kind = _BY_NAME.get(name[name.rfind(".") :].lower()) if "." in name else None
-    return kind if kind in {MARKDOWN, HTML} else None
+    return _BY_NAME.get(name[name.rfind(".") :].lower()) if "." in name else None
 
 
 def _by_words(text: str) -> str:
