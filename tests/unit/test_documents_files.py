@@ -366,3 +366,12 @@ def test_styles_based_on_each_other_end():
     parsed = parse(make_zip({"word/document.xml": body, "word/styles.xml": styles}), DOCX)
 
     assert [(heading.title, heading.level) for heading in parsed.headings] == [("T", 3)]
+
+
+def test_a_line_of_very_many_pieces_takes_room_once():
+    """
+    A page that says one line letter by letter is read like any other.
+    """
+    page = stream(zlib.compress(b"BT /F1 12 Tf (a) Tj ET " * 20_000), b"/Filter/FlateDecode")
+
+    assert parse(make_one_page(page), PDF).text == "a" * 20_000 + "\n"

@@ -68,15 +68,16 @@ _HTML_SIGN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MARKDOWN_SIGNS = (
-    re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE),
-    re.compile(r"^(?:`{3}|~{3})", re.MULTILINE),
-    re.compile(r"^[^\s|][^\r\n]*+\r?\n(?:={3,}|-{3,})[ \t]*+\r?$", re.MULTILINE),
-    re.compile(r"^ {0,3}\|?[ \t]*+:?-{3,}:?[ \t]*+\|", re.MULTILINE),
-    re.compile(r"(?<!\w)\[[^\]\r\n]{1,200}\]\([^()\s]{1,500}\)"),
-    re.compile(r"^ {0,3}[-*+] \S.*\n(?:\r?\n)? {0,3}[-*+] \S", re.MULTILINE),
-    re.compile(r"^> \S", re.MULTILINE),
-    re.compile(r"(?<![\w*])\*\*[^\s*][^*\r\n]{0,200}\*\*(?![\w*])"),
+    re.compile(r"\n {0,3}#{1,6}[ \t]+\S"),
+    re.compile(r"\n(?:`{3}|~{3})"),
+    re.compile(r"\n[^\s|][^\r\n]*+\r?\n(?:={3,}|-{3,})[ \t]*+(?=[\r\n]|\Z)"),
+    re.compile(r"\n {0,3}\|?[ \t]*+:?-{3,}:?[ \t]*+\|"),
+    re.compile(r"\[[^\[\]\r\n]{1,200}\]\([^()\s]{1,500}\)"),
+    re.compile(r"\n {0,3}[-*+] \S[^\r\n]*+\r?\n(?:\r?\n)? {0,3}[-*+] \S"),
+    re.compile(r"\n> \S"),
+    re.compile(r"\*\*[^\s*][^*\r\n]{0,200}\*\*"),
 )
+"""Each begins with a letter of its own, by which it is found quickly; so a text to be looked at begins with a line's end."""
 _CLEAR_SIGNS = 2
 """Of the signs above, the first two say enough by themselves; of the others it takes two."""
 
@@ -138,6 +139,7 @@ def _by_words(text: str) -> str:
     """HTML says so at its beginning. Markdown is told by what it has and prose has not."""
     if _HTML_SIGN.match(text):
         return HTML
+    text = "\n" + text
     if any(sign.search(text) for sign in _MARKDOWN_SIGNS[:_CLEAR_SIGNS]):
         return MARKDOWN
     return (
