@@ -14,6 +14,7 @@ from memplane.governance.redact import redact
 from memplane.recall.naming import asks_for_whole, best_sections, names_document, phrases_of, telling_stems
 from memplane.recall.relevance import Question, Relevance
 from memplane.recall.result import DocumentTold, SectionTold, SpanHit, Strategy
+from memplane.recall.span_ranking import RankedSpan
 from memplane.storage.base import Reader
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, span_number
 from memplane.types import Document, Section, Span
@@ -29,16 +30,6 @@ _MEMBERS_MAX = 200
 _MEMBERS_TOLD_MAX = 50
 _SPANS_PER_PLACE = 4
 """So many times as many spans are ranked as a collection tells, to see how relevant each document is."""
-
-
-class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A span, its score, and what the score is the sum of."""
-
-    span: Span
-    score: float
-    contributions: Mapping[str, float]
-    ranks: Mapping[str, int]
-    relevant: bool
 
 
 Rank = Callable[[frozenset[int] | None, int], Sequence[RankedSpan]]
