@@ -10,7 +10,7 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import read_content
 from memplane.doors.cli.output import cell, line, pairs, table, when
-from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit, SpanHit
 
 app = typer.Typer()
 
@@ -26,6 +26,7 @@ Query = Annotated[
         'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
         'memplane recall "where does she live?" --explain',
         'memplane recall "where did she live?" --as-of 2026-01-01',
+        'memplane recall "what is it about?" --document doc-019a…',
     ],
 )
 def recall(
@@ -37,6 +38,21 @@ def recall(
             "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
         ),
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            "--project", "-p", metavar="NAME", help="Look into documents of this project, and of none."
+        ),
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="Tell what this document says.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="ID", help="Tell what this collection says.")
+    ] = None,
+    spans: Annotated[
+        int, typer.Option("--spans", min=0, max=SPANS_MAX, metavar="N", help="At most so many passages.")
+    ] = Limits().spans,
     reference_time: Annotated[
         str | None,
         typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
@@ -62,10 +78,13 @@ def recall(
     answer = ask(
         question,
         conversation=conversation,
+        project=project,
+        document=document,
+        collection=collection,
         reference_time=reference_time,
         as_of=as_of,
         include_superseded=superseded,
-        limits=Limits(tokens=tokens),
+        limits=Limits(tokens=tokens, spans=spans),
     )
     if isinstance(answer, str):
         call.out.answer({"id": expect, "why": answer}, line(answer))
@@ -80,7 +99,7 @@ def _tell(call: Call, told: Recall, *, explain: bool) -> None:
         call.out.answer_text(told, told.text)
     for reason in told.degraded:
         call.out.warn(f"the answer may be incomplete: {reason}")
-    if not told.blocks:
+    if not told.blocks and not told.text:
         call.out.note("Nothing in memory bears on that.")
 
 
@@ -130,17 +149,22 @@ def _explained(told: Recall) -> tuple[Table, Table]:
                 ("about", ", ".join(routing.speakers) or "nobody by name"),
                 ("time", routing.temporal_intent or "none"),
                 ("channels", ", ".join(routing.channels)),
+                ("documents", routing.strategy or "there are none"),
                 ("took", f"{told.timings.get('total', 0):.1f} ms"),
             ]
         ),
-        table("hit", "score", "channels (rank)", "id", rows=[_row(hit) for hit in told.hits]),
+        table("hit", "score", "channels (rank)", "id", rows=[*map(_row, told.hits), *map(_row, told.spans)]),
     )
 
 
-def _row(hit: RecallHit) -> tuple[object, ...]:
-    said = hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else ""
+def _row(hit: RecallHit | SpanHit) -> tuple[object, ...]:
     channels = ", ".join(
         f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
         for name, value in hit.channels.items()
     )
-    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, hit.id
+    if isinstance(hit, SpanHit):
+        said, id_ = hit.span.text, hit.span.id
+    else:
+        said, id_ = hit.memory.line if hit.memory is not None else "", hit.id
+        said = hit.turn.text if hit.turn is not None else said
+    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, id_
