@@ -22,8 +22,10 @@ from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.identity.identity import Identity
+from memplane.storage.accounts import Accounts
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.credentials import Credentials
+from memplane.storage.directory import Directory
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
@@ -48,6 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+def counted(**some: int) -> dict[str, int]:
+    """What a receipt counts: so many of these, and none of anything else."""
+    kinds = ("entries", "turns", "memories", "facts", "runs", "claims", "episodes", "conflicts")
+    return dict.fromkeys((*kinds, "documents", "spans", "collections"), 0) | some
 
 
 class HandClock:
@@ -166,6 +174,12 @@ class SqliteEngine:
     def credentials(self) -> Credentials:
         """As `stores`, for what is not one space's."""
         return SqliteStores(self._folder).credentials()
+
+    def directory(self) -> Directory:
+        return SqliteStores(self._folder).directory()
+
+    def accounts(self) -> Accounts:
+        return SqliteStores(self._folder).accounts()
 
     def index(self, store: Store) -> None:
         """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""

@@ -149,7 +149,7 @@ def test_a_section_of_the_document_that_is_named(space, handbook):
 
 def test_sections_are_found_among_many_documents(space):
     """
-    Beyond what can be looked at one by one, the index finds the title.
+    Beyond what can be looked at one by one, the words find the title.
     """
     for number in range(70):
         space.upload(f"# Note {number}\n\nThe introduction is short.\n", name=f"n{number}")
@@ -158,6 +158,8 @@ def test_sections_are_found_among_many_documents(space):
 
     assert told.routing.strategy == "section"
     assert paths(told) == [("book.md", "Book", "Harvest calendar")]
+    assert space.recall("show me the calendar of harvests section").routing.strategy == "section"
+    assert space.recall("show me the 100% calendar section").routing.strategy == "local"
 
 
 def test_document_tells_the_whole_in_short(space, handbook):

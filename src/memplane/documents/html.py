@@ -7,6 +7,7 @@ Here each character is looked at a bounded number of times, and nothing recurses
 import html
 import re
 from collections import Counter
+from collections.abc import Collection
 
 from memplane.documents.assembly import Assembly
 from memplane.documents.limits import Budget, ParseLimits
@@ -110,9 +111,8 @@ _ENDS_WHEN = {
     "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
 }
 """Elements whose end tags authors leave out: which open ones a new one ends, and where the search for them stops."""
-_WALLS = frozenset({"table", "template"}) | _CELLS
-"""A stray end tag inside one of these reaches nothing outside."""
 _TABLE_PARTS = frozenset({"table", "tr", "tbody", "thead", "tfoot", "template"}) | _CELLS
+"""A stray end tag inside one of these reaches nothing outside."""
 _INDENT_MAX = 8
 _CHECK_EVERY = 4_096
 
@@ -208,28 +208,30 @@ class _Reader:
         return self._source.find(">", end.end()) + 1 or len(self._source)
 
     def _start_tag(self, name: str, attributes: str) -> None:
-        if name == "br":
-            if self._hidden_depth is None:
-                self._flow.line_break()
-        elif name == "hr":
-            self._end_paragraph()
-            if self._hidden_depth is None:
-                self._flow.block()
+        if name in _BLOCKS:
+            self._start_block(name, attributes)
         elif name in _VOID:
-            return
-        elif name in _BLOCKS:
-            self._imply_ends(name)
-            self._push(name)
-            if self._hidden_depth is None:
-                if name in _UNSEEN or _hides(attributes):
-                    self._hidden_depth = len(self._stack)
-                else:
-                    self._flow.opened(name)
+            self._void(name)
         elif self._hidden_depth is None:
             if attributes and _hides(attributes) and not attributes.endswith("/"):
                 self._hidden_depth, self._hidden_name, self._hidden_nested = len(self._stack) + 1, name, 1
         elif name == self._hidden_name:
             self._hidden_nested += 1
+
+    def _start_block(self, name: str, attributes: str) -> None:
+        self._imply_ends(name)
+        self._push(name)
+        if self._hidden_depth is None:
+            if name in _UNSEEN or _hides(attributes):
+                self._hidden_depth = len(self._stack)
+            else:
+                self._flow.opened(name)
+
+    def _void(self, name: str) -> None:
+        if name == "hr":
+            self._end_paragraph()
+        if self._hidden_depth is None and name in {"br", "hr"}:
+            self._flow.line_break() if name == "br" else self._flow.block()
 
     def _end_tag(self, name: str) -> None:
         if name not in _BLOCKS:
@@ -243,8 +245,7 @@ class _Reader:
             if name == "p" and self._hidden_depth is None:
                 self._flow.block()
             return
-        walls = _TABLE_PARTS - {name} if name not in _TABLE_PARTS else frozenset({"table"}) - {name}
-        depth = self._find(sought, walls)
+        depth = self._find(sought, frozenset({"table"}) if name in _TABLE_PARTS else _TABLE_PARTS)
         if depth is not None:
             self._pop_to(depth)
 
@@ -264,10 +265,10 @@ class _Reader:
         if self._stack and self._stack[-1] == "p":
             self._pop_to(len(self._stack) - 1)
 
-    def _find(self, sought: "frozenset[str] | set[str] | object", walls: frozenset[str]) -> int | None:
+    def _find(self, sought: Collection[str], walls: frozenset[str]) -> int | None:
         for depth in range(len(self._stack) - 1, -1, -1):
             name = self._stack[depth]
-            if name in sought:  # type: ignore[operator]
+            if name in sought:
                 return depth
             if name in walls:
                 return None

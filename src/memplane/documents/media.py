@@ -92,6 +92,10 @@ def _by_first_bytes(content: bytes) -> str | None:
         if not _holds_word(content):
             raise DocumentUnreadable(f"the document is a zip archive, but not a DOCX; {_READ}")
         return DOCX
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentUnreadable(
+            "the document is in Word's old format, or locked with a password; save it as DOCX"
+        )
     return None
 
 

@@ -1,6 +1,7 @@
 """Bad input is normal input: one clear sentence each, before anything is written."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from memplane.config import Settings
@@ -8,7 +9,7 @@ from memplane.errors import InvalidRequest
 from memplane.governance.fence import strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import find_secrets
-from memplane.types import STORABLE_KINDS, Kind, Role
+from memplane.types import STORABLE_KINDS, Kind, Reach, Role
 
 _COUNT_MAX = 100_000
 
@@ -133,6 +134,39 @@ def check_role(value: str) -> str:
         return Role(value).value
     except ValueError as exc:
         raise InvalidRequest(f"unknown role {value!r}; use one of {', '.join(Role)}", field="role") from exc
+
+
+def check_scope(value: str, *, conversation: str | None, project: str | None) -> Reach:
+    """Where something may be told. What belongs to one place has to say to which."""
+    try:
+        reach = Reach(value)
+    except ValueError as exc:
+        raise InvalidRequest(
+            f"unknown scope {value!r}; use one of {', '.join(Reach)}", field="scope"
+        ) from exc
+    named = {Reach.CONVERSATION: conversation, Reach.PROJECT: project}
+    if reach in named and named[reach] is None:
+        raise InvalidRequest(
+            f"scope {reach.value} needs a {reach.value}: name it, or leave out the scope", field="scope"
+        )
+    return reach
+
+
+def check_window(value: timedelta | None, *, keyed: bool) -> int | None:
+    """How long an idempotency key holds, in microseconds; None: for ever."""
+    if value is None:
+        return None
+    if not keyed:
+        raise InvalidRequest(
+            "idempotency_window: it says how long an idempotency_key holds; give one, and no id",
+            field="idempotency_window",
+        )
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        raise InvalidRequest(
+            f"idempotency_window: give a length of time above nought, not {value!r}",
+            field="idempotency_window",
+        )
+    return value // timedelta(microseconds=1)
 
 
 def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:

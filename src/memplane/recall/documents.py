@@ -11,7 +11,15 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.errors import NotFound
 from memplane.governance.redact import redact
-from memplane.recall.naming import asks_for_whole, best_sections, names_document, phrases_of, telling_stems
+from memplane.recall.naming import (
+    Phrase,
+    asks_for_whole,
+    best_sections,
+    names_document,
+    phrases_of,
+    telling_stems,
+    title_parts,
+)
 from memplane.recall.relevance import Question, Relevance
 from memplane.recall.result import DocumentTold, SectionTold, SpanHit, Strategy
 from memplane.storage.base import Reader
@@ -21,7 +29,7 @@ from memplane.types import Document, Section, Span
 _DOCUMENTS_LISTED_MAX = 100_000
 _DOCUMENTS_READ_MAX = 64
 _SECTIONS_READ_MAX = 5_000
-"""Up to so many documents and sections, all titles are looked at; beyond, those whose words the index finds."""
+"""Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
 _SPANS_LOOKED_AT = 1_000
 _SECTIONS_TOLD_MAX = 3
 """So many sections may answer to the same name."""
@@ -179,7 +187,7 @@ def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> lis
     named = [head for head in heads if names_document(asked.query, head.name)]
     pools = [named, heads] if named and len(named) < len(heads) else [heads]
     for pool in pools:
-        places = _sections_to_look_at(reader, pool, [phrase.text for phrase in phrases])
+        places = _sections_to_look_at(reader, pool, phrases)
         of = {section.id: document for document, section in places}
         _, best = best_sections(phrases, [section for _, section in places])
         if best:
@@ -189,31 +197,26 @@ def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> lis
 
 
 def _sections_to_look_at(
-    reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[str]
+    reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[Phrase]
 ) -> list[tuple[Document, Section]]:
     if len(heads) <= _DOCUMENTS_READ_MAX:
         documents = [document for head in heads if (document := reader.document(head.id)) is not None]
         if sum(document.sections for document in documents) <= _SECTIONS_READ_MAX:
             return [(document, section) for document in documents for section in reader.sections(document.id)]
-    allowed = {head.seq for head in heads}
-    numbers: set[int] = set()
-    for phrase in phrases:
-        holding = [set(reader.span_occurrences(stem)) for stem in telling_stems(phrase)]
-        numbers |= set.intersection(*holding) if holding else set()
-    chosen = sorted(number for number in numbers if number // SPANS_PER_DOCUMENT_MAX in allowed)
-    spans = reader.spans_at(chosen[-_SPANS_LOOKED_AT:])
-    by_id = {
-        id_: document
-        for id_ in dict.fromkeys(span.document for span in spans)
-        if (document := reader.document(id_)) is not None
-    }
-    wanted = dict.fromkeys(
-        span_number(by_id[span.document].seq, span.section) for span in spans if span.document in by_id
+    of = {head.seq: head for head in heads}
+    numbers = dict.fromkeys(
+        number
+        for phrase in phrases
+        for number in reader.sections_titled(title_parts(phrase), limit=_SECTIONS_READ_MAX)
+        if number // SPANS_PER_DOCUMENT_MAX in of
     )
-    of = {document.seq: document for document in by_id.values()}
+    found = reader.sections_at(list(numbers)[:_SECTIONS_READ_MAX])
+    ids = dict.fromkeys(of[number // SPANS_PER_DOCUMENT_MAX].id for number in found)
+    there = {document.seq: document for id_ in ids if (document := reader.document(id_)) is not None}
     return [
-        (of[number // SPANS_PER_DOCUMENT_MAX], section)
-        for number, section in reader.sections_at(list(wanted)).items()
+        (there[number // SPANS_PER_DOCUMENT_MAX], section)
+        for number, section in found.items()
+        if number // SPANS_PER_DOCUMENT_MAX in there
     ]
 
 

@@ -43,22 +43,23 @@ class Recalling(Records):
     ) -> Recall:
         """What to tell the agent before its next turn.
 
-        Documents of the `project`, and those of none, are looked into as well; `document` or `collection` asks for
-        what that one says.
+        What was said for one conversation or project alone is told where `conversation` or `project` names it. Documents
+        of the `project`, and those of none, are looked into as well; `document` or `collection` asks for what that one
+        says.
 
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
         been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
         """
         request = self._request(
             query,
-            conversation,
-            project,
-            document,
-            collection,
-            reference_time,
-            as_of,
-            include_superseded,
-            limits,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
         )
         with self._events.operation(self.owner, "recall") as event:
             told = self._told(request)
@@ -69,10 +70,17 @@ class Recalling(Records):
         self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
         return told
 
-    def recall_by_words(self, query: str, *, limits: Limits | None = None) -> Recall:
+    def recall_by_words(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limits: Limits | None = None,
+    ) -> Recall:
         """What of a recall is there at once, for an agent that cannot wait: the blocks that hold the words. It works
         nothing off, loads no index and asks no model."""
-        request = self._request(query, limits=limits)
+        request = self._request(query, conversation=conversation, project=project, limits=limits)
         with self._operation("recall_by_words") as reader:
             return recall_by_words(reader, request, self._settings, now=self._clock())
 
@@ -94,19 +102,19 @@ class Recalling(Records):
         check_asked(id=expected)
         request = self._request(
             query,
-            conversation,
-            project,
-            document,
-            collection,
-            reference_time,
-            as_of,
-            include_superseded,
-            limits,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
         )
         told = self._told(request)
         ranked = self._told(msgspec.structs.replace(request, limits=_EXPLAINED))
         with self._reading() as reader:
-            return why_not(reader, expected, told, ranked, now=self._clock())
+            return why_not(reader, expected, told, ranked, now=self._clock(), audience=request.audience)
 
     def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
@@ -139,7 +147,8 @@ class Recalling(Records):
         with self._operation("conflicts") as reader:
             pairs = reader.conflicts(())
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, Filter(now=now))}
+            everything = Filter(now=now, audience=None)
+            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, everything)}
         return [
             Conflict(left=there[left], right=there[right])
             for left, right in pairs
@@ -169,13 +178,14 @@ class Recalling(Records):
     def _request(
         self,
         query: str,
+        *,
         conversation: str | None = None,
         project: str | None = None,
         document: str | None = None,
         collection: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
-        include_superseded: bool = False,  # noqa: FBT001, FBT002
+        include_superseded: bool = False,
         limits: Limits | None = None,
     ) -> RecallRequest:
         check_asked(conversation=conversation, project=project, document=document, collection=collection)

@@ -41,7 +41,10 @@ def recall(
     project: Annotated[
         str | None,
         typer.Option(
-            "--project", "-p", metavar="NAME", help="Look into documents of this project, and of none."
+            "--project",
+            "-p",
+            metavar="NAME",
+            help="Also what was said for this project alone; its documents, and those of none.",
         ),
     ] = None,
     document: Annotated[
