@@ -75,7 +75,7 @@ def test_local_tells_passages_of_all_documents(space, handbook):
     Each with the document and the section it stands in; the slice is exact.
     """
     space.upload(GARDEN, name="garden.md")
-    told = space.recall("What is done with rain water?")
+    told = space.recall("Where is rain water used?")
     text = space.document_text(handbook.id)
 
     assert told.routing.strategy == "local"
@@ -279,12 +279,12 @@ def test_nothing_of_a_deleted_document_is_told(space, handbook):
     """
     space.recall("coals")
     space.upload("# Tea handbook\n\nElectric kettles only.\n", name="handbook.md", id=handbook.id)
-    replaced = space.recall("birch coals kettles")
+    replaced = space.recall("electric kettles"), space.recall("birch coals")
     space.delete_document(handbook.id)
-    gone = space.recall("birch coals kettles")
+    gone = space.recall("electric kettles")
 
-    assert "birch" not in replaced.text
-    assert "Electric" in replaced.text
+    assert "Electric" in replaced[0].text
+    assert "birch" not in replaced[1].text
     assert gone.spans == ()
     assert gone.text == ""
 

@@ -209,13 +209,14 @@ class Recalling(Records):
         )
 
     def _told(self, request: RecallRequest) -> Recall:
-        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
+        turn_index, memory_index, span_index = self._parts.indexes.of(self.tenant, self.owner)
         tools = Tools(
             embedder=self._parts.embedder,
             catalog=self._parts.catalog,
             settings=self._settings,
             turn_index=turn_index,
             memory_index=memory_index,
+            span_index=span_index,
         )
         with suppress(StorageError):  # a full disk keeps nobody from reading
             self._work_a_while()
