@@ -36,7 +36,7 @@ _SECTIONS_READ_MAX = 5_000
 _SPANS_LOOKED_AT = 1_000
 _SECTIONS_TOLD_MAX = 3
 """So many sections may answer to the same name."""
-_SHARE_MIN = 0.75
+_SHARE_MIN = 0.6
 """What holds so many of the words of a question has to do with it, however little is known about words in a small
 space."""
 _MEMBERS_MAX = 200
@@ -92,7 +92,9 @@ def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulte
     if asks_for_whole(asked.query) and (document := shelf.in_question()) is not None:
         return _document(reader, asked, ranking, document)
     ranked = ranking.best(shelf.seqs(), asked.spans) if asked.spans else ()
-    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, [each for each in ranked if each.relevant]))
+    held = _Held(asked.query)
+    told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
+    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told))
 
 
 def _visible(asked: DocumentsAsked, document: Document) -> bool:
@@ -348,9 +350,7 @@ def _with_anything_to_say(asked: DocumentsAsked, ranked: Sequence[RankedSpan]) -
 def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpan]:
     """Where no passage has anything to do with the question, the document begins to speak."""
     return [
-        RankedSpan(
-            span=span, score=0.0, contributions={}, ranks={}, relevant=False
-        )
+        RankedSpan(span=span, score=0.0, contributions={}, ranks={}, relevant=False)
         for span in reader.spans(document.id, limit=count)
     ]
 

@@ -22,7 +22,7 @@ from memplane.recall.span_index import SpanIndex, Spans
 from memplane.recall.turn_index import Floats, Ints
 from memplane.recall.vectors import dots, unpacked
 from memplane.storage.base import Reader
-from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.types import Span
 
 COMMON = 20_000
@@ -67,7 +67,6 @@ class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
     """A span, its score, and what the score is the sum of."""
 
     span: Span
-    document: DocumentHead
     score: float
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
@@ -312,7 +311,6 @@ def _told(
     return [
         RankedSpan(
             span=span,
-            document=head,
             score=round(score, 4),
             contributions={
                 name: round(part, 3) for name, part in judged.contributions(index, repeated).items()

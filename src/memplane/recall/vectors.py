@@ -25,8 +25,6 @@ Codes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 Small = NDArray[np.int8]
 _STEPS = 127
-_FAR = np.iinfo(np.int16).max
-"""Further than any code can be."""
 
 
 class VectorTable:
@@ -97,19 +95,19 @@ class VectorTable:
         return np.where(self._there[chosen], scores, np.float32(np.nan))
 
     def near(self, query: Vector, limit: int, among: NDArray[np.bool_] | None = None) -> Places:
-        """The places whose codes differ least from the question's, in no order; of those that `among` allows, where it
-        is given. Places that came since are not."""
+        """The places whose codes differ least from the question's, in no order; of the first ones only those that
+        `among` allows, where it is given."""
         assert self._codes is not None
         count, there = self._count, self._there
+        if among is not None:
+            there = there.copy()
+            there[: len(among)] &= among
         differing = np.zeros(count, np.int16)
         for words, asked in zip(self._codes, self._code(query[None, :]), strict=True):
             differing += np.bitwise_count(words[:count] ^ asked)
-        differing[~there[:count]] = _FAR
-        if among is not None:
-            differing[: len(among)][~among[:count]] = _FAR
-            differing[len(among) :] = _FAR
+        differing[~there[:count]] = np.iinfo(np.int16).max
         chosen: Places = np.argpartition(differing, limit)[:limit] if limit < count else np.arange(count)
-        near: Places = chosen[differing[chosen] < _FAR]
+        near: Places = chosen[there[chosen]]
         return near
 
     def _make_codes(self) -> None:
