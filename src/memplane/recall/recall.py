@@ -17,7 +17,7 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
-from memplane.recall.documents import Consulted, DocumentsAsked, consult
+from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
@@ -28,7 +28,7 @@ from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, S
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
-from memplane.recall.span_ranking import rank_spans
+from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
@@ -198,13 +198,15 @@ def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: To
         as_of=request.as_of,
         spans=request.limits.spans,
     )
-    return consult(
-        reader,
-        asked,
-        lambda seqs, limit: rank_spans(
-            reader, tools.span_index, request.query, asking.query, among=seqs, limit=limit
-        ),
-    )
+
+    def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
+        query = asking.query
+        if query is not None and asking.asked.text != request.query:
+            # Names that were taken out, because everybody here has them, may be what a document is about.
+            query, _ = _embedded(tools.embedder, msgspec.structs.replace(asking.asked, text=request.query))
+        return rank_spans(reader, tools.span_index, request.query, query, among=among, limit=limit)
+
+    return consult(reader, asked, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
