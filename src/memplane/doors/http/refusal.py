@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from memplane.errors import (
+    CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -29,6 +31,8 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     NotFound: HTTPStatus.NOT_FOUND,
     PathTaken: HTTPStatus.CONFLICT,
+    CollectionTaken: HTTPStatus.CONFLICT,
+    DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,

@@ -1,0 +1,87 @@
+"""Events come in, are forgotten, and what became of a recall is told."""
+
+from datetime import timedelta
+
+from memplane.doors.http.endpoint import Call, Response
+from memplane.doors.http.v6.bodies import FeedbackBody, ForgetBody, IngestBody
+from memplane.doors.http.v6.facts import DOCUMENT_ID, DOCUMENT_NAME
+from memplane.doors.http.v6.recall_id import read_recall_id
+from memplane.doors.http.v6.receipts import counts_of
+from memplane.doors.http.v6.shapes import FeedbackTaken, Forgotten, Ingested
+from memplane.doors.http.v6.wire import answer, invalid, moment
+
+IDEMPOTENT_FOR = timedelta(hours=24)
+
+_ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
+"""Who speaks where nobody is named. What a tool or an application says never overrules the user."""
+
+
+def ingest(call: Call) -> Response:
+    """Durable and searchable when it is answered; facts follow."""
+    body: IngestBody = call.body
+    if body.scope == "project" and body.project_id is None:
+        raise invalid("scope project needs a project_id; give one, or another scope", "project_id")
+    kept = call.space(body.user_id).retain(
+        body.content,
+        role=body.role or _ROLES[body.type],
+        conversation=body.conversation_id,
+        project=body.project_id,
+        at=moment(body.event_time, "event_time"),
+        scope=body.scope or "global",
+        idempotency_key=body.idempotency_key,
+        idempotency_window=IDEMPOTENT_FOR,
+        metadata=_metadata(body),
+    )
+    return answer(Ingested(event_id=kept.id, deduped=kept.deduped or kept.suppressed))
+
+
+def _metadata(body: IngestBody) -> dict[str, object] | None:
+    """As it was given; beside it stands what sort of event it was, where it was no message, and which document it is
+    about, where it says so."""
+    ours = {
+        "event_type": None if body.type == "message" else body.type,
+        DOCUMENT_ID: body.document_id,
+        DOCUMENT_NAME: body.document_name,
+    }
+    added = {name: value for name, value in ours.items() if value is not None}
+    return {**(body.metadata or {}), **added} if added else body.metadata
+
+
+def forget(call: Call) -> Response:
+    """With nothing but a user, all of theirs."""
+    body: ForgetBody = call.body
+    conversation = body.conversation_id or body.thread_id
+    if body.thread_id is not None and conversation != body.thread_id:
+        raise invalid("thread_id is the former name of conversation_id; give one of them", "thread_id")
+    narrowed = (conversation, body.project_id, body.document_id, body.from_time, body.to_time)
+    receipt = call.space(body.user_id).forget(
+        conversation=conversation,
+        project=body.project_id,
+        document=body.document_id,
+        since=moment(body.from_time, "from_time"),
+        until=moment(body.to_time, "to_time"),
+        everything=all(condition is None for condition in narrowed),
+        reason="forgotten through the v6 door",
+    )
+    return answer(Forgotten(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
+
+
+def feedback(call: Call) -> Response:
+    """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
+    body: FeedbackBody = call.body
+    recall_id = call.path["recall_id"]
+    told = read_recall_id(recall_id)
+    space = call.existing_space(told.owner)
+    selected = list(dict.fromkeys(body.selected_ids))
+    chosen = set(selected)
+    ignored = [fact for fact in told.facts if fact not in chosen]
+    recorded = (
+        0
+        if space is None
+        else space.feedback(selected, ignored, recall=recall_id[:_RECALL_CHARS], rating=body.user_rating)
+    )
+    return answer(FeedbackTaken(recall_id=recall_id, facts_recorded=recorded))
+
+
+_RECALL_CHARS = 64
+"""Enough to tell recalls apart; what was told stands beside it anyway."""

@@ -1,0 +1,98 @@
+"""A memory, as clients of CLAIV Memory read a fact."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from memplane.clock import iso
+from memplane.doors.http.v6.shapes import Fact, TemporalMatch, TemporalRange
+from memplane.doors.http.v6.wire import spelled
+from memplane.space import Space
+from memplane.types import Memory, Op, TimeTold
+
+SUBJECT = "user"
+"""Whom something is about that was stored on purpose, and names nobody."""
+
+DOCUMENT_ID, DOCUMENT_NAME = "document_id", "document_name"
+"""Under which names of its metadata an event says which document it is about."""
+
+Tags = Mapping[str, tuple[str | None, str | None]]
+"""By entry: the id and the name of the document that an event was tagged with."""
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    document_id: str | None = None
+    document_name: str | None = None
+
+
+class _Tagged(msgspec.Struct, frozen=True):
+    """So much of what was said."""
+
+    metadata: _Metadata | None = None
+
+
+_tagged = msgspec.json.Decoder(_Tagged)
+
+
+def tags_of(space: Space, memories: Iterable[Memory]) -> Tags:
+    """The documents that the events were tagged with from which these memories were read."""
+    seqs = sorted({memory.seq for memory in memories if memory.derived})
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for entry in space.entries_at(seqs) if seqs else ():
+        if entry.op is Op.TURN and entry.body is not None and b'"document_id"' in entry.body:
+            metadata = _read_metadata(entry.body)
+            if metadata is not None:
+                found[entry.id] = (metadata.document_id, metadata.document_name)
+    return found
+
+
+def _read_metadata(body: bytes) -> _Metadata | None:
+    """Metadata may be anything; of another shape, it tags nothing."""
+    try:
+        return _tagged.decode(body).metadata
+    except msgspec.ValidationError:
+        return None
+
+
+def members(memory: Memory, tags: Tags) -> dict[str, object]:
+    """All members of a `Fact`. What was stored on purpose has no predicate: its key says what it is, or its kind."""
+    predicate = memory.predicate or memory.key or memory.kind.value
+    said = memory.object_text or memory.text
+    document, name = tags.get(memory.entry_id, (None, None))
+    return {
+        "fact_id": memory.id,
+        "subject": memory.subject or SUBJECT,
+        "kind": memory.kind.value,
+        "predicate": predicate,
+        "object": said,
+        "object_text": said,
+        "relation_phrase": predicate.replace("_", " "),
+        "source_text": memory.quote,
+        "confidence": memory.confidence,
+        "importance": memory.importance,
+        "created_at": iso(memory.created_at),
+        "temporal_matches": [_match(told) for told in memory.times],
+        "document_id": document,
+        "document_name": name,
+        "tier": memory.tier.value,
+        "state": memory.state.value,
+        "superseded_at": spelled(memory.superseded_at),
+        "text": memory.line,
+    }
+
+
+def fact_of(memory: Memory, tags: Tags) -> Fact:
+    return Fact(**members(memory, tags))  # type: ignore[arg-type]
+
+
+def _match(told: TimeTold) -> TemporalMatch:
+    start, end = iso(told.begin), iso(told.until)
+    return TemporalMatch(
+        ts_start=start,
+        ts_end=end,
+        raw_expression=told.raw,
+        anchor_time=None,
+        date_type=told.kind,
+        granularity=told.granularity,
+        temporal_range=TemporalRange(start, end),
+    )
