@@ -93,6 +93,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claw_history_token: str | None = None
     claw_history_agent_ids: tuple[str, ...] = ()
 
+    plan: str = "self-hosted"
+    """What the usage of a tenant is called to be under; a name, nothing else."""
+    quota_ingest_events: int | None = None
+    """Events that a tenant may ingest in a billing cycle; None: as many as it likes."""
+    billing_cycle_day: int = 1
+    """Of the month, from 1 to 28: when a cycle begins, at midnight in UTC."""
+    ingest_per_minute: int | None = None
+    """Ingests of a tenant within any minute; None: as many as it likes."""
+    recall_per_minute: int | None = None
+
     host: str = "127.0.0.1"
     """Where the server listens."""
     port: int = 8_700
@@ -159,6 +169,11 @@ _ENVIRONMENT = {
     "CLAW_HISTORY_URL": "claw_history_url",
     "CLAW_HISTORY_TOKEN": "claw_history_token",
     "CLAW_HISTORY_AGENT_IDS": "claw_history_agent_ids",
+    "MEMPLANE_PLAN": "plan",
+    "MEMPLANE_QUOTA_INGEST_EVENTS": "quota_ingest_events",
+    "MEMPLANE_BILLING_CYCLE_DAY": "billing_cycle_day",
+    "MEMPLANE_INGEST_PER_MINUTE": "ingest_per_minute",
+    "MEMPLANE_RECALL_PER_MINUTE": "recall_per_minute",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",

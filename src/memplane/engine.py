@@ -16,6 +16,9 @@ from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.metering.allowance import Allowance
+from memplane.metering.meter import Meter
+from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
@@ -76,6 +79,12 @@ class Engine:
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
         )
+        accounts = stores.accounts()
+        self.meter = Meter(accounts, clock)
+        """Counts what tenants do; the HTTP frame tells it."""
+        self.allowance = Allowance(accounts, self.settings, clock)
+        """Whether a tenant may do one more."""
+        self.usage = Usage(accounts, self.meter, self.allowance, clock)
         self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
@@ -130,6 +139,7 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self.meter.close()
         self._stores.close()
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from memplane.types import Op, Receipt
 
 _COLLECTIONS_MAX = 1 << 31
 _OFFSET_MAX = 1 << 62
+_SPACES_PER_SYNC = 256
 
 
 class OwnedReceipt(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +96,7 @@ class Whereabouts:
             (row,) = reader.ledger_rows(after=reader.known([receipt_id])[receipt_id] - 1, limit=1)
             return receipt_of(row)
 
-    # ── spaces that are older than the directory ─────────────────────────────────────────────────────────────
+    # ── spaces the directory may not know all of ─────────────────────────────────────────────────────────────────
 
     def _complete(self, tenant: str, owners: Collection[str] | None) -> bool:
         """Note everything of spaces that the directory has not heard all of; whether there were any. What comes into them
@@ -107,11 +108,14 @@ class Whereabouts:
                 for owner in self._stores.owners(tenant)
                 if owner not in known and (owners is None or owner in owners)
             ]
-            for owner in todo:
-                self._note_everything(tenant, owner)
+            for start in range(0, len(todo), _SPACES_PER_SYNC):
+                some = todo[start : start + _SPACES_PER_SYNC]
+                self._directory.set_complete(
+                    tenant, [owner for owner in some if self._note_everything(tenant, owner)]
+                )
         return bool(todo)
 
-    def _note_everything(self, tenant: str, owner: str) -> None:
+    def _note_everything(self, tenant: str, owner: str) -> bool:
         """A space that cannot be read is tried again the next time, and keeps nobody from the others."""
         now = self._clock()
         try:
@@ -123,12 +127,12 @@ class Whereabouts:
                     for collection in reader.collections(project=None, limit=_COLLECTIONS_MAX, offset=0)
                 ]
         except (NotFound, StorageError):
-            return
+            return False
         note_all = self._directory.note_all
         note_all(tenant, Sort.RECEIPT, {one.id: to_instant(one.at) for one in receipts}, owner, now=now)
         note_all(tenant, Sort.DOCUMENT, dict.fromkeys(documents, now), owner, now=now)
         note_all(tenant, Sort.COLLECTION, dict.fromkeys(collections, now), owner, now=now)
-        self._directory.set_complete(tenant, owner)
+        return True
 
 
 def _has(reader: Reader, sort: Sort, id: str) -> bool:

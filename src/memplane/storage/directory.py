@@ -3,6 +3,9 @@
 A space is the truth about what is in it, and the directory a hint where to look. It is noted before the space commits, so
 a crash in between leaves an entry too many and never one too few; whoever looks makes sure in the space itself. Every
 engine passes tests/contract/test_directory.py.
+
+A sync for every note would make uploading half as fast. So the directory also says of whom it is complete, and a note
+may be lost with the power as long as its owner is not: whoever misses something looks through those spaces first.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,11 +16,8 @@ import msgspec
 
 from memplane.clock import SECOND, Instant
 
-FRESH = 1_800 * SECOND
-"""An entry this new is not written again."""
-KEPT = 2 * FRESH
-"""An entry this new is not dropped, though its space does not have the thing: it may be about to. So between a note and
-the commit it announces, a writer has at least `FRESH`."""
+KEPT = 3_600 * SECOND
+"""An entry this new is not dropped, though its space does not have the thing: it may be about to."""
 
 
 class Sort(StrEnum):
@@ -36,11 +36,12 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class Directory(Protocol):
-    """Durable. Any number of threads and processes use it at once; each read sees what any process finished writing before
+    """Any number of threads and processes use it at once; each read sees what any process finished writing before
     the read began. One id may live in several spaces."""
 
     def note(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
-        """Durable when it returns; called before the space commits. Costs a read where it was noted lately."""
+        """Called before the space commits. When it returns, every process finds the thing there, and if this is ever lost, the
+        owner is not `complete`."""
 
     def note_all(
         self, tenant: str, sort: Sort, ids: Mapping[str, Instant], owner: str, *, now: Instant
@@ -62,7 +63,7 @@ class Directory(Protocol):
         """How many `newest` would list in all."""
 
     def complete(self, tenant: str) -> frozenset[str]:
-        """Owners of whom everything was noted: what they had before there was a directory too."""
+        """Owners of whom everything is noted and durable: what they had before there was a directory too."""
 
-    def set_complete(self, tenant: str, owner: str) -> None:
-        """From now on."""
+    def set_complete(self, tenant: str, owners: Collection[str]) -> None:
+        """After everything of them was noted; each until something new is."""

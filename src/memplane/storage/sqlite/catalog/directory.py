@@ -4,12 +4,13 @@ import json
 from collections.abc import Collection, Mapping
 
 from memplane.clock import Instant
-from memplane.storage.directory import FRESH, KEPT, Place, Sort
+from memplane.storage.directory import KEPT, Place, Sort
 from memplane.storage.sqlite.catalog.file import CatalogFile, CatalogWriter
 
 
 class SqliteDirectory:
-    """A look at a page before every write: uploading a document again must not cost a sync."""
+    """Notes are jotted down. That an owner is not complete must be on the disk first, and costs a sync, once: until
+    somebody completes them, further notes need none. Completing is durable, and with it every jot before it."""
 
     def __init__(self, file: CatalogFile) -> None:
         self._file = file
@@ -20,13 +21,20 @@ class SqliteDirectory:
     def note_all(
         self, tenant: str, sort: Sort, ids: Mapping[str, Instant], owner: str, *, now: Instant
     ) -> None:
-        found = self._file.read(
-            "noted", tenant=tenant, sort=sort, ids=json.dumps(list(ids)), owner=owner, after=now - FRESH
-        )
-        fresh = {id_ for (id_,) in found}
-        rows = [(tenant, sort.value, id_, owner, at, now) for id_, at in ids.items() if id_ not in fresh]
-        if rows:
-            self._file.write(lambda writer: writer.run_many("note_place", rows))
+        rows = [(tenant, sort.value, id_, owner, at, now) for id_, at in ids.items()]
+
+        def jotted(writer: CatalogWriter) -> bool:
+            if writer.run("is_complete", tenant=tenant, owner=owner):
+                return False
+            writer.run_many("note_place", rows)
+            return True
+
+        def written(writer: CatalogWriter) -> None:
+            writer.run("unset_complete", tenant=tenant, owner=owner)
+            writer.run_many("note_place", rows)
+
+        if rows and not self._file.jot(jotted):
+            self._file.write(written)
 
     def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
         def work(writer: CatalogWriter) -> None:
@@ -57,8 +65,9 @@ class SqliteDirectory:
     def complete(self, tenant: str) -> frozenset[str]:
         return frozenset(owner for (owner,) in self._file.read("complete", tenant=tenant))
 
-    def set_complete(self, tenant: str, owner: str) -> None:
-        self._file.write(lambda writer: writer.run("set_complete", tenant=tenant, owner=owner))
+    def set_complete(self, tenant: str, owners: Collection[str]) -> None:
+        rows = [(tenant, owner) for owner in owners]
+        self._file.write(lambda writer: writer.run_many("set_complete", rows))
 
 
 def _listed(owners: Collection[str] | None) -> str | None:

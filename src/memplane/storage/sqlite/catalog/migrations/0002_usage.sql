@@ -11,7 +11,7 @@ CREATE TABLE place (
 -- Only receipts are listed across spaces.
 CREATE INDEX receipts_by_time ON place (tenant, at DESC, id DESC, owner) WHERE sort = 'receipt';
 
--- Spaces of which everything is in `place`, also what is older than that table.
+-- Spaces of which everything is in `place` and on the disk, also what is older than that table.
 CREATE TABLE complete (
     tenant TEXT NOT NULL,
     owner  TEXT NOT NULL,
@@ -33,6 +33,7 @@ CREATE TABLE usage (
     work_units     INTEGER NOT NULL,
     PRIMARY KEY (tenant, day, endpoint)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_by_day ON usage (day);
 
 -- What a tenant used of a quota since the day a billing cycle began.
 CREATE TABLE spent (
