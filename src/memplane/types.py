@@ -65,6 +65,24 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+class Reach(StrEnum):
+    """Where something that was said may be told: everywhere, in its project, or in its conversation."""
+
+    GLOBAL = "global"
+    PROJECT = "project"
+    CONVERSATION = "conversation"
+
+
+def within(reach: Reach, *, conversation: str | None, project: str | None) -> str | None:
+    """The place outside of which nothing is told; None where there is no such place."""
+    if reach is Reach.GLOBAL:
+        return None
+    name = project if reach is Reach.PROJECT else conversation
+    if name is None:
+        raise ValueError(f"scope {reach.value} needs a {reach.value}")
+    return f"{reach.value}:{name}"
+
+
 class Op(StrEnum):
     """What a ledger entry records."""
 
@@ -139,6 +157,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str | None = None
     speaker: str | None = None
     """Who spoke, where a name is known."""
+    within: str | None = None
+    """The only place where it is told, `project:…` or `conversation:…`; None: everywhere."""
 
 
 class TimeTold(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -190,6 +210,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     importance: float = 0.5
     confidence: float = 1.0
     times: tuple[TimeTold, ...] = ()
+    within: str | None = None
+    """The only place where it is told, that of the turn it was read out of; None: everywhere."""
 
     @property
     def derived(self) -> bool:

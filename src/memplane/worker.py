@@ -293,7 +293,9 @@ class Worker:
             if heads:
                 turns = reader.turns_between(heads[0].n, heads[-1].n)
             else:
-                turns = reader.turns_at(reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0))
+                turns = reader.turns_at(
+                    reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0, audience=None)
+                )
             if not turns:
                 return False
             until = heads[-1].n if heads else done

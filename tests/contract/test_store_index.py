@@ -55,7 +55,9 @@ def claimed(scribe, text: str, *, subject="user", predicate="lives_in", **fields
     return kept
 
 
-def episode(scribe, turns: list[Turn], *, id: str, conversation: str = "c", quoting: list[Turn]) -> Memory:
+def episode(
+    scribe, turns: list[Turn], *, id: str, conversation: str = "c", quoting: list[Turn], **fields
+) -> Memory:
     made = a_memory(
         " ".join(turn.text for turn in quoting),
         id=id,
@@ -66,6 +68,7 @@ def episode(scribe, turns: list[Turn], *, id: str, conversation: str = "c", quot
         extractor="episode-1",
         created_at=turns[0].at,
         updated_at=turns[-1].at,
+        **fields,
     )
     seqs = sorted({turn.seq for turn in quoting})
     scribe.store.write(lambda writer: writer.add_episodes([(made, seqs)]))
@@ -183,7 +186,7 @@ def test_clearing_the_projection_begins_deriving_anew(scribe):
             reader.conflicts(()),
             reader.evidence([first.id]),
             reader.untold(before=LAST, limit=ALL),
-            reader.episodes_of(["c"], limit=ALL),
+            reader.episodes_of(["c"], NOW, limit=ALL),
         )
         kept = reader.turn_digests(model, [number(turn)])
 
@@ -770,8 +773,8 @@ def test_episodes_are_found_by_conversation(scribe, clock):
     new = episode(scribe, second, id="ep2", quoting=[second[1]])
     episode(scribe, other, id="ep3", conversation="d", quoting=other)
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c"], limit=9)) == [new.id, old.id]
-        assert ids(reader.episodes_of(["c"], limit=1)) == [new.id]
+        assert ids(reader.episodes_of(["c"], NOW, limit=9)) == [new.id, old.id]
+        assert ids(reader.episodes_of(["c"], NOW, limit=1)) == [new.id]
 
 
 def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
@@ -781,7 +784,7 @@ def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
     untouched = episode(scribe, turns, id="ep2", quoting=[turns[2]])
     erase(scribe.store, turns[1])
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c"], limit=9)) == [untouched.id]
+        assert ids(reader.episodes_of(["c"], NOW, limit=9)) == [untouched.id]
         assert reader.match_memories(["lighthouse"], NOW, limit=9) == []
 
 
@@ -805,7 +808,7 @@ def test_episodes_of_a_conversation_are_dropped_together(scribe):
     kept = episode(scribe, others, id="ep2", conversation="d", quoting=others)
     scribe.store.write(lambda writer: writer.drop_episodes("c"))
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c", "d"], limit=9)) == [kept.id]
+        assert ids(reader.episodes_of(["c", "d"], NOW, limit=9)) == [kept.id]
 
 
 def test_a_conversation_is_untold_until_it_is_told(scribe):

@@ -59,12 +59,17 @@ class Thing:
     at: datetime
     role: str = "user"
     conversation: str | None = None
+    within: tuple[str, str] | None = None
     memory: bool = False
     expires: datetime | None = None
     superseded_at: datetime | None = None
     gone: bool = False
 
-    def may_be_told(self, now: datetime, as_of: datetime | None, *, include_superseded: bool) -> bool:
+    def may_be_told(
+        self, now: datetime, as_of: datetime | None, *, include_superseded: bool, here: dict[str, str | None]
+    ) -> bool:
+        if self.within is not None and here[self.within[0]] != self.within[1]:
+            return False
         if self.gone or self.role == "system" or (as_of is not None and self.at > as_of):
             return False
         if self.expires is not None and self.expires <= now:
@@ -95,8 +100,10 @@ class Life:
 
     # ── what happens ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, number, *, role, conversation, back, again):
+    def say(self, number, *, role, conversation, back, again, project, scope):
         mark, at = self.mark(), self.clock.moment - timedelta(hours=back)
+        if (scope == "conversation" and conversation is None) or (scope == "project" and project is None):
+            scope = "global"
         before = self.pick(number, memories=False)
         if again and before is not None:
             mark = before.mark
@@ -106,8 +113,11 @@ class Life:
             conversation=conversation,
             speaker="Ann" if number % 7 == 3 else None,
             at=at,
+            project=project,
+            scope=scope,
         )
-        self.things.append(Thing(mark, kept.id, at, role, conversation))
+        within = None if scope == "global" else (scope, conversation if scope == "conversation" else project)
+        self.things.append(Thing(mark, kept.id, at, role, conversation, within))
 
     def store(self, number, *, supersedes):
         old = self.pick(number, memories=True) if supersedes else None
@@ -181,6 +191,8 @@ STEP = st.one_of(
                 "conversation": st.sampled_from([None, "a", "a", "b"]),
                 "back": st.sampled_from([0, 0, 0, 1, 30]),
                 "again": st.sampled_from([False, False, True]),
+                "project": st.sampled_from([None, "p", "q"]),
+                "scope": st.sampled_from(["global", "global", "project", "conversation"]),
             }
         ),
     ),
@@ -209,6 +221,7 @@ ASKED = st.fixed_dictionaries(
         "as_of": st.one_of(st.none(), NUMBER),
         "include_superseded": st.sampled_from([False, False, True]),
         "conversation": st.sampled_from([None, "a", "b", "c"]),
+        "project": st.sampled_from([None, "p", "q"]),
         "limits": LIMITS,
     }
 )
@@ -236,7 +249,9 @@ def test_nothing_that_must_not_be_told_is_told(steps, questions, embeds, works):
         _check_quotes(life)
 
 
-def _ask_and_check(life, options, *, question, as_of, include_superseded, conversation, limits) -> None:
+def _ask_and_check(
+    life, options, *, question, as_of, include_superseded, conversation, project, limits
+) -> None:
     if isinstance(question, int):  # ask for something by its own mark, hidden or not
         thing = life.pick(question // 3, memories=(None, True, True)[question % 3])
         question = f"tea {thing.mark if thing is not None else 'Mark1x'}"
@@ -244,25 +259,48 @@ def _ask_and_check(life, options, *, question, as_of, include_superseded, conver
     told = life.space.recall(
         question,
         conversation=conversation,
+        project=project,
         as_of=moment,
         include_superseded=include_superseded,
         limits=limits,
     )
     note(f"{question!r} as of {moment}: {told.text}")
-    _check_marks(life, told, moment, include_superseded=include_superseded)
+    here = {"conversation": conversation, "project": project}
+    _check_marks(life, told, moment, include_superseded=include_superseded, here=here)
+    _check_places(life, question, here)
     _check_memories(life, told, moment, include_superseded=include_superseded)
     _check_budget(told, limits or Limits(tokens=options.recall_tokens_max), options)
 
 
-def _check_marks(life, told: Recall, as_of, *, include_superseded) -> None:
+def _marks_in(told) -> set[str]:
+    return {mark.capitalize() for mark in MARK.findall(msgspec.json.encode(told).decode())}
+
+
+def _check_places(life, question, here) -> None:
+    """What belongs to another conversation or project is told by nothing else either."""
+    heard = {
+        thing.mark
+        for thing in life.things
+        if thing.within is None or here[thing.within[0]] == thing.within[1]
+    }
+    elsewhere = {thing.mark for thing in life.things} - heard
+    by_words = life.space.recall_by_words(question, **here)
+    assert not _marks_in(msgspec.structs.replace(by_words, query="")) & elsewhere
+    assert not _marks_in(life.space.search(question, **here)) & elsewhere
+    assert not _marks_in(life.space.brief(**here).markdown) & elsewhere
+    anywhere = {thing.mark for thing in life.things if thing.within is None}
+    assert _marks_in(life.space.search(question)) <= anywhere
+    assert _marks_in(life.space.brief().markdown) <= anywhere
+
+
+def _check_marks(life, told: Recall, as_of, *, include_superseded, here) -> None:
     """Nothing leaks, into whatever field."""
     now = life.clock.moment
-    everything = msgspec.json.encode(msgspec.structs.replace(told, query="")).decode()
-    seen = {mark.capitalize() for mark in MARK.findall(everything)}
+    seen = _marks_in(msgspec.structs.replace(told, query=""))
     allowed = {
         thing.mark
         for thing in life.things
-        if thing.may_be_told(now, as_of, include_superseded=include_superseded)
+        if thing.may_be_told(now, as_of, include_superseded=include_superseded, here=here)
     }
     assert seen <= allowed
     assert strip_injected(told.text) == ""
@@ -274,7 +312,7 @@ def _check_memories(life, told: Recall, as_of, *, include_superseded) -> None:
     with life.space._reading() as reader:
         rows = {
             memory.id: memory
-            for memory in reader.memories(Filter(now=0, include_superseded=True), limit=10_000)
+            for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000)
         }
     memories = [hit.memory for hit in told.hits if hit.memory is not None]
     memories += [hit.memory for hit in told.facts]
@@ -313,10 +351,11 @@ def _check_budget(told: Recall, limits: Limits, options: Settings) -> None:
 def _check_quotes(life) -> None:
     """Promise 1: whatever was derived quotes a turn that is there, word for word."""
     with life.space._reading() as reader:
-        for memory in reader.memories(Filter(now=0, include_superseded=True), limit=10_000):
+        for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000):
             if memory.derived:
                 number = turn_number(memory.seq, memory.ordinal or 0)
                 (turn,) = reader.turns_between(number, number)
+                assert memory.within == turn.within
                 assert memory.quote == turn.text[memory.start : memory.end] != ""
                 assert turn.entry_id == memory.entry_id
 

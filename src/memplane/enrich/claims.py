@@ -90,6 +90,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         importance=round(importance, 3),
         confidence=round(claim.confidence, 3),
         times=_times(quote, turn, claim.tense),
+        within=turn.within,
     )
 
 

@@ -71,8 +71,16 @@ def _is_plan(memory: Memory, claim: Proposition) -> bool:
 
 
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
+    """Only what is told in the same place: what holds in one project says nothing about elsewhere."""
     words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
-    return writer.rivals(memory.subject or "", claim.predicate, words, limit=_RIVALS_MAX, topic=claim.topic)
+    return writer.rivals(
+        memory.subject or "",
+        claim.predicate,
+        words,
+        limit=_RIVALS_MAX,
+        topic=claim.topic,
+        within=memory.within,
+    )
 
 
 def _known(memory: Memory, claim: Proposition, new: Proposition) -> Known:

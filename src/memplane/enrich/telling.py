@@ -79,7 +79,8 @@ def _tell(writer: Writer, open_: Untold, *, until: int) -> None:
         for turn in writer.turns_of(open_.conversation, since=open_.first)
         if turn.role != Role.SYSTEM and turn_number(turn.seq, turn.ordinal) < until
     ]
-    for sitting in _sittings(turns):
+    told_apart = (part for sitting in _sittings(turns) for part in _by_place(sitting))
+    for sitting in told_apart:
         if len(sitting) >= _TURNS_MIN:
             spoken = [Spoken(turn.text, turn.at, turn.role) for turn in sitting]
             told = [episode for episode in tell_episodes(spoken) if episode.quotes]
@@ -94,6 +95,14 @@ def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
             first = at
     if turns:
         yield turns[first:]
+
+
+def _by_place(sitting: Sequence[Turn]) -> list[list[Turn]]:
+    """What is told everywhere and what is told in one place only are told apart: an episode has one audience."""
+    parts: dict[str | None, list[Turn]] = {}
+    for turn in sitting:
+        parts.setdefault(turn.within, []).append(turn)
+    return list(parts.values())
 
 
 def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int]]:
@@ -118,6 +127,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
         quote=quote.text,
         extractor=EXTRACTOR,
         importance=_IMPORTANCE,
+        within=first.within,
     )
     return memory, sorted({sitting[quote.turn].seq for quote in episode.quotes})
 

@@ -21,6 +21,9 @@ RUNTIME_CONTEXT = "[Runtime context for this invocation."
 FAILED = "error"
 """The status of a managed turn that came to nothing; Clawdapus writes it down and hands it to no memory."""
 
+WITHIN = "memplane_within"
+"""In the metadata of a line that was made from a turn of ours: the only place where that is told."""
+
 _TOOL_ROLES = ("tool", "function")
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -52,6 +55,16 @@ def extract_turns(line: bytes) -> list[SpokenTurn]:
     if entry.status == FAILED:
         return []
     return [*heard(entry.request_original), *_turn("assistant", reply_text(entry.response))]
+
+
+def within_of(line: bytes) -> str | None:
+    """The only place where it is told, for a line that was made from a turn of ours; None: everywhere."""
+    if WITHIN.encode() not in line:
+        return None
+    request = _decode_entry(line).request_original
+    metadata = request.get("metadata") if isinstance(request, dict) else None
+    place = metadata.get(WITHIN) if isinstance(metadata, dict) else None
+    return place if isinstance(place, str) else None
 
 
 def _decode_entry(line: bytes) -> _Entry:

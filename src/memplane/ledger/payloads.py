@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Entry, Kind, Op
+from memplane.types import Entry, Kind, Op, Reach
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -20,6 +20,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str | None = None
     speaker: str | None = None
     metadata: dict[str, Any] | None = None
+    scope: Reach = Reach.GLOBAL
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from memplane.governance.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.governance.neutral import one_line, shortened
 from memplane.governance.redact import redact
 from memplane.memory.paths import is_path
-from memplane.storage.base import Reader
+from memplane.storage.base import EVERYWHERE, Audience, Reader
 from memplane.types import Caller, Kind, Memory, State
 
 _WARNING = (
@@ -59,10 +59,10 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
         return "\n\n".join(parts) + "\n"
 
 
-def make_brief(reader: Reader, settings: Settings, now: Instant) -> Brief:
+def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audience = EVERYWHERE) -> Brief:
     entries: list[BriefEntry] = []
     chars = 0
-    for memory in reader.brief(now=now, limit=settings.brief_entries_max):
+    for memory in reader.brief(now=now, limit=settings.brief_entries_max, audience=audience):
         entry = _entry(memory, now)
         chars += len(entry.content)
         if chars > settings.brief_chars_max:

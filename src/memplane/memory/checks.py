@@ -8,7 +8,7 @@ from memplane.errors import InvalidRequest
 from memplane.governance.fence import strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import find_secrets
-from memplane.types import STORABLE_KINDS, Kind, Role
+from memplane.types import STORABLE_KINDS, Kind, Reach, Role
 
 _COUNT_MAX = 100_000
 
@@ -133,6 +133,22 @@ def check_role(value: str) -> str:
         return Role(value).value
     except ValueError as exc:
         raise InvalidRequest(f"unknown role {value!r}; use one of {', '.join(Role)}", field="role") from exc
+
+
+def check_scope(value: str, *, conversation: str | None, project: str | None) -> Reach:
+    """Where something may be told. What belongs to one place has to say to which."""
+    try:
+        reach = Reach(value)
+    except ValueError as exc:
+        raise InvalidRequest(
+            f"unknown scope {value!r}; use one of {', '.join(Reach)}", field="scope"
+        ) from exc
+    named = {Reach.CONVERSATION: conversation, Reach.PROJECT: project}
+    if reach in named and named[reach] is None:
+        raise InvalidRequest(
+            f"scope {reach.value} needs a {reach.value}: name it, or leave out the scope", field="scope"
+        )
+    return reach
 
 
 def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from memplane.governance.fence import strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
-from memplane.ledger.history_text import extract_turns
+from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.payloads import (
     Collected,
     Derived,
@@ -30,7 +30,7 @@ from memplane.ledger.payloads import (
 from memplane.memory.shelving import shelved
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
 from memplane.storage.library import Shelved
-from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn
+from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
@@ -244,6 +244,7 @@ def _turns(entry: Entry, said: Said) -> list[Turn]:
             conversation=said.conversation,
             project=said.project,
             speaker=None if said.speaker is None else clean(said.speaker),
+            within=within(said.scope, conversation=said.conversation, project=said.project),
         )
     ]
 
@@ -255,8 +256,9 @@ def _history_turns(entry: Entry) -> list[Turn]:
     if len(spoken) > TURNS_PER_ENTRY_MAX:
         beyond = spoken[TURNS_PER_ENTRY_MAX - 1 :]
         spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], "\n".join(text for _, text in beyond))]
+    place = within_of(entry.body)
     return [
-        Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, role=role, text=text, at=at)
+        Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, role=role, text=text, at=at, within=place)
         for ordinal, (role, text) in enumerate(spoken)
     ]
 

@@ -3,11 +3,15 @@
 from memplane.clock import Instant
 from memplane.memory.shown import has_expired
 from memplane.recall.result import Recall, RecallHit
-from memplane.storage.base import Reader, turn_number
+from memplane.storage.base import Audience, Reader, turn_number
 from memplane.types import Memory, Role, State
 
+_ELSEWHERE = "It was said for {place} alone, and is told only there."
 
-def why_not(reader: Reader, expected: str, told: Recall, ranked: Recall, *, now: Instant) -> str:
+
+def why_not(
+    reader: Reader, expected: str, told: Recall, ranked: Recall, *, now: Instant, audience: Audience
+) -> str:
     """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with room for much more."""
     if any(block.id == expected for block in told.blocks):
         return "It is told."
@@ -17,11 +21,18 @@ def why_not(reader: Reader, expected: str, told: Recall, ranked: Recall, *, now:
         return "It was forgotten, and a forgotten thing is never told."
     memory = reader.memory(expected)
     if memory is not None:
+        if not audience.hears(memory.within):
+            return _ELSEWHERE.format(place=_place_of(memory.within))
         return _why_not_memory(memory, told, ranked, now)
-    return _why_not_entry(reader, expected, told, ranked)
+    return _why_not_entry(reader, expected, told, ranked, audience)
 
 
-def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall) -> str:
+def _place_of(within: str | None) -> str:
+    reach, _, name = (within or "").partition(":")
+    return f"{reach} {name!r}"
+
+
+def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, audience: Audience) -> str:
     entry = reader.entry(expected)
     if entry is None:
         return "Nothing with this id was ever kept in this space."
@@ -33,6 +44,8 @@ def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall) 
     turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty once secrets and recalled text are taken out."
+    if not any(audience.hears(turn.within) for turn in turns):
+        return _ELSEWHERE.format(place=_place_of(turns[0].within))
     if all(turn.role == Role.SYSTEM for turn in turns):
         return "It is a system turn, and those are never told."
     return _place(expected, told, ranked, "turns")

@@ -5,10 +5,11 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
 from memplane.recall.vectors import VectorTable, dots, unpacked
-from memplane.storage.base import Marks, Reader
+from memplane.storage.base import EVERYWHERE, Audience, Marks, Reader
 
 _LOAD = 10_000
 _LOOKED_AT_PER_WANTED = 8
@@ -38,20 +39,26 @@ class MemoryIndex:
     def _forget_all(self) -> None:
         self._ids: list[str] = []
         self._turns: list[int | None] = []
+        self._within: list[str | None] = []
+        self._scoped = False
         self._places: dict[str, int] = {}
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
 
-    def nearest(self, reader: Reader, model: int, query: Vector, limit: int) -> list[Near]:
-        """The memories nearest to the question, nearest first."""
+    def nearest(
+        self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
+    ) -> list[Near]:
+        """The memories nearest to the question that this audience may hear, nearest first."""
         with self._lock:
             self._refresh(reader, model)
             if not self._ids:
                 return []
             vectors, ids, turns = self._vectors, self._ids, self._turns
-            places = (
-                np.arange(len(ids)) if vectors.exact else vectors.near(query, limit * _LOOKED_AT_PER_WANTED)
-            )
+            heard = self._heard_by(audience)
+            if vectors.exact:
+                places = np.arange(len(ids)) if heard is None else np.flatnonzero(heard)
+            else:
+                places = vectors.near(query, limit * _LOOKED_AT_PER_WANTED, heard)
             kept = vectors.scores(query, places)
             if kept is not None:
                 scores = kept.astype(np.float64)
@@ -74,6 +81,12 @@ class MemoryIndex:
                 for at in order
             ]
 
+    def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
+        """Which memories may be told to them; None where all may."""
+        if audience is None or not self._scoped:
+            return None
+        return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
+
     def _refresh(self, reader: Reader, model: int) -> None:
         marks = reader.marks()
         if self._marks is None or marks.generation > self._marks.generation:
@@ -85,6 +98,8 @@ class MemoryIndex:
                     self._places[row.id] = len(self._ids)
                     self._ids.append(row.id)
                     self._turns.append(row.turn)
+                    self._within.append(row.within)
+                    self._scoped = self._scoped or row.within is not None
             self._vectors.extend(len(self._ids))
             places = np.array([self._places[row.id] for row in rows], np.int64)
             self._vectors.put(places, [row.vector for row in rows if row.vector is not None])

@@ -27,7 +27,7 @@ from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
-from memplane.storage.base import Filter, Reader, turn_number
+from memplane.storage.base import Audience, Filter, Reader, turn_number
 from memplane.types import Memory, Role, State, Turn
 
 _EPISODES_MAX = 3
@@ -45,11 +45,16 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     query: str
     conversation: str | None = None
+    project: str | None = None
     reference: Instant | None = None
     """The now of `last week`; None: the clock's."""
     as_of: Instant | None = None
     include_superseded: bool = False
     limits: Limits = Limits()
+
+    @property
+    def audience(self) -> Audience:
+        return Audience(conversation=self.conversation, project=self.project)
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +91,12 @@ def recall(
     watch = _Watch()
     limits, settings = request.limits, tools.settings
     reference = now if request.reference is None else request.reference
-    where = Filter(now=now, as_of=request.as_of, include_superseded=request.include_superseded)
+    where = Filter(
+        now=now,
+        as_of=request.as_of,
+        include_superseded=request.include_superseded,
+        audience=request.audience,
+    )
     history = _recent_turns(reader, request.conversation, settings, where)
     asking, failed = _ask(reader, request.query, reference, tools, where, watch)
     routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
@@ -148,7 +158,7 @@ def _ask(
         turns = tools.turn_index.refresh(reader)
         asked = read_question(query, turns.speakers, reference)
         question = Question(asked.text)
-        held = holders(reader, tools.turn_index, turns, question)
+        held = holders(reader, tools.turn_index, turns, question, where.audience)
     with watch.stage("embed"):
         vector, failed = _embedded(tools.embedder, asked)
     with watch.stage("near"):
@@ -156,7 +166,7 @@ def _ask(
         if embedder is not None:
             model = reader.model(embedder.model_id, embedder.dimension)
         if vector is not None and model is not None:
-            near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES)
+            near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES, where.audience)
     asking = Asking(
         asked=asked,
         question=question,
@@ -210,7 +220,7 @@ def _told(
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
         background=tuple(hits[fact.memory.id] for fact in background),
         conflicts=_conflicts(reader, [fact.memory for fact in facts], where),
-        episodes=_episodes(reader, request, said, where.now),
+        episodes=_episodes(reader, request, said, where),
         hits=tuple(_alternating(list(hits.values()), turns)),
     )
 
@@ -238,7 +248,8 @@ def _unsettled(
     cursor = reader.cursor()
     if not request.limits.turns or reader.head().seq == cursor:
         return []
-    hits = search(reader, SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX), where.now)
+    asked = SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX, audience=request.audience)
+    hits = search(reader, asked, where.now)
     return [
         RankedTurn(
             turn=hit.turn,
@@ -333,7 +344,7 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
 
 
 def _episodes(
-    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], now: Instant
+    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], where: Filter
 ) -> tuple[Memory, ...]:
     """What the best turns' conversations were about, and the one that is going on."""
     conversations = dict.fromkeys(
@@ -346,17 +357,17 @@ def _episodes(
     )
     if not conversations:
         return ()
-    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], limit=_EPISODES_MAX)
-    return tuple(
-        shown(episode, now)
-        for episode in found
-        if request.as_of is None or episode.updated_at <= to_datetime(request.as_of)
-    )
+    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
+    return tuple(shown(episode, where.now) for episode in found)
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
     """What holds the words of the question: for whoever cannot wait until everything is ranked."""
-    asked = SearchRequest(query=request.query, limit=max(1, min(request.limits.turns, LIMIT_MAX)))
+    asked = SearchRequest(
+        query=request.query,
+        limit=max(1, min(request.limits.turns, LIMIT_MAX)),
+        audience=request.audience,
+    )
     hits = [
         RecallHit(
             id=hit.id,

@@ -8,7 +8,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.memory.shown import shown, shown_turn
 from memplane.recall.relevance import Question, Relevance
-from memplane.storage.base import Filter, Reader
+from memplane.storage.base import EVERYWHERE, Audience, Filter, Reader
 from memplane.types import Kind, Memory, Turn
 
 LIMIT_DEFAULT = 20
@@ -37,6 +37,8 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     memories: bool = True
     turns: bool = True
     limit: int = LIMIT_DEFAULT
+    audience: Audience | None = EVERYWHERE
+    """Who is to be told; see `Filter`."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +80,7 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
         project=request.project,
         category=request.category,
         include_superseded=request.include_superseded,
+        audience=request.audience,
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memplane.memory.sitting import PAUSE
 from memplane.recall.embedded import ROLES
 from memplane.recall.vectors import VectorTable
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Marks, Reader, TurnHead, turn_number
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Marks, Reader, TurnHead, turn_number
 from memplane.storage.words import is_prefix, stems_of
 from memplane.types import Role
 
@@ -51,6 +51,9 @@ class Turns:
         self.system = columns.system[:count]
         self.asks = columns.asks[:count]
         """1 for a turn that ends with a question, else 0."""
+        self.within = columns.within[:count]
+        """Where alone it is told: 0 for everywhere, else its number among `places`."""
+        self.places = dict(columns.places)
         self.at = columns.at[:count]
         self.words = columns.words[:count]
         self.before = columns.before[:count]
@@ -64,6 +67,13 @@ class Turns:
         self.speakers = tuple(columns.speakers)
         self.words_usual = max(columns.words_total / max(count, 1), 1.0)
         self.passage_words_usual = max(float(self.passage_words.mean()) if count else 0.0, 1.0)
+
+    def heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
+        """Which turns may be told to them; None where all may."""
+        if audience is None or not self.places:
+            return None
+        here = [self.places[place] for place in audience.places if place in self.places]
+        return np.isin(self.within, [0, *here])
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Where turns with these numbers would stand, and whether they do."""
@@ -83,6 +93,7 @@ class _Columns:
         "user": np.bool_,
         "system": np.bool_,
         "asks": np.float64,
+        "within": np.int64,
         "at": np.int64,
         "words": np.float64,
         "before": np.int64,
@@ -97,6 +108,7 @@ class _Columns:
     user: NDArray[np.bool_]
     system: NDArray[np.bool_]
     asks: Floats
+    within: Ints
     at: Ints
     words: Floats
     before: Ints
@@ -110,6 +122,7 @@ class _Columns:
         self.sessions = 0
         self.words_total = 0.0
         self.speakers: dict[str, int] = {}
+        self.places: dict[str, int] = {}
         self._last: dict[str | None, int] = {}
         for name, kind in self._TYPES.items():
             setattr(self, name, np.zeros(0, kind))
@@ -129,6 +142,8 @@ class _Columns:
         self.user[place] = head.role == Role.USER
         self.system[place] = head.role == Role.SYSTEM
         self.speaker[place] = self._speaker(head.speaker)
+        if head.within is not None:
+            self.within[place] = self.places.setdefault(head.within, len(self.places) + 1)
         self._join(place, head)
         self.count = place + 1
 

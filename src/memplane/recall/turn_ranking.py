@@ -15,7 +15,7 @@ from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
 from memplane.recall.vectors import dots, unpacked
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Filter, Reader
+from memplane.storage.base import EVERYWHERE, TURNS_PER_ENTRY_MAX, Audience, Filter, Reader
 from memplane.types import Turn
 
 COMMON = 20_000
@@ -50,10 +50,13 @@ def rank_turns(
         return []
     words, passage = word_scores(list(asking.held.values()), turns)
     fact = _of_memories(turns, asking.near)
+    heard = turns.heard_by(where.audience)
     if turns.vectors.exact:
-        places, sample = np.arange(turns.count), None
+        places, sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard), None
     else:
-        places, sample = _chosen(turns, query, (words, passage, fact))
+        places, sample = _chosen(turns, query, (words, passage, fact), heard)
+    if not len(places):
+        return []
     meaning = None if query is None else turns.vectors.scores(query, places)
     if meaning is None and query is not None and asking.model is not None:
         meaning = _from_store(reader, asking.model, turns.n[places], query)
@@ -95,12 +98,16 @@ def rank_turns(
 
 
 def holders(
-    reader: Reader, index: TurnIndex, turns: Turns, question: Question
+    reader: Reader, index: TurnIndex, turns: Turns, question: Question, audience: Audience | None = EVERYWHERE
 ) -> dict[str, tuple[Ints, Floats]]:
-    """Where each stem of the question occurs, but for words so common that they choose nothing."""
+    """Where each stem of the question occurs in what this audience may hear, but for words so common that they choose
+    nothing."""
     common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
-    return index.occurrences(reader, turns, stems)
+    held, heard = index.occurrences(reader, turns, stems), turns.heard_by(audience)
+    if heard is None:
+        return held
+    return {stem: (places[heard[places]], counts[heard[places]]) for stem, (places, counts) in held.items()}
 
 
 def _near_enough(asking: Asking, fused: Fused, meaning: NDArray[np.float32] | None) -> NDArray[np.bool_]:
@@ -122,13 +129,18 @@ def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
     return fact
 
 
-def _chosen(turns: Turns, query: Vector | None, opinions: Sequence[Floats]) -> tuple[Ints, NDArray[np.bool_]]:
+def _chosen(
+    turns: Turns, query: Vector | None, opinions: Sequence[Floats], heard: NDArray[np.bool_] | None
+) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
-    that says what is usual."""
-    sample = np.arange(0, turns.count, max(1, turns.count // _SAMPLE))
+    that says what is usual. Only of those that may be heard, so that no place is lost to one that may not."""
+    sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard)
+    sample = sample[:: max(1, len(sample) // _SAMPLE)]
+    if heard is not None:
+        opinions = [np.where(heard, opinion, 0.0) for opinion in opinions]
     chosen = [sample, *(_most(opinion, _MOST) for opinion in opinions)]
     if query is not None:
-        near = turns.vectors.near(query, _NEAR)
+        near = turns.vectors.near(query, _NEAR, heard)
         chosen.append(near[near < turns.count])
     is_chosen, is_sample = np.zeros(turns.count, np.bool_), np.zeros(turns.count, np.bool_)
     is_sample[sample] = True

@@ -94,10 +94,14 @@ class VectorTable:
             return None
         return np.where(self._there[chosen], scores, np.float32(np.nan))
 
-    def near(self, query: Vector, limit: int) -> Places:
-        """The places whose codes differ least from the question's, in no order."""
+    def near(self, query: Vector, limit: int, among: NDArray[np.bool_] | None = None) -> Places:
+        """The places whose codes differ least from the question's, in no order; of the first ones only those that
+        `among` allows, where it is given."""
         assert self._codes is not None
         count, there = self._count, self._there
+        if among is not None:
+            there = there.copy()
+            there[: len(among)] &= among
         differing = np.zeros(count, np.int16)
         for words, asked in zip(self._codes, self._code(query[None, :]), strict=True):
             differing += np.bitwise_count(words[:count] ^ asked)

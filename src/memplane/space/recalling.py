@@ -18,7 +18,7 @@ from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallRequest, Tools, recall, recall_by_words
 from memplane.recall.result import Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
-from memplane.storage.base import Filter, Reader, Writer
+from memplane.storage.base import Audience, Filter, Reader, Writer
 from memplane.types import Memory, Op
 from memplane.worker import Enrichment, note_accesses
 
@@ -33,6 +33,7 @@ class Recalling(Records):
         query: str,
         *,
         conversation: str | None = None,
+        project: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
         include_superseded: bool = False,
@@ -40,10 +41,12 @@ class Recalling(Records):
     ) -> Recall:
         """What to tell the agent before its next turn.
 
+        What was said for one conversation or project alone is told where `conversation` or `project` names it.
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
         been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
         """
-        request = self._request(query, conversation, reference_time, as_of, include_superseded, limits)
+        here = _here(conversation, project)
+        request = self._request(query, here, reference_time, as_of, include_superseded, limits)
         with self._events.operation(self.owner, "recall") as event:
             told = self._told(request)
             if event is not None:
@@ -53,10 +56,18 @@ class Recalling(Records):
         self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
         return told
 
-    def recall_by_words(self, query: str, *, limits: Limits | None = None) -> Recall:
+    def recall_by_words(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        limits: Limits | None = None,
+    ) -> Recall:
         """What of a recall is there at once, for an agent that cannot wait: the blocks that hold the words. It works
         nothing off, loads no index and asks no model."""
-        request = self._request(query, None, None, None, include_superseded=False, limits=limits)
+        here = _here(conversation, project)
+        request = self._request(query, here, None, None, include_superseded=False, limits=limits)
         with self._operation("recall_by_words") as reader:
             return recall_by_words(reader, request, self._settings, now=self._clock())
 
@@ -66,6 +77,7 @@ class Recalling(Records):
         expected: str,
         *,
         conversation: str | None = None,
+        project: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
         include_superseded: bool = False,
@@ -73,11 +85,12 @@ class Recalling(Records):
     ) -> str:
         """Why such a recall tells, or does not tell, an entry or a memory that one expected of it."""
         check_asked(id=expected)
-        request = self._request(query, conversation, reference_time, as_of, include_superseded, limits)
+        here = _here(conversation, project)
+        request = self._request(query, here, reference_time, as_of, include_superseded, limits)
         told = self._told(request)
         ranked = self._told(msgspec.structs.replace(request, limits=_EXPLAINED))
         with self._reading() as reader:
-            return why_not(reader, expected, told, ranked, now=self._clock())
+            return why_not(reader, expected, told, ranked, now=self._clock(), audience=request.audience)
 
     def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Work off everything that waits: memories are derived, vectors made. Returns in how many steps."""
@@ -110,7 +123,8 @@ class Recalling(Records):
         with self._operation("conflicts") as reader:
             pairs = reader.conflicts(())
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, Filter(now=now))}
+            everything = Filter(now=now, audience=None)
+            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, everything)}
         return [
             Conflict(left=there[left], right=there[right])
             for left, right in pairs
@@ -140,13 +154,12 @@ class Recalling(Records):
     def _request(
         self,
         query: str,
-        conversation: str | None,
+        here: Audience,
         reference_time: Moment | None,
         as_of: Moment | None,
         include_superseded: bool,  # noqa: FBT001
         limits: Limits | None,
     ) -> RecallRequest:
-        check_asked(conversation=conversation)
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         limits = limits or Limits()
@@ -154,7 +167,8 @@ class Recalling(Records):
         check_counts(**{name: count for name, count in counts.items() if count is not None})
         return RecallRequest(
             query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-            conversation=conversation,
+            conversation=here.conversation,
+            project=here.project,
             reference=_instant(reference_time, "reference_time"),
             as_of=_instant(as_of, "as_of"),
             include_superseded=include_superseded,
@@ -214,6 +228,11 @@ class Recalling(Records):
         if self._parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
             reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
         return tuple(reasons)
+
+
+def _here(conversation: str | None, project: str | None) -> Audience:
+    check_asked(conversation=conversation, project=project)
+    return Audience(conversation=conversation, project=project)
 
 
 def _instant(moment: Moment | None, field: str) -> Instant | None:

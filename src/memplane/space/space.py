@@ -21,6 +21,7 @@ from memplane.memory.checks import (
     check_name,
     check_news,
     check_role,
+    check_scope,
     check_storable_kind,
     check_tags,
     check_text,
@@ -44,8 +45,8 @@ from memplane.space.files import Files
 from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
-from memplane.storage.base import Category, Filter, Scope, Writer
-from memplane.types import Draft, Kind, Memory, Op, Receipt, Retained, Turn
+from memplane.storage.base import Audience, Category, Filter, Scope, Writer
+from memplane.types import Draft, Kind, Memory, Op, Reach, Receipt, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -68,8 +69,12 @@ class Space(Files, Library):
         id: str | None = None,
         idempotency_key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        scope: str = Reach.GLOBAL,
     ) -> Retained:
         """Keep something that was said. Answers when it is durable; searchable at once.
+
+        `scope` says where it may be told, and whatever is read out of it: `global`, everywhere; `project` and
+        `conversation`, only to who names the same `project` or `conversation`.
 
         With an `id` or an `idempotency_key`, retaining again is a no-op; without, saying the same thing twice is
         two events. A forgotten id stays forgotten.
@@ -84,6 +89,7 @@ class Space(Files, Library):
             project=check_name(project, field="project"),
             speaker=check_name(speaker, field="speaker"),
             metadata=None if metadata is None else dict(metadata),
+            scope=check_scope(scope, conversation=conversation, project=project),
         )
         given = _given_id(id, idempotency_key)
         draft = self._draft(given or new_id("turn", now), Op.TURN, said)
@@ -360,7 +366,11 @@ class Space(Files, Library):
         turns: bool = True,
         limit: int = LIMIT_DEFAULT,
     ) -> list[Hit]:
-        """Memories, facts and turns by free text. Without a query: the newest first."""
+        """Memories, facts and turns by free text. Without a query: the newest first.
+
+        `conversation` and `project` narrow, and say where the question comes from: what was said for one of them alone
+        is found nowhere else.
+        """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         if len(query) > self._settings.query_chars_max:
@@ -387,28 +397,32 @@ class Space(Files, Library):
             memories=memories,
             turns=turns,
             limit=limit,
+            audience=Audience(conversation=conversation, project=project),
         )
         with self._operation("search") as reader:
             return search(reader, request, self._clock())
 
-    def brief(self) -> Brief:
-        """What to tell the agent at session start."""
+    def brief(self, *, conversation: str | None = None, project: str | None = None) -> Brief:
+        """What to tell the agent at session start; with what was said for this conversation or project alone."""
+        check_asked(conversation=conversation, project=project)
+        audience = Audience(conversation=conversation, project=project)
         with self._operation("brief") as reader:
-            return make_brief(reader, self._settings, self._clock())
+            return make_brief(reader, self._settings, self._clock(), audience)
 
     def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
         """The newest turns, newest first."""
         check_asked(conversation=conversation)
         check_limit(limit)
         with self._operation("turns") as reader:
-            found = reader.turns(Filter(now=self._clock(), conversation=conversation), limit=limit)
+            where = Filter(now=self._clock(), conversation=conversation, audience=None)
+            found = reader.turns(where, limit=limit)
         return [shown_turn(turn) for turn in found]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are kept, newest first."""
         check_limit(limit)
         with self._operation("memories") as reader:
-            return reader.memories(Filter(now=self._clock()), limit=limit)
+            return reader.memories(Filter(now=self._clock(), audience=None), limit=limit)
 
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
 

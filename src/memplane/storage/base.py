@@ -15,12 +15,32 @@ from memplane.clock import Instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.directory import Directory
 from memplane.storage.library import LibraryReader, LibraryWriter
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Tier, Tombstone, Turn
+from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Reach, Tier, Tombstone, Turn
 
 T = TypeVar("T")
 
 TURNS_PER_ENTRY_MAX = 256
 """How many turns one ledger entry may hold; the projection joins what is beyond."""
+
+
+class Audience(msgspec.Struct, frozen=True, kw_only=True):
+    """From where somebody asks: what was said for one project or conversation alone is told only there."""
+
+    conversation: str | None = None
+    project: str | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What `within` may say besides nothing."""
+        named = ((Reach.CONVERSATION, self.conversation), (Reach.PROJECT, self.project))
+        return tuple(f"{reach}:{name}" for reach, name in named if name is not None)
+
+    def hears(self, within: str | None) -> bool:
+        return within is None or within in self.places
+
+
+EVERYWHERE = Audience()
+"""Who asks from nowhere in particular is told what is told everywhere."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +62,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     as_of: Instant | None = None
     """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
     superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
+    audience: Audience | None = EVERYWHERE
+    """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
+    belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -146,6 +169,7 @@ class TurnHead(msgspec.Struct, frozen=True, gc=False):
     at: Instant
     words: int
     asks: int
+    within: str | None = None
 
 
 class TurnVector(msgspec.Struct, frozen=True, gc=False):
@@ -167,6 +191,7 @@ class MemoryVector(msgspec.Struct, frozen=True, gc=False):
     vector: bytes | None
     turn: int | None = None
     """The number of the turn it was read out of, where there is one."""
+    within: str | None = None
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
@@ -259,10 +284,18 @@ class IndexReader(Protocol):
         """How many of them there are."""
 
     def rivals(
-        self, subject: str, predicate: str, words: Sequence[str], *, limit: int, topic: str = ""
+        self,
+        subject: str,
+        predicate: str,
+        words: Sequence[str],
+        *,
+        limit: int,
+        topic: str = "",
+        within: str | None = None,
     ) -> list[Memory]:
-        """Live claims about a subject: those that have this predicate, and of these those of the topic; those that hold
-        one of the words, as far as they are among the newest that do; and the newest. At most `limit` of each."""
+        """Live claims about a subject that are told in the same place, `within`: those that have this predicate, and of
+        these those of the topic; those that hold one of the words, as far as they are among the newest that do; and the
+        newest. At most `limit` of each."""
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
         """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
@@ -317,8 +350,8 @@ class IndexReader(Protocol):
     def conversations_of(self, seqs: Sequence[int]) -> list[str]:
         """The conversations that turns of these entries belong to."""
 
-    def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
-        """The newest episodes of these conversations, all together."""
+    def episodes_of(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        """The newest episodes of these conversations that pass the filter, all together."""
 
 
 class Reader(IndexReader, LibraryReader, Protocol):
@@ -385,7 +418,7 @@ class Reader(IndexReader, LibraryReader, Protocol):
     def memories(self, where: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
         """Newest first."""
 
-    def brief(self, *, now: Instant, limit: int) -> list[Memory]:
+    def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 

@@ -9,10 +9,11 @@ from memplane.ledger.gojson import Json
 from memplane.ledger.history import HistoryLine, Rejected, read_history
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.history_scrub import scrub_line
+from memplane.ledger.history_text import WITHIN
 from memplane.ledger.payloads import Said, decode
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
-from memplane.types import Draft, Entry, Loaded, Op, Role
+from memplane.types import Draft, Entry, Loaded, Op, Role, within
 
 _CHUNK = 5_000
 _LINES_AT_ONCE = 8
@@ -152,6 +153,8 @@ def _composed(space: Space, entry: Entry) -> HistoryLine:
     metadata: dict[str, Json] = {_OWN_ID: entry.id}
     if said.conversation is not None:
         metadata["conversation_id"] = said.conversation
+    if (place := within(said.scope, conversation=said.conversation, project=said.project)) is not None:
+        metadata[WITHIN] = place
     message: dict[str, Json] = {"role": said.role, "content": said.content}
     answered = said.role == Role.ASSISTANT
     request: dict[str, Json] = {"messages": [] if answered else [message], "metadata": metadata}

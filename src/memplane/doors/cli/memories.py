@@ -15,12 +15,13 @@ from memplane.doors.cli.options import (
     Until,
     complete_kind,
     complete_role,
+    complete_scope,
     read_content,
     read_metadata,
 )
 from memplane.doors.cli.output import cell, line, when
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
-from memplane.types import Retained
+from memplane.types import Reach, Retained
 
 app = typer.Typer()
 
@@ -45,6 +46,15 @@ def retain(
     ] = None,
     conversation: Conversation = None,
     project: Project = None,
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="Where it may be told: global, or only in its project or conversation.",
+            autocompletion=complete_scope,
+        ),
+    ] = Reach.GLOBAL.value,
     at: Annotated[
         str | None, typer.Option("--at", metavar="DATE", help="When it was said, if not now (ISO 8601).")
     ] = None,
@@ -71,6 +81,7 @@ def retain(
         id=entry_id,
         idempotency_key=idempotency_key,
         metadata=extra,
+        scope=scope,
     )
     call.out.answer(kept, _kept(kept))
 
@@ -179,9 +190,10 @@ def search(
 
 
 @command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
-def brief(call: Call) -> None:
-    """What to tell an agent at session start, as Markdown."""
-    made = call.existing_space().brief()
+def brief(call: Call, conversation: Conversation = None, project: Project = None) -> None:
+    """What to tell an agent at session start, as Markdown; with what was said for one conversation or project alone,
+    where it is named."""
+    made = call.existing_space().brief(conversation=conversation, project=project)
     call.out.answer_text(made, made.markdown)
     if not made.entries:
         call.out.note("No memories yet; `memplane store` adds one.")

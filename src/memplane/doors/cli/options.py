@@ -12,7 +12,7 @@ import typer
 
 from memplane.doors.cli.call import Call, Wiring
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.types import STORABLE_KINDS, Role
+from memplane.types import STORABLE_KINDS, Reach, Role
 
 COMMON = "Common options"
 
@@ -41,6 +41,10 @@ def complete_kind(incomplete: str) -> list[str]:
 
 def complete_role(incomplete: str) -> list[str]:
     return [role for role in Role if role.startswith(incomplete)]
+
+
+def complete_scope(incomplete: str) -> list[str]:
+    return [reach for reach in Reach if reach.startswith(incomplete)]
 
 
 def read_ttl(value: str) -> timedelta:

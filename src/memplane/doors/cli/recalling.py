@@ -37,6 +37,10 @@ def recall(
             "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
         ),
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", "-p", metavar="NAME", help="Also what was said for this project alone."),
+    ] = None,
     reference_time: Annotated[
         str | None,
         typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
@@ -62,6 +66,7 @@ def recall(
     answer = ask(
         question,
         conversation=conversation,
+        project=project,
         reference_time=reference_time,
         as_of=as_of,
         include_superseded=superseded,

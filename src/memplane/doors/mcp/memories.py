@@ -48,6 +48,11 @@ RECALL_ARGUMENTS = {
             "maxLength": _NAME_CHARS_MAX,
             "description": "The conversation that goes on, to add its newest turns.",
         },
+        "project": {
+            "type": "string",
+            "maxLength": _NAME_CHARS_MAX,
+            "description": "The project at hand, to add what was said for it alone.",
+        },
         "as_of": {"type": "string", "description": "Answer as it was then: an ISO 8601 date."},
         "include_superseded": {
             "type": "boolean",
@@ -180,6 +185,7 @@ def _recall(space: Space, given: Arguments) -> Answer:
     told = space.recall(
         given["query"],
         conversation=given.get("conversation"),
+        project=given.get("project"),
         as_of=given.get("as_of"),
         include_superseded=given["include_superseded"],
         limits=Limits(tokens=given.get("max_tokens")),

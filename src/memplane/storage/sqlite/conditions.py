@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from memplane.storage.base import Filter, Scope
+from memplane.storage.base import Audience, Filter, Scope
 from memplane.types import RESERVED_CATEGORIES, Op
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
@@ -64,6 +64,14 @@ def of_memories(where: Filter) -> Where:
         _add_prefix(out, where.key_prefix)
     _add_place(out, "m", where.conversation, where.project)
     _add_range(out, "m.updated", where.since, where.until)
+    _add_audience(out, "m", where.audience)
+    return out
+
+
+def told_to(audience: Audience) -> Where:
+    """Memories for this audience."""
+    out = Where()
+    _add_audience(out, "m", audience)
     return out
 
 
@@ -73,6 +81,7 @@ def of_turns(where: Filter) -> Where:
         out.add("t.at <= :as_of", as_of=where.as_of)
     _add_place(out, "t", where.conversation, where.project)
     _add_range(out, "t.at", where.since, where.until)
+    _add_audience(out, "t", where.audience)
     return out
 
 
@@ -127,6 +136,14 @@ def _add_place(out: Where, table: str, conversation: str | None, project: str | 
         out.add(f"{table}.conversation = :conversation", conversation=conversation)
     if project is not None:
         out.add(f"{table}.project = :project", project=project)
+
+
+def _add_audience(out: Where, table: str, audience: Audience | None) -> None:
+    if audience is None:
+        return
+    here = {f"here{number}": place for number, place in enumerate(audience.places)}
+    told = [f"{table}.within IS NULL", *(f"{table}.within = :{name}" for name in here)]
+    out.add(f"({' OR '.join(told)})", **here)
 
 
 def _add_range(out: Where, column: str, since: int | None, until: int | None) -> None:

@@ -112,16 +112,22 @@ class SqliteIndexReader(Session):
         return int(self._one("waiting_count")[0])
 
     def rivals(
-        self, subject: str, predicate: str, words: Sequence[str], *, limit: int, topic: str = ""
+        self,
+        subject: str,
+        predicate: str,
+        words: Sequence[str],
+        *,
+        limit: int,
+        topic: str = "",
+        within: str | None = None,
     ) -> list[Memory]:
-        found = self._all("rivals", subject=subject, predicate=predicate, limit=limit)
+        about = {"subject": subject, "within": within, "limit": limit}
+        found = self._all("rivals", predicate=predicate, **about)
         if topic and len(found) == limit:
-            found += self._all(
-                "rivals_by_topic", subject=subject, predicate=predicate, topic=topic, limit=limit
-            )
-        found += self._all("newest_rivals", subject=subject, limit=limit)
+            found += self._all("rivals_by_topic", predicate=predicate, topic=topic, **about)
+        found += self._all("newest_rivals", **about)
         if words:
-            found += self._all("rivals_by_words", subject=subject, match=match(words), limit=limit)
+            found += self._all("rivals_by_words", match=match(words), **about)
         return list({row[0]: rows.memory_from(row) for row in found}.values())
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
@@ -200,9 +206,8 @@ class SqliteIndexReader(Session):
     def conversations_of(self, seqs: Sequence[int]) -> list[str]:
         return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
 
-    def episodes_of(self, conversations: Sequence[str], *, limit: int) -> list[Memory]:
-        found = self._all("episodes_of", conversations=json.dumps(conversations), limit=limit)
-        return [rows.memory_from(row) for row in found]
+    def episodes_of(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("episodes_of", where, conversations=json.dumps(conversations), limit=limit)
 
     def _memories(self, query: str, where: Filter, /, **parameters: Any) -> list[Memory]:
         return [

@@ -72,7 +72,8 @@ SELECT value FROM meta WHERE name = :name
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: add_turn
-INSERT INTO turn (n, role, text, at, conversation, project, speaker) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (n) DO NOTHING
+INSERT INTO turn (n, role, text, at, conversation, project, speaker, within) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (n) DO NOTHING
 
 -- name: add_turn_words
 INSERT INTO turn_index (rowid, text) VALUES (?, ?)
@@ -115,8 +116,8 @@ SELECT count(*) FROM turn WHERE n > :indexed
 INSERT INTO memory (id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
                     updated, expires, supersedes, superseded_by, superseded, conversation, project,
                     turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
-                    time_from, time_until, role)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
+                    time_from, time_until, role, within)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
 
 -- name: add_memory_words
 INSERT INTO memory_index (rowid, text) VALUES (?, ?)
@@ -165,7 +166,8 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
+WHERE {live} AND {not_reserved} AND {where}
+  AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: supersede
@@ -281,7 +283,7 @@ INSERT INTO model (id, dimension) VALUES (?, ?)
 
 -- name: turn_heads
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
-       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, substr(rtrim(t.text), -1) = '?')
+       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, substr(rtrim(t.text), -1) = '?'), t.within
 FROM turn t LEFT JOIN turn_vector v ON v.n = t.n
 WHERE t.n > :after AND t.n <= :until ORDER BY t.n LIMIT :limit
 
@@ -303,7 +305,7 @@ SELECT n FROM turn_vector WHERE digest = x'' ORDER BY n LIMIT :limit
 UPDATE turn_vector SET digest = x'', vector = NULL WHERE n = ?
 
 -- name: memory_vectors
-SELECT v.stamp, v.id, v.digest, v.vector, m.turn FROM memory_vector v JOIN memory m ON m.id = v.id
+SELECT v.stamp, v.id, v.digest, v.vector, m.turn, m.within FROM memory_vector v JOIN memory m ON m.id = v.id
 WHERE v.stamp > :after AND v.model = :model AND m.embedded = :model ORDER BY v.stamp LIMIT :limit
 
 -- name: memory_vectors_of
@@ -345,18 +347,18 @@ SELECT count(*) FROM memory WHERE embedded IS NULL
 -- name: rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-  AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: rivals_by_topic
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
   AND json_extract(m.claim, '$.topic') = :topic
-  AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
-  AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
+  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
 
 -- name: rivals_by_words
 WITH newest (n) AS MATERIALIZED (
@@ -364,7 +366,7 @@ WITH newest (n) AS MATERIALIZED (
 )
 SELECT {columns} FROM newest CROSS JOIN memory m USING (n) JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.claim IS NOT NULL
-  AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
+  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
 
 -- name: claimed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
@@ -460,7 +462,7 @@ WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 
 -- name: episodes_of
 SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
-WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations))
+WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations)) AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: episode_rows

@@ -27,12 +27,12 @@ from memplane.types import (
 
 Row = Sequence[Any]
 
-TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker"
+TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within"
 MEMORY_COLUMNS = (
     'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
-    "m.importance, m.confidence, m.times, m.role"
+    "m.importance, m.confidence, m.times, m.role, m.within"
 )
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
@@ -70,7 +70,7 @@ def chained_from(row: Row) -> LedgerRow:
 
 
 def turn_from(row: Row) -> Turn:
-    n, entry_id, role, text, at, conversation, project, speaker = row
+    n, entry_id, role, text, at, conversation, project, speaker, within = row
     seq, ordinal = divmod(n, TURNS_PER_ENTRY_MAX)
     return Turn(
         entry_id=entry_id,
@@ -82,12 +82,14 @@ def turn_from(row: Row) -> Turn:
         conversation=conversation,
         project=project,
         speaker=speaker,
+        within=within,
     )
 
 
 def turn_row(turn: Turn) -> Row:
     n = turn_number(turn.seq, turn.ordinal)
-    return (n, turn.role, turn.text, to_instant(turn.at), turn.conversation, turn.project, turn.speaker)
+    at = to_instant(turn.at)
+    return (n, turn.role, turn.text, at, turn.conversation, turn.project, turn.speaker, turn.within)
 
 
 def memory_from(row: Row) -> Memory:
@@ -124,6 +126,7 @@ def memory_from(row: Row) -> Memory:
         confidence=row[31],
         times=() if row[32] == "[]" else _decode_times(row[32]),
         role=row[33],
+        within=row[34],
     )
 
 
@@ -162,6 +165,7 @@ def memory_row(memory: Memory) -> Row:
         min((to_instant(time.begin) for time in memory.times), default=None),
         max((to_instant(time.until) for time in memory.times), default=None),
         memory.role,
+        memory.within,
     )
 
 

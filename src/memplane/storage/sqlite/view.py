@@ -13,7 +13,9 @@ import msgspec
 from memplane.clock import SECOND, Instant, to_datetime
 from memplane.entropy import random_bytes
 from memplane.storage.base import (
+    EVERYWHERE,
     TURNS_PER_ENTRY_MAX,
+    Audience,
     AuditRow,
     Category,
     Filter,
@@ -144,8 +146,9 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
         found = self._filtered("memories", conditions.of_memories(where), limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
-    def brief(self, *, now: Instant, limit: int) -> list[Memory]:
-        return [rows.memory_from(row) for row in self._all("brief", now=now, limit=limit)]
+    def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
+        found = self._filtered("brief", conditions.told_to(audience), now=now, limit=limit)
+        return [rows.memory_from(row) for row in found]
 
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         found = self._filtered("turns", conditions.of_turns(where), limit=limit, offset=offset)

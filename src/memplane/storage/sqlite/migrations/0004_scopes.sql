@@ -1,0 +1,3 @@
+-- The only place where something is told, `project:…` or `conversation:…`; NULL is everywhere.
+ALTER TABLE turn ADD COLUMN within TEXT;
+ALTER TABLE memory ADD COLUMN within TEXT;
