@@ -15,6 +15,7 @@ from memplane.doors.http.v6.usage import RANGE, Usage
 from memplane.doors.http.v6.wire import MAYBE_USER, PROJECT, USER, Name, paging
 from memplane.engine import Engine
 from memplane.identity.principal import Right
+from memplane.metering.usage import UsageBreakdown, UsageLimits, UsageSummary
 
 DOOR = "v6"
 
@@ -223,16 +224,16 @@ def _receipts(receipts: Receipts) -> list[Endpoint]:
 def _usage(usage: Usage) -> list[Endpoint]:
     return [
         _reads(
-            "/v1/usage/summary", "What was used, day by day", usage.summary, shapes.UsageSummary, (RANGE,)
+            "/v1/usage/summary", "What was used, day by day", usage.summary, UsageSummary, (RANGE,)
         ),
         _reads(
             "/v1/usage/breakdown",
             "What was used, by endpoint",
             usage.breakdown,
-            shapes.UsageBreakdown,
+            UsageBreakdown,
             (RANGE,),
         ),
-        _reads("/v1/usage/limits", "What is left of the quota", usage.limits, shapes.UsageLimits, ()),
+        _reads("/v1/usage/limits", "What is left of the quota", usage.limits, UsageLimits, ()),
     ]
 
 

@@ -9,6 +9,8 @@ from memplane.doors.http.v6.recall_id import read_recall_id
 from memplane.doors.http.v6.receipts import counts_of
 from memplane.doors.http.v6.shapes import FeedbackTaken, Forgotten, Ingested
 from memplane.doors.http.v6.wire import answer, invalid, moment
+from memplane.metering.allowance import What
+from memplane.recall.tokens import tokens_of
 
 IDEMPOTENT_FOR = timedelta(hours=24)
 
@@ -21,17 +23,20 @@ def ingest(call: Call) -> Response:
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
         raise invalid("scope project needs a project_id; give one, or another scope", "project_id")
-    kept = call.space(body.user_id).retain(
-        body.content,
-        role=body.role or _ROLES[body.type],
-        conversation=body.conversation_id,
-        project=body.project_id,
-        at=moment(body.event_time, "event_time"),
-        scope=body.scope or "global",
-        idempotency_key=body.idempotency_key,
-        idempotency_window=IDEMPOTENT_FOR,
-        metadata=_metadata(body),
-    )
+    space, at = call.space(body.user_id), moment(body.event_time, "event_time")
+    with call.using(What.INGEST):
+        kept = space.retain(
+            body.content,
+            role=body.role or _ROLES[body.type],
+            conversation=body.conversation_id,
+            project=body.project_id,
+            at=at,
+            scope=body.scope or "global",
+            idempotency_key=body.idempotency_key,
+            idempotency_window=IDEMPOTENT_FOR,
+            metadata=_metadata(body),
+        )
+    call.spent.tokens += tokens_of(body.content)
     return answer(Ingested(event_id=kept.id, deduped=kept.deduped or kept.suppressed))
 
 

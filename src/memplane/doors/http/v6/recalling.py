@@ -23,7 +23,9 @@ from memplane.doors.http.v6.shapes import (
     WorkingMemory,
 )
 from memplane.doors.http.v6.wire import answer, moment, spelled
+from memplane.metering.allowance import What
 from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.recall.tokens import tokens_of
 from memplane.space import Space
 from memplane.types import Memory
 
@@ -39,28 +41,41 @@ class Recaller:
     def handle(self, call: Call) -> Response:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
-        if space is None:
-            told, tags = Recall(query=body.query, text="", reference_time=to_datetime(self._clock())), {}
-        else:
-            told = space.recall(
-                body.query,
-                conversation=body.conversation_id,
-                project=body.project_id,
-                document=body.document_id,
-                collection=body.collection_id,
-                reference_time=moment(body.reference_time, "reference_time"),
-                limits=_limits(body.limits or LimitsBody()),
-            )
-            tags = _tags(space, told)
+        with call.using(What.RECALL):
+            told = self._nothing(body) if space is None else _told(space, body)
+        call.spent.tokens += tokens_of(body.query) + told.tokens
+        tags = {} if space is None else _tags(space, told)
         recalled = _recalled(body, told, tags, self._recall_id(body.user_id, told))
         if (body.include or IncludeBody()).debug:
             recalled = msgspec.structs.replace(recalled, debug=_debug(body, told))
         return answer(recalled)
 
+    def _nothing(self, body: RecallBody) -> Recall:
+        """What is told of somebody of whom nothing is known."""
+        reference = moment(body.reference_time, "reference_time")
+        return Recall(
+            query=body.query,
+            text="",
+            reference_time=reference or to_datetime(self._clock()),
+            anchor="now" if reference is None else "request",
+        )
+
     def _recall_id(self, owner: str, told: Recall) -> str:
         """Facts that are always told are not in it: whoever did not need them for this question did not pass them over."""
         ids = tuple(hit.id for hit in told.answer_facts + told.supporting_facts)
         return recall_id_of(Told(owner, self._clock(), ids))
+
+
+def _told(space: Space, body: RecallBody) -> Recall:
+    return space.recall(
+        body.query,
+        conversation=body.conversation_id,
+        project=body.project_id,
+        document=body.document_id,
+        collection=body.collection_id,
+        reference_time=moment(body.reference_time, "reference_time"),
+        limits=_limits(body.limits or LimitsBody()),
+    )
 
 
 def _limits(asked: LimitsBody) -> Limits:

@@ -1,15 +1,15 @@
-"""What was used, and what is left."""
-
-from typing import Literal
+"""What a tenant used, and what is left."""
 
 from memplane.doors.http.endpoint import Call, Query, Response
+from memplane.doors.http.v6.wire import answer
 from memplane.engine import Engine
+from memplane.metering.usage import Period
 
 RANGE = Query(
     name="range",
-    type=Literal["7d", "30d", "month", "today"],
+    type=Period,
     default="7d",
-    description="The last seven or thirty days, the calendar month, or today; in UTC.",
+    description="The last seven or thirty days, the month of the calendar so far, or today; in UTC.",
 )
 
 
@@ -20,10 +20,10 @@ class Usage:
         self._plane = plane
 
     def summary(self, call: Call) -> Response:
-        raise NotImplementedError
+        return answer(self._plane.usage.summary(call.principal.tenant, call.query["range"]))
 
     def breakdown(self, call: Call) -> Response:
-        raise NotImplementedError
+        return answer(self._plane.usage.breakdown(call.principal.tenant, call.query["range"]))
 
     def limits(self, call: Call) -> Response:
-        raise NotImplementedError
+        return answer(self._plane.usage.limits(call.principal.tenant))
