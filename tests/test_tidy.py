@@ -23,7 +23,7 @@ LAYERS = (
     ("clock",),
     ("types", "config"),
     ("storage", "providers", "temporal"),
-    ("ledger", "governance", "memory"),
+    ("ledger", "governance", "memory", "documents"),
     ("identity", "metering"),
     ("recall", "enrich"),
     ("worker",),

@@ -15,6 +15,8 @@ TITLE_CHARS_MAX = 300
 
 _TAB = 4
 _CODE_INDENT = 4
+_NESTING_MAX = 16
+"""How many quotes and lists within each other are looked through on one line; what lies deeper counts as words."""
 
 _LINE = re.compile(r"([ \t]*+)([^\r\n]*+)(?:\r\n|[\r\n]|\Z)")
 _SPECIAL = frozenset("`~#-*+_=>|<:0123456789")
@@ -281,7 +283,7 @@ class _Inside:
             self.paragraph = False
             return
         self._fence = ""
-        while True:
+        for _ in range(_NESTING_MAX):
             if body.startswith(">"):
                 indent, body = indent + 1, body[1:].lstrip(" \t")
             elif (item := _item(indent, body)) is not None and not _is_rule(body):

@@ -1,9 +1,119 @@
-"""Which format a content is."""
+"""Which format a document is in: as its sender says, or else by its name and by looking at it."""
 
-PLAIN = "text/plain"
-MARKDOWN = "text/markdown"
+import re
+import zipfile
+from io import BytesIO
+from typing import Final
+
+from memplane.documents.decode import decoded, is_text
+from memplane.errors import DocumentUnreadable
+
+PLAIN: Final = "text/plain"
+MARKDOWN: Final = "text/markdown"
+HTML: Final = "text/html"
+PDF: Final = "application/pdf"
+DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+MEDIA_TYPES: Final = (PLAIN, MARKDOWN, HTML, PDF, DOCX)
+"""What can be read."""
+
+_READ = "plain text, Markdown, HTML, PDF and DOCX are read"
+_SYNONYMS = {
+    "text/x-markdown": MARKDOWN,
+    "application/xhtml+xml": HTML,
+    "application/x-pdf": PDF,
+}
+_BY_NAME = {
+    ".txt": PLAIN,
+    ".text": PLAIN,
+    ".md": MARKDOWN,
+    ".markdown": MARKDOWN,
+    ".mdown": MARKDOWN,
+    ".mkd": MARKDOWN,
+    ".html": HTML,
+    ".htm": HTML,
+    ".xhtml": HTML,
+    ".pdf": PDF,
+    ".docx": DOCX,
+}
+_LOOKED_AT_CHARS = 16_384
+"""Whether a text is HTML or Markdown shows early."""
+_PDF_SIGN_WITHIN = 1_024
+"""Readers of PDF allow this much before the sign, and so do we."""
+_HTML_SIGN = re.compile(
+    r"\s*+(?:<\?xml\b[^>]*+>\s*+)?(?:<!--.*?-->\s*+)?<(?:!doctype\s++html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARKDOWN_SIGNS = (
+    re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE),
+    re.compile(r"^(?:`{3}|~{3})", re.MULTILINE),
+    re.compile(r"^[^\s|][^\r\n]*+\r?\n(?:={3,}|-{3,})[ \t]*+\r?$", re.MULTILINE),
+    re.compile(r"^ {0,3}\|?[ \t]*+:?-{3,}:?[ \t]*+\|", re.MULTILINE),
+    re.compile(r"(?<!\w)\[[^\]\r\n]{1,200}\]\([^()\s]{1,500}\)"),
+    re.compile(r"^ {0,3}[-*+] \S.*\n(?:\r?\n)? {0,3}[-*+] \S", re.MULTILINE),
+    re.compile(r"^> \S", re.MULTILINE),
+    re.compile(r"(?<![\w*])\*\*[^\s*][^*\r\n]{0,200}\*\*(?![\w*])"),
+)
+_CLEAR_SIGNS = 2
+"""Of the signs above, the first two say enough by themselves; of the others it takes two."""
 
 
-def media_type_of(content: str | bytes, media_type: str | None, name: str) -> str:
-    """What it is said to be, or looks like."""
-    return media_type or (MARKDOWN if name.endswith(".md") or "\n#" in f"\n{content!r}" else PLAIN)
+def media_type_of(content: str | bytes, *, name: str = "", given: str | None = None) -> str:
+    """One of `MEDIA_TYPES`. What the sender says counts unless the content cannot be that; raises
+    `DocumentUnreadable` for what is none of them."""
+    if given is not None and (kind := _given(given)) is not None:
+        return kind
+    if isinstance(content, bytes):
+        if (kind := _by_first_bytes(content)) is not None:
+            return kind
+        if not is_text(content):
+            raise DocumentUnreadable(f"the document is in no format that is known here; {_READ}")
+        content = decoded(content[: 4 * _LOOKED_AT_CHARS])
+    return _by_name(name) or _by_words(content[:_LOOKED_AT_CHARS])
+
+
+def _given(media_type: str) -> str | None:
+    """What a sender's `Content-Type` means; None where it says nothing (`application/octet-stream`)."""
+    bare = media_type.partition(";")[0].strip().lower()
+    bare = _SYNONYMS.get(bare, bare)
+    if bare in MEDIA_TYPES:
+        return bare
+    if not bare or bare in {"application/octet-stream", "binary/octet-stream"}:
+        return None
+    if bare.startswith("text/"):
+        return PLAIN
+    raise DocumentUnreadable(f"documents of type {bare[:100]!r} cannot be read; {_READ}")
+
+
+def _by_first_bytes(content: bytes) -> str | None:
+    if b"%PDF-" in content[:_PDF_SIGN_WITHIN]:
+        return PDF
+    if content.startswith(b"PK\x03\x04"):
+        if not _holds_word(content):
+            raise DocumentUnreadable(f"the document is a zip archive, but not a DOCX; {_READ}")
+        return DOCX
+    return None
+
+
+def _holds_word(content: bytes) -> bool:
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            return "word/document.xml" in archive.NameToInfo or "[Content_Types].xml" in archive.NameToInfo
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError):
+        return False
+
+
+def _by_name(name: str) -> str | None:
+    kind = _BY_NAME.get(name[name.rfind(".") :].lower()) if "." in name else None
+    return kind if kind in {MARKDOWN, HTML} else None
+
+
+def _by_words(text: str) -> str:
+    """HTML says so at its beginning. Markdown is told by what it has and prose has not."""
+    if _HTML_SIGN.match(text):
+        return HTML
+    if any(sign.search(text) for sign in _MARKDOWN_SIGNS[:_CLEAR_SIGNS]):
+        return MARKDOWN
+    return (
+        MARKDOWN if sum(sign.search(text) is not None for sign in _MARKDOWN_SIGNS) >= _CLEAR_SIGNS else PLAIN
+    )

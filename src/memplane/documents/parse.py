@@ -1,15 +1,51 @@
-"""From what was uploaded to a text and its structure."""
+"""From what was uploaded to `Parsed`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
+parser, for what is uploaded is anybody's."""
 
-from memplane.documents.limits import ParseLimits
+from memplane.documents.decode import cleaned, decoded
+from memplane.documents.docx import parse_docx
+from memplane.documents.html import parse_html
+from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.markdown import parse_markdown
-from memplane.documents.media import MARKDOWN
+from memplane.documents.media import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from memplane.documents.parsed import Parsed
+from memplane.documents.pdf import parse_pdf
 from memplane.documents.plain import parse_plain
+from memplane.errors import DocumentUnreadable
 
-UNLIMITED = ParseLimits(bytes=1 << 40, chars=1 << 40, pages=1 << 30, seconds=1e9)
+_NAMES = {PLAIN: "text", MARKDOWN: "Markdown", HTML: "HTML", PDF: "PDF", DOCX: "DOCX"}
 
 
-def parse(content: str | bytes, media_type: str, *, limits: ParseLimits = UNLIMITED) -> Parsed:
-    """Raises `DocumentUnreadable`."""
-    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None = None) -> Parsed:
+    """Read a document. Raises `DocumentUnreadable`, and says why, when it is damaged or beyond the limits."""
+    limits = limits or ParseLimits()
+    media_type = media_type_of(content, given=media_type)
+    if len(content) > limits.bytes:
+        raise DocumentUnreadable(f"the document has more than {limits.bytes:,} bytes; split it")
+    try:
+        parsed = _parse(content, media_type, limits)
+    except DocumentUnreadable:
+        raise
+    except (MemoryError, RecursionError) as exc:
+        raise DocumentUnreadable(
+            f"the {_NAMES[media_type]} document asks for too much memory; it may be damaged on purpose"
+        ) from exc
+    except Exception as exc:
+        raise DocumentUnreadable(
+            f"the {_NAMES[media_type]} document is damaged; open it in a program that can read it, and save it again"
+        ) from exc
+    return parsed
+
+
+def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed:
+    budget = Budget(limits)
+    if media_type in {PDF, DOCX}:
+        if isinstance(content, str):
+            raise DocumentUnreadable(f"a {_NAMES[media_type]} document is sent as bytes, not as text")
+        return (
+            parse_pdf(content, limits, budget) if media_type == PDF else parse_docx(content, limits, budget)
+        )
+    text = cleaned(content) if isinstance(content, str) else decoded(content, html=media_type == HTML)
+    budget.check(len(text))
+    if media_type == HTML:
+        return parse_html(text, limits, budget)
     return parse_markdown(text) if media_type == MARKDOWN else parse_plain(text)

@@ -4,8 +4,10 @@ import re
 
 from memplane.documents.parsed import Block, BlockKind, Parsed
 
-_GAP = re.compile(r"(?:(?<=\n)|(?<=\r)(?!\n)|\A)(?:[^\S\r\n]*+(?:\r\n|[\r\n]))++")
-"""Empty lines, with their ends."""
+_EMPTY_LINES = r"(?:[^\S\r\n]*+(?:\r\n|[\r\n]))++"
+_GAP = re.compile(rf"(?:\n|\r\n?+)({_EMPTY_LINES})")
+"""Empty lines behind a line's end. It is found by its first sign, which is quicker than looking back from everywhere."""
+_GAP_FIRST = re.compile(_EMPTY_LINES)
 
 
 def parse_plain(text: str) -> Parsed:
@@ -15,11 +17,14 @@ def parse_plain(text: str) -> Parsed:
 def paragraphs(text: str, start: int, end: int) -> list[Block]:
     """Blocks that tile `text[start:end]`: paragraphs, and the empty lines between them."""
     blocks = []
+    if first := _GAP_FIRST.match(text, start, end):
+        blocks.append(Block(start, first.end(), BlockKind.BREAK))
+        start = first.end()
     for gap in _GAP.finditer(text, start, end):
-        if gap.start() > start:
-            blocks.append(Block(start, gap.start(), BlockKind.PARAGRAPH))
-        blocks.append(Block(gap.start(), gap.end(), BlockKind.BREAK))
-        start = gap.end()
+        begin, stop = gap.span(1)
+        blocks.append(Block(start, begin, BlockKind.PARAGRAPH))
+        blocks.append(Block(begin, stop, BlockKind.BREAK))
+        start = stop
     if end > start:
         blank = not text[start:end].strip()
         blocks.append(Block(start, end, BlockKind.BREAK if blank else BlockKind.PARAGRAPH))

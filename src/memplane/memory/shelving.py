@@ -7,7 +7,7 @@ import msgspec
 
 from memplane.documents.chunk import chunks_of
 from memplane.documents.limits import ParseLimits
-from memplane.documents.parse import UNLIMITED, parse
+from memplane.documents.parse import parse
 from memplane.documents.parsed import Parsed, Part
 from memplane.documents.sections import sections_of
 from memplane.governance.neutral import harmful_spans, visible
@@ -17,9 +17,12 @@ from memplane.storage.library import Shelved, section_id, span_id
 from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300
+_UNLIMITED = ParseLimits(
+    bytes=1 << 62, chars=1 << 62, pages=1 << 62, depth=1 << 62, seconds=float("inf"), expansion=1 << 62
+)
 
 
-def shelved(entry_id: str, uploaded: Uploaded, limits: ParseLimits = UNLIMITED) -> Shelved:
+def shelved(entry_id: str, uploaded: Uploaded, limits: ParseLimits = _UNLIMITED) -> Shelved:
     """What an upload comes to. The limits are for what comes in; what is in the ledger already was within them."""
     content = uploaded.data if uploaded.text is None else uploaded.text
     assert content is not None

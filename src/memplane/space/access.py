@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from memplane.clock import Instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.governance.redact import redact
-from memplane.ledger.payloads import Forgotten, Payload, encode
+from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
 from memplane.space.parts import Parts
 from memplane.storage.base import Reader, Store, Writer
@@ -97,6 +98,20 @@ class Access:
         ids = {forgotten.receipt: forgotten.at for forgotten in forgets}
         if ids:
             self._parts.directory.note_all(self.tenant, Sort.RECEIPT, ids, self.owner, now=self._clock())
+
+    def _note_library(self, drafts: Iterable[Draft]) -> None:
+        """As `_note_receipts`, for what documents and collections these entries bring."""
+        found: dict[Sort, dict[str, Instant]] = {Sort.DOCUMENT: {}, Sort.COLLECTION: {}}
+        for draft in drafts:
+            if draft.op in (Op.DOCUMENT, Op.COLLECT) and draft.body:
+                match decode_body(draft.op, draft.body):
+                    case Uploaded(document=id_, at=at):
+                        found[Sort.DOCUMENT][id_] = at
+                    case Collected(action="create", collection=id_, at=at):
+                        found[Sort.COLLECTION][id_] = at
+        for sort, ids in found.items():
+            if ids:
+                self._parts.directory.note_all(self.tenant, sort, ids, self.owner, now=self._clock())
 
     def _draft(
         self, id_: str, op: Op, payload: Payload, ref: str | None = None, *, bytes_max: int | None = None

@@ -22,6 +22,7 @@ from memplane.memory.checks import (
 from memplane.memory.shelving import shelved
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Scope, Writer
+from memplane.storage.directory import Sort
 from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span
 
 _NAME_CHARS_MAX = 512
@@ -53,7 +54,7 @@ class Library(Writing):
         name = check_text(name, field="name", chars_max=_NAME_CHARS_MAX)
         document_id = check_name(id, field="id") or new_id("doc", now)
         project = check_name(project, field="project")
-        kind = media_type_of(content, media_type, name)
+        kind = media_type_of(content, name=name, given=media_type)
         uploaded = Uploaded(
             document=document_id,
             name=name,
@@ -85,6 +86,7 @@ class Library(Writing):
                 self._add_member(writer, collection, document_id, position)
             return _present(writer, document_id)
 
+        self._parts.directory.note(self.tenant, Sort.DOCUMENT, document_id, self.owner, now=now)
         return self._write("upload", work)
 
     def document(self, document_id: str) -> Document:
@@ -166,6 +168,8 @@ class Library(Writing):
             self._collect(writer, collected)
             return _existing_collection(writer, collected.collection)
 
+        made = collected.collection
+        self._parts.directory.note(self.tenant, Sort.COLLECTION, made, self.owner, now=now)
         return self._write("create_collection", work)
 
     def collection(self, collection_id: str) -> Collection:

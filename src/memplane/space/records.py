@@ -140,6 +140,7 @@ class Records(Access):
                 if draft.id not in seen and draft.id not in forgotten:
                     fresh.setdefault(draft.id, draft)
             self._note_receipts(_forgets_among(fresh.values()))
+            self._note_library(fresh.values())
             projection.load(writer, list(fresh.values()), now)
             dropped = sum(draft.id in forgotten for draft in drafts)
             return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)

@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from memplane.doors.cli import (
     demo,
+    documents,
     encryption,
     evaluation,
     facts,
@@ -79,6 +80,7 @@ _add(ipc.app, "Start here")
 _add(memories.app, "Remember and recall")
 _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")
+_add(documents.app, "Documents")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(spaces.app, "Look after")

@@ -5,6 +5,8 @@ import sys
 import msgspec
 
 from memplane.errors import (
+    CollectionTaken,
+    DocumentUnreadable,
     InvalidRequest,
     KeyMismatch,
     LimitReached,
@@ -35,6 +37,8 @@ EXITS: dict[type[MemplaneError], int] = {
     InvalidRequest: MENDABLE,
     NotFound: MENDABLE,
     PathTaken: MENDABLE,
+    CollectionTaken: MENDABLE,
+    DocumentUnreadable: MENDABLE,
     LimitReached: MENDABLE,
     SettingsInvalid: MENDABLE,
     EmbeddingFailed: MENDABLE,

@@ -51,6 +51,9 @@ def forget(
     project: Annotated[
         str | None, typer.Option("--project", "-p", metavar="NAME", help="All of a project.")
     ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="A document: every version of it.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     everything: Annotated[bool, typer.Option("--everything", help="Empty the space.")] = False,
@@ -64,10 +67,11 @@ def forget(
 
     Conditions narrow each other and at least one is needed. On a terminal the counts are shown first.
     """
-    conditions = (key, prefix, conversation, project, since, until)
+    conditions = (key, prefix, conversation, project, document, since, until)
     if not entries and not everything and all(condition is None for condition in conditions):
         raise InvalidRequest(
-            "say what to forget: --entry, --key, --prefix, --conversation, --project, --since, --until or --everything"
+            "say what to forget: --entry, --key, --prefix, --conversation, --project, --document, --since, --until or "
+            "--everything"
         )
     if prefix == "" and not (yes or dry_run):
         raise InvalidRequest("an empty --prefix is every fact; add --yes if that is what you want")
@@ -80,6 +84,7 @@ def forget(
             prefix=prefix,
             conversation=conversation,
             project=project,
+            document=document,
             since=since,
             until=until,
             everything=everything,
