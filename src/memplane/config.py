@@ -76,6 +76,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_chars_max: int = 8_000
     recall_turns_max: int = 6
     recall_tokens_max: int = 2_000
+    recall_memory_percent: int = 50
+    """Of these tokens, what memory may have at least where documents have more to say too; half of it where documents
+    were asked for."""
     recall_work_ms: int = 1_000
     """How long a recall may work off what waits for enrichment, where no worker does."""
 
@@ -164,6 +167,7 @@ _ENVIRONMENT = {
     "MEMPLANE_ADMIN_NAME": "admin_name",
     "MEMPLANE_DOCUMENT_BYTES_MAX": "document_bytes_max",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
+    "MEMPLANE_RECALL_MEMORY_PERCENT": "recall_memory_percent",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
     "MEMPLANE_RECALL_ANSWER_MS": "recall_answer_ms",
     "CLAW_HISTORY_URL": "claw_history_url",

@@ -12,6 +12,8 @@ from memplane.background import Background
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
+from memplane.enrich.distil_llm import LLMDistiller
+from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
@@ -65,6 +67,7 @@ class Engine:
             catalog=catalog,
             clock=clock,
             llm=None if llm is None else LLMExtractor(llm, catalog),
+            distiller=Distiller(clock, None if llm is None else LLMDistiller(llm)),
         )
         self._parts = Parts(
             stores=stores,

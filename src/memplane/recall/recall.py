@@ -2,9 +2,11 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
+from typing import TypeVar
 
 import msgspec
 
@@ -16,19 +18,22 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
+from memplane.recall.documents import Consulted, DocumentsAsked, RankedSpan, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
-from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing
+from memplane.recall.render_documents import likely, share_of, span_block, when
+from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Audience, Filter, Reader, turn_number
-from memplane.types import Memory, Role, State, Turn
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, span_number
+from memplane.types import Memory, Role, Span, State, Turn
 
 _EPISODES_MAX = 3
 _SUPPORT_TOLD_MAX = 6
@@ -46,6 +51,9 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     conversation: str | None = None
     project: str | None = None
+    document: str | None = None
+    """Tell this document; None: whichever has something to say."""
+    collection: str | None = None
     reference: Instant | None = None
     """The now of `last week`; None: the clock's."""
     as_of: Instant | None = None
@@ -107,6 +115,8 @@ def recall(
         said = _joined(said, _unsettled(reader, request, where, leave_out), limits.turns)
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
+    with watch.stage("documents"):
+        consulted = _consulted(reader, request, asking)
     with watch.stage("render"):
         told = _told(reader, request, said, known, where)
         tame = Tamer(asking.question.words)
@@ -117,8 +127,11 @@ def recall(
             told.episodes,
             tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
             tame=tame,
+            documents=share_of(consulted, settings.recall_memory_percent, tame),
         )
-        blocks = blocks_of(_alternating(told.worth_telling, told.turns), limits, settings, tame)
+        blocks = blocks_of(
+            _alternating(told.turns, told.worth_telling, consulted.spans), limits, settings, tame
+        )
     return Recall(
         query=request.query,
         text=text,
@@ -128,13 +141,15 @@ def recall(
         answer_facts=told.answers,
         supporting_facts=told.supporting,
         background_facts=told.background,
+        spans=consulted.spans,
+        documents=consulted.documents,
         conflicts=told.conflicts,
         episodes=told.episodes,
         conversation_history=tuple(history),
         working_memory=working_memory(
             history, [hit.memory for hit in told.answers if hit.memory is not None]
         ),
-        routing=routing,
+        routing=msgspec.structs.replace(routing, strategy=consulted.strategy),
         reference_time=to_datetime(reference),
         anchor="now" if request.reference is None else "request",
         degraded=degraded + failed,
@@ -181,6 +196,18 @@ def _ask(
     return asking, failed
 
 
+def _consulted(reader: Reader, request: RecallRequest, asking: Asking) -> Consulted:
+    asked = DocumentsAsked(
+        query=request.query,
+        project=request.project,
+        document=request.document,
+        collection=request.collection,
+        as_of=request.as_of,
+        spans=request.limits.spans,
+    )
+    return consult(reader, asked, lambda seqs, limit: rank_spans(reader, asking, seqs, limit))
+
+
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
     """What was ranked, as it may be shown."""
 
@@ -221,7 +248,7 @@ def _told(
         background=tuple(hits[fact.memory.id] for fact in background),
         conflicts=_conflicts(reader, [fact.memory for fact in facts], where),
         episodes=_episodes(reader, request, said, where),
-        hits=tuple(_alternating(list(hits.values()), turns)),
+        hits=tuple(_alternating(turns, list(hits.values()))),
     )
 
 
@@ -323,10 +350,12 @@ def _as_it_was(memory: Memory, where: Filter) -> Memory:
     return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
 
 
-def _alternating(facts: Sequence[RecallHit], turns: Sequence[RecallHit]) -> list[RecallHit]:
-    """Scores of facts and of turns do not compare, so they take turns."""
-    pairs = zip_longest(turns, facts)
-    return [hit for pair in pairs for hit in pair if hit is not None]
+_Hit = TypeVar("_Hit")
+
+
+def _alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
+    """Scores of facts, of turns and of spans do not compare, so they take turns."""
+    return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
 
 
 def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
@@ -386,7 +415,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
 
 
 def blocks_of(
-    hits: Iterable[RecallHit], limits: Limits, settings: Settings, tame: Tamer
+    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Tamer
 ) -> tuple[Block, ...]:
     """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
     nothing more."""
@@ -396,18 +425,18 @@ def blocks_of(
     entries: set[str] = set()
     chars = 0
     for hit in hits:
-        memory = hit.memory
+        memory = hit.memory if isinstance(hit, RecallHit) else None
         if len(kept) == blocks_max:
             break
         if memory is not None and memory.derived and memory.entry_id in entries:
             continue
-        block = _block(hit, tame)
+        block = _block(hit, tame) if isinstance(hit, RecallHit) else span_block(hit, tame)
         size = len(block.text.encode("utf-8"))
         if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
             kept.append(block)
             chars += len(block.text)
             bytes_left -= size
-            entries |= {hit.id} if hit.turn is not None else set()
+            entries |= {block.id} if block.kind == "turn" else set()
     return tuple(kept)
 
 
@@ -423,6 +452,36 @@ def _block(hit: RecallHit, tame: Tamer) -> Block:
         text=tame.short(text),
         kind=kind,
         source=source,
-        ts=at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        score=round(1 / (1 + math.exp(-hit.score / 2)), 4),
+        ts=when(at),
+        score=likely(hit.score),
     )
+
+
+def rank_spans(
+    reader: Reader, asking: Asking, documents: frozenset[int] | None, limit: int
+) -> list[RankedSpan]:
+    """Stands in until spans are ranked as turns are."""
+    counts: dict[int, float] = {}
+    for stem in dict.fromkeys(asking.question.stems.values()):
+        held = Counter(reader.span_occurrences(stem))
+        for n, count in held.items():
+            if documents is None or n // SPANS_PER_DOCUMENT_MAX in documents:
+                counts[n] = counts.get(n, 0.0) + math.log(1 + 1_000 / len(held)) * count / (count + 1)
+    best = sorted(counts, key=lambda n: (-counts[n], n))[:limit]
+    rows = {span_number(_seq(reader, span), span.ordinal): span for span in reader.spans_at(best)}
+    return [
+        RankedSpan(
+            span=rows[n],
+            score=round(counts[n], 4),
+            contributions={"words": round(counts[n], 4)},
+            ranks={"words": rank},
+            relevant=True,
+        )
+        for rank, n in enumerate(best, start=1)
+        if n in rows
+    ]
+
+
+def _seq(reader: Reader, span: Span) -> int:
+    document = reader.document(span.document)
+    return 0 if document is None else document.seq
