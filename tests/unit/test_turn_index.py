@@ -320,3 +320,21 @@ def test_a_large_space_without_a_model_is_ranked_by_words(scribe, monkeypatch):
 
     assert first.turn.text == "tea word42x"
     assert first.relevant
+
+
+@pytest.mark.parametrize("exact_max", [10, 10_000])
+def test_turns_of_another_place_take_no_places_in_a_large_space(scribe, monkeypatch, exact_max):
+    """Not by their words, not by their codes, and not in the sample that says what is usual."""
+    monkeypatch.setattr(VectorTable.__init__, "__kwdefaults__", {"exact_max": exact_max, "kept_max": 10_000})
+    embedder = StubEmbedder(dimension=40)
+    hidden = scribe.turns(["tea tea tea"] * 900, within="project:p")
+    (seen,) = scribe.turns(["a cup of tea and something else"])
+    scribe.index()
+    embed(scribe.store, [*hidden, seen], embedder)
+    index = TurnIndex(MODEL)
+    with scribe.store.read() as reader:
+        asking = asking_of(reader, index, "tea tea tea", embedder=embedder)
+        ranked = rank_turns(reader, asking, limit=5)
+
+    assert [hit.turn for hit in ranked] == [seen]
+    assert ranked[0].ranks["words"] == 1

@@ -17,9 +17,11 @@ def new_memory_id() -> str:
     return f"mem-{uuid.uuid4()}"
 
 
-def keyed_id(idempotency_key: str) -> str:
-    """The same key always names the same entry."""
-    return f"idem-{sha256(idempotency_key.encode('utf-8')).hexdigest()[:40]}"
+def keyed_id(idempotency_key: str, generation: int = 0) -> str:
+    """The same key always names the same entry. Where a key holds for a while only, `generation` counts how often it was
+    used anew: no key given by a user can name the entry of another one's later use, since none holds a NUL."""
+    named = idempotency_key if not generation else f"{idempotency_key}\x00{generation}"
+    return f"idem-{sha256(named.encode('utf-8')).hexdigest()[:40]}"
 
 
 DERIVED_PREFIXES = ("fact-", "derive-", "distil-")

@@ -1,6 +1,7 @@
 """Bad input is normal input: one clear sentence each, before anything is written."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from memplane.config import Settings
@@ -149,6 +150,23 @@ def check_scope(value: str, *, conversation: str | None, project: str | None) ->
             f"scope {reach.value} needs a {reach.value}: name it, or leave out the scope", field="scope"
         )
     return reach
+
+
+def check_window(value: timedelta | None, *, keyed: bool) -> int | None:
+    """How long an idempotency key holds, in microseconds; None: for ever."""
+    if value is None:
+        return None
+    if not keyed:
+        raise InvalidRequest(
+            "idempotency_window: it says how long an idempotency_key holds; give one, and no id",
+            field="idempotency_window",
+        )
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        raise InvalidRequest(
+            f"idempotency_window: give a length of time above nought, not {value!r}",
+            field="idempotency_window",
+        )
+    return value // timedelta(microseconds=1)
 
 
 def check_tags(values: Iterable[str], settings: Settings) -> tuple[str, ...]:

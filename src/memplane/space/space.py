@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from memplane.clock import DAY, parse_instant, to_datetime
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_received import received_line
@@ -25,9 +27,11 @@ from memplane.memory.checks import (
     check_storable_kind,
     check_tags,
     check_text,
+    check_window,
 )
 from memplane.memory.facts import checked_fact
 from memplane.memory.forget import checked_scope, scope_words, victims_of
+from memplane.memory.keys import current_id
 from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
 from memplane.memory.runs import (
     PACK_HISTORY,
@@ -68,6 +72,7 @@ class Space(Files, Library):
         at: Moment | None = None,
         id: str | None = None,
         idempotency_key: str | None = None,
+        idempotency_window: timedelta | None = None,
         metadata: Mapping[str, Any] | None = None,
         scope: str = Reach.GLOBAL,
     ) -> Retained:
@@ -77,7 +82,8 @@ class Space(Files, Library):
         `conversation`, only to who names the same `project` or `conversation`.
 
         With an `id` or an `idempotency_key`, retaining again is a no-op; without, saying the same thing twice is
-        two events. A forgotten id stays forgotten.
+        two events. A forgotten id stays forgotten. With an `idempotency_window`, the key is a no-op for that long after
+        it was last kept, and names a new event afterwards.
         """
         now = self._clock()
         check_depth(metadata, field="metadata")
@@ -92,12 +98,16 @@ class Space(Files, Library):
             scope=check_scope(scope, conversation=conversation, project=project),
         )
         given = _given_id(id, idempotency_key)
+        window = check_window(idempotency_window, keyed=idempotency_key is not None and id is None)
         draft = self._draft(given or new_id("turn", now), Op.TURN, said)
 
         def work(writer: Writer) -> Retained:
-            if given is not None and (before := _seen_before(writer, given)):
+            named = given
+            if window is not None and idempotency_key is not None:
+                named = current_id(writer, idempotency_key, now - window)
+            if named is not None and (before := _seen_before(writer, named)):
                 return before
-            entry = projection.record(writer, draft, now)
+            entry = projection.record(writer, msgspec.structs.replace(draft, id=named or draft.id), now)
             return Retained(id=entry.id, seq=entry.seq)
 
         return self._write("retain", work)
