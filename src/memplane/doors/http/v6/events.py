@@ -33,7 +33,7 @@ def ingest(call: Call) -> Response:
             at=at,
             scope=body.scope or "global",
             idempotency_key=body.idempotency_key,
-            idempotency_window=IDEMPOTENT_FOR,
+            idempotency_window=None if body.idempotency_key is None else IDEMPOTENT_FOR,
             metadata=_metadata(body),
         )
     call.spent.tokens += tokens_of(body.content)
