@@ -67,9 +67,9 @@ def test_an_event_tags_its_facts_with_a_document(space):
     """
     The document's id and name stand beside facts that were read out of such an event, and beside no others.
     """
-    space.retain("I prefer Svelte", metadata={"document_id": "d1", "document_name": "Notes"})
-    space.retain("I live in Lisbon", metadata={"document_id": ["no", "id"]})
-    space.retain("I work at Acme", metadata={"said": '"document_id"'})
+    space.retain("I prefer Svelte", document="d1", document_name="Notes")
+    space.retain("I live in Lisbon", metadata={"document": "d2"})
+    space.retain("I work at Acme")
     space.enrich()
     memories = space.newest_memories(10)
     tags = tags_of(space, memories)

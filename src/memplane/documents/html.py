@@ -54,7 +54,44 @@ _LISTS = frozenset({"ul", "ol", "menu", "dir", "dl"})
 _CELLS = frozenset({"td", "th"})
 _BLOCKS = (
     frozenset(
-        ["address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "html", "legend", "li", "main", "nav", "optgroup", "option", "p", "pre", "search", "section", "summary", "table", "tbody", "tfoot", "thead", "tr"]
+        [
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "caption",
+            "center",
+            "dd",
+            "details",
+            "dialog",
+            "div",
+            "dt",
+            "fieldset",
+            "figcaption",
+            "figure",
+            "footer",
+            "form",
+            "header",
+            "hgroup",
+            "html",
+            "legend",
+            "li",
+            "main",
+            "nav",
+            "optgroup",
+            "option",
+            "p",
+            "pre",
+            "search",
+            "section",
+            "summary",
+            "table",
+            "tbody",
+            "tfoot",
+            "thead",
+            "tr",
+        ]
     )
     | frozenset(_HEADINGS)
     | _LISTS

@@ -156,6 +156,8 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
         return
     match decode(entry):
         case Said() as said:
+            if said.document is not None:
+                _note_about(writer, entry, said)
             _project_turns(writer, entry, _turns(entry, said))
         case Stored() as stored:
             writer.project(memories=[_stored(entry, stored)])
@@ -177,6 +179,11 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             )
         case Forgotten() | Derived() | Resolved() | Rated():
             pass  # the tombstones do a forget's work, the worker that of the others
+
+
+def _note_about(writer: Writer, entry: Entry, said: Said) -> None:
+    """What is said of a document goes with it."""
+    writer.note_upload(entry.seq, document=said.document, collection=None, project=said.project, at=said.at)
 
 
 def _shelve(writer: Writer, entry: Entry, uploaded: Uploaded, ready: Shelved | None) -> None:

@@ -75,11 +75,14 @@ class Space(Files, Library):
         idempotency_window: timedelta | None = None,
         metadata: Mapping[str, Any] | None = None,
         scope: str = Reach.GLOBAL,
+        document: str | None = None,
+        document_name: str | None = None,
     ) -> Retained:
         """Keep something that was said. Answers when it is durable; searchable at once.
 
         `scope` says where it may be told, and whatever is read out of it: `global`, everywhere; `project` and
-        `conversation`, only to who names the same `project` or `conversation`.
+        `conversation`, only to who names the same `project` or `conversation`. `document` is the id of a document that it
+        is about: whoever forgets that forgets this too.
 
         With an `id` or an `idempotency_key`, retaining again is a no-op; without, saying the same thing twice is
         two events. A forgotten id stays forgotten. With an `idempotency_window`, the key is a no-op for that long after
@@ -96,6 +99,8 @@ class Space(Files, Library):
             speaker=check_name(speaker, field="speaker"),
             metadata=None if metadata is None else dict(metadata),
             scope=check_scope(scope, conversation=conversation, project=project),
+            document=check_name(document, field="document"),
+            document_name=check_name(document_name, field="document_name"),
         )
         given = _given_id(id, idempotency_key)
         window = check_window(idempotency_window, keyed=idempotency_key is not None and id is None)

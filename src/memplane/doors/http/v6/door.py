@@ -223,9 +223,7 @@ def _receipts(receipts: Receipts) -> list[Endpoint]:
 
 def _usage(usage: Usage) -> list[Endpoint]:
     return [
-        _reads(
-            "/v1/usage/summary", "What was used, day by day", usage.summary, UsageSummary, (RANGE,)
-        ),
+        _reads("/v1/usage/summary", "What was used, day by day", usage.summary, UsageSummary, (RANGE,)),
         _reads(
             "/v1/usage/breakdown",
             "What was used, by endpoint",

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from memplane.doors.http.endpoint import Call, Response
 from memplane.doors.http.v6.bodies import FeedbackBody, ForgetBody, IngestBody
-from memplane.doors.http.v6.facts import DOCUMENT_ID, DOCUMENT_NAME
 from memplane.doors.http.v6.recall_id import read_recall_id
 from memplane.doors.http.v6.receipts import counts_of
 from memplane.doors.http.v6.shapes import FeedbackTaken, Forgotten, Ingested
@@ -34,6 +33,8 @@ def ingest(call: Call) -> Response:
             scope=body.scope or "global",
             idempotency_key=body.idempotency_key,
             idempotency_window=None if body.idempotency_key is None else IDEMPOTENT_FOR,
+            document=body.document_id,
+            document_name=body.document_name,
             metadata=_metadata(body),
         )
     call.spent.tokens += tokens_of(body.content)
@@ -41,15 +42,10 @@ def ingest(call: Call) -> Response:
 
 
 def _metadata(body: IngestBody) -> dict[str, object] | None:
-    """As it was given; beside it stands what sort of event it was, where it was no message, and which document it is
-    about, where it says so."""
-    ours = {
-        "event_type": None if body.type == "message" else body.type,
-        DOCUMENT_ID: body.document_id,
-        DOCUMENT_NAME: body.document_name,
-    }
-    added = {name: value for name, value in ours.items() if value is not None}
-    return {**(body.metadata or {}), **added} if added else body.metadata
+    """As it was given; what sort of event it was stands beside it, where it was no message."""
+    if body.type == "message":
+        return body.metadata
+    return {**(body.metadata or {}), "event_type": body.type}
 
 
 def forget(call: Call) -> Response:

@@ -2,56 +2,33 @@
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from memplane.clock import iso
 from memplane.doors.http.v6.shapes import Fact, TemporalMatch, TemporalRange
 from memplane.doors.http.v6.wire import spelled
+from memplane.ledger.payloads import Said, decode
 from memplane.space import Space
 from memplane.types import Memory, Op, TimeTold
 
 SUBJECT = "user"
 """Whom something is about that was stored on purpose, and names nobody."""
 
-DOCUMENT_ID, DOCUMENT_NAME = "document_id", "document_name"
-"""Under which names of its metadata an event says which document it is about."""
-
 Tags = Mapping[str, tuple[str | None, str | None]]
-"""By entry: the id and the name of the document that an event was tagged with."""
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    document_id: str | None = None
-    document_name: str | None = None
-
-
-class _Tagged(msgspec.Struct, frozen=True):
-    """So much of what was said."""
-
-    metadata: _Metadata | None = None
-
-
-_tagged = msgspec.json.Decoder(_Tagged)
+"""By entry: the id and the name of the document that an event is about."""
 
 
 def tags_of(space: Space, memories: Iterable[Memory]) -> Tags:
-    """The documents that the events were tagged with from which these memories were read."""
+    """The documents that the events are about from which these memories were read."""
     seqs = sorted({memory.seq for memory in memories if memory.derived})
-    found: dict[str, tuple[str | None, str | None]] = {}
-    for entry in space.entries_at(seqs) if seqs else ():
-        if entry.op is Op.TURN and entry.body is not None and b'"document_id"' in entry.body:
-            metadata = _read_metadata(entry.body)
-            if metadata is not None:
-                found[entry.id] = (metadata.document_id, metadata.document_name)
-    return found
-
-
-def _read_metadata(body: bytes) -> _Metadata | None:
-    """Metadata may be anything; of another shape, it tags nothing."""
-    try:
-        return _tagged.decode(body).metadata
-    except msgspec.ValidationError:
-        return None
+    said = {
+        entry.id: decode(entry)
+        for entry in (space.entries_at(seqs) if seqs else ())
+        if entry.op is Op.TURN and entry.body is not None and b'"document"' in entry.body
+    }
+    return {
+        id_: (payload.document, payload.document_name)
+        for id_, payload in said.items()
+        if isinstance(payload, Said) and payload.document is not None
+    }
 
 
 def members(memory: Memory, tags: Tags) -> dict[str, object]:

@@ -43,7 +43,17 @@ def _owners(call: Call) -> Collection[str] | None:
 
 
 def counts_of(receipt: Receipt) -> DeletedCounts:
-    return DeletedCounts(**{name: receipt.counts.get(name, 0) for name in DeletedCounts.__struct_fields__})
+    """In CLAIV's words: what was said is an event, a place where a fact was said is a claim, and a conflict that nobody
+    settled is an open loop."""
+    counts = receipt.counts
+    return DeletedCounts(
+        events=counts.get("turns", 0),
+        chunks=counts.get("spans", 0),
+        episodes=counts.get("episodes", 0),
+        facts=counts.get("memories", 0) + counts.get("facts", 0),
+        claims=counts.get("claims", 0),
+        open_loops=counts.get("conflicts", 0),
+    )
 
 
 def receipt_of(receipt: Receipt, owner: str) -> DeletionReceipt:
