@@ -118,18 +118,19 @@ def test_what_is_ingested_is_recalled(client):
     """
     Said in one conversation, it is told in the next, with the words it was read from.
     """
-    kept = said(client, "I prefer Svelte for frontends")
-    told = client.recall({**HERE, "conversation_id": "tuesday", "query": "Which framework do I prefer?"})
+    kept = said(client, "I live in Lisbon since March")
+    told = client.recall({**HERE, "conversation_id": "tuesday", "query": "Where do I live?"})
 
     assert misfits(kept, claiv.IngestResponse) == []
     assert kept["deduped"] is False
     assert misfits(told, claiv.RecallResponse) == []
     fact = told["answer_facts"][0]
-    assert fact["object_text"] == "Svelte"
-    assert fact["source_text"] in "I prefer Svelte for frontends"
+    assert (fact["subject"], fact["predicate"]) == ("user", "lives_in")
+    assert fact["object_text"].startswith("Lisbon")
+    assert fact["source_text"] in "I live in Lisbon since March"
     assert fact["tier"] in {"hot", "warm", "cold"}
-    assert fact["superseded_at"] is None
-    assert "Svelte" in told["llm_context"]["text"]
+    assert (fact["state"], fact["superseded_at"]) == ("active", None)
+    assert "Lisbon" in told["llm_context"]["text"]
     assert fact["fact_id"] in told["llm_context"]["fact_ids"]
     assert told["llm_context"]["conversation_history"] == []
     assert told["working_memory"] is None

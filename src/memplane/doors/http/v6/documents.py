@@ -1,5 +1,7 @@
 """Documents: upload, list, read, delete."""
 
+import msgspec
+
 from memplane.clock import iso
 from memplane.doors.http.endpoint import Call, Response
 from memplane.doors.http.v6.bodies import UploadBody
@@ -64,7 +66,7 @@ class Documents:
         found = space.documents(**where, limit=limit, offset=offset)
         return answer(
             DocumentList(
-                documents=[DocumentItem(**_members(document, owner)) for document in found],
+                documents=[_item(document, owner) for document in found],
                 total=space.document_count(**where),
                 limit=limit,
                 offset=offset,
@@ -88,16 +90,16 @@ class Documents:
         document_id = call.path["document_id"]
         owner, space = self._locator.space_with(call, Sort.DOCUMENT, document_id)
         document = space.document(document_id)
-        content = {"content": space.document_text(document_id)} if call.query["content"] else {}
+        wanted = call.query["content"]
         return answer(
             DocumentRead(
-                **_members(document, owner),
+                **msgspec.structs.asdict(_item(document, owner)),
                 content_type=document.media_type,
                 chars=document.chars,
                 updated_at=iso(document.updated_at),
                 distillation=document.distillation,
                 sections=[_section(section) for section in space.sections(document_id)],
-                **content,
+                content=space.document_text(document_id) if wanted else msgspec.UNSET,
             )
         )
 
@@ -126,19 +128,19 @@ def _name(body: UploadBody) -> str:
     return name
 
 
-def _members(document: Document, owner: str) -> dict[str, object]:
-    return {
-        "document_id": document.id,
-        "document_name": document.name,
-        "project_id": document.project,
-        "user_id": owner,
-        "byte_size": document.bytes,
-        "created_at": iso(document.created_at),
-        "collection_ids": list(document.collections),
-        "document_status": StatusInfo(
+def _item(document: Document, owner: str) -> DocumentItem:
+    return DocumentItem(
+        document_id=document.id,
+        document_name=document.name,
+        project_id=document.project,
+        user_id=owner,
+        byte_size=document.bytes,
+        created_at=iso(document.created_at),
+        collection_ids=list(document.collections),
+        document_status=StatusInfo(
             status=document.status.value, spans_created=document.spans, error_message=document.error
         ),
-    }
+    )
 
 
 def _section(section: Section) -> SectionItem:

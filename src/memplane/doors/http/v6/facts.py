@@ -31,35 +31,31 @@ def tags_of(space: Space, memories: Iterable[Memory]) -> Tags:
     }
 
 
-def members(memory: Memory, tags: Tags) -> dict[str, object]:
-    """All members of a `Fact`. What was stored on purpose has no predicate: its key says what it is, or its kind."""
+def fact_of(memory: Memory, tags: Tags) -> Fact:
+    """What was stored on purpose has no predicate: its key says what it is, or its kind."""
     predicate = memory.predicate or memory.key or memory.kind.value
     said = memory.object_text or memory.text
     document, name = tags.get(memory.entry_id, (None, None))
-    return {
-        "fact_id": memory.id,
-        "subject": memory.subject or SUBJECT,
-        "kind": memory.kind.value,
-        "predicate": predicate,
-        "object": said,
-        "object_text": said,
-        "relation_phrase": predicate.replace("_", " "),
-        "source_text": memory.quote,
-        "confidence": memory.confidence,
-        "importance": memory.importance,
-        "created_at": iso(memory.created_at),
-        "temporal_matches": [_match(told) for told in memory.times],
-        "document_id": document,
-        "document_name": name,
-        "tier": memory.tier.value,
-        "state": memory.state.value,
-        "superseded_at": spelled(memory.superseded_at),
-        "text": memory.line,
-    }
-
-
-def fact_of(memory: Memory, tags: Tags) -> Fact:
-    return Fact(**members(memory, tags))  # type: ignore[arg-type]
+    return Fact(
+        fact_id=memory.id,
+        subject=memory.subject or SUBJECT,
+        kind=memory.kind.value,
+        predicate=predicate,
+        object=said,
+        object_text=said,
+        relation_phrase=predicate.replace("_", " "),
+        source_text=memory.quote,
+        confidence=memory.confidence,
+        importance=memory.importance,
+        created_at=iso(memory.created_at),
+        temporal_matches=[_match(told) for told in memory.times],
+        document_id=document,
+        document_name=name,
+        tier=memory.tier.value,
+        state=memory.state.value,
+        superseded_at=spelled(memory.superseded_at),
+        text=memory.line,
+    )
 
 
 def _match(told: TimeTold) -> TemporalMatch:

@@ -1,8 +1,10 @@
 """What CLAIV Memory has no calls for and users ask for: facts and conversations, to look at."""
 
+import msgspec
+
 from memplane.clock import iso
 from memplane.doors.http.endpoint import Call, Response
-from memplane.doors.http.v6.facts import fact_of, members, tags_of
+from memplane.doors.http.v6.facts import fact_of, tags_of
 from memplane.doors.http.v6.shapes import (
     ConversationItem,
     ConversationList,
@@ -46,7 +48,7 @@ def fact(call: Call) -> Response:
     counted = space.feedback_of(fact_id)
     return answer(
         FactRead(
-            **members(memory, tags_of(space, [memory])),  # type: ignore[arg-type]
+            **msgspec.structs.asdict(fact_of(memory, tags_of(space, [memory]))),
             conversation_id=memory.conversation,
             project_id=memory.project,
             superseded_by=memory.superseded_by,
