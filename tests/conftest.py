@@ -52,6 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
+def counted(**some: int) -> dict[str, int]:
+    """What a receipt counts: so many of these, and none of anything else."""
+    kinds = ("entries", "turns", "memories", "facts", "runs", "claims", "episodes", "conflicts")
+    return dict.fromkeys((*kinds, "documents", "spans", "collections"), 0) | some
+
+
 class HandClock:
     """A `Clock` that stands still until someone turns it."""
 

@@ -887,3 +887,26 @@ def test_a_scope_reaches_what_was_derived_through_its_turn(scribe, clock):
         assert reader.in_scope(Scope(conversation="c")) == [(claim.seq, claim.entry_id)]
         assert reader.count_scope([claim.seq])["memories"] == 1
         assert reader.in_scope(Scope(since=to_instant(MORNING) + 1)) == []
+
+
+def test_claims_are_counted_where_they_were_said(scribe):
+    """At the first place of a memory and at every further one; episodes are no claims and hang on no entry alone."""
+    first, second = claimed(scribe, "in Rome"), claimed(scribe, "in Oslo", id="fact-2")
+    turns = scribe.turns(["one", "two"], conversation="c")
+    episode(scribe, turns, id="episode-1", quoting=turns[:1])
+    scribe.store.write(lambda writer: writer.add_evidence(Evidence(first.id, second)))
+
+    with scribe.store.read() as reader:
+        counts = [reader.count_scope([seq]) for seq in (first.seq, second.seq, turns[0].seq)]
+        assert [count["claims"] for count in counts] == [1, 2, 0]
+        assert [count["memories"] for count in counts] == [1, 1, 0]
+
+
+def test_episodes_are_counted_by_conversation(scribe):
+    for place in "cd":
+        turns = scribe.turns(["one", "two"], conversation=place)
+        episode(scribe, turns, id=f"episode-{place}", conversation=place, quoting=turns[:1])
+
+    with scribe.store.read() as reader:
+        counts = [reader.episode_count(names) for names in (["c"], ["c", "d"], ["e"], [])]
+    assert counts == [1, 2, 0, 0]

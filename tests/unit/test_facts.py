@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from tests.conftest import counted
 
 from memplane import Kind, State
 from memplane.errors import InvalidRequest, NotFound
@@ -420,7 +421,7 @@ def test_forget_empty_prefix_takes_keyed_rows_only(space):
 
     receipt = space.forget(prefix="")
 
-    assert receipt.counts == {"entries": 3, "turns": 0, "memories": 0, "facts": 2, "runs": 1}
+    assert receipt.counts == counted(entries=3, facts=2, runs=1)
     assert {hit.text for hit in space.search()} == {"stays", "stays too"}
     assert space.facts() == []
     assert space.defaults().recent == ()
@@ -602,11 +603,5 @@ def test_forgetting_runs_by_prefix(space, clock):
     assert space.forget(prefix="pack_history/a/").counts["runs"] == 1
     assert [pack.id for pack in space.defaults().packs] == ["b"]
     assert space.forget(prefix="pipeline_history/").counts["runs"] == 1
-    assert space.forget(prefix="pack_history/").counts == {
-        "entries": 1,
-        "turns": 0,
-        "memories": 0,
-        "facts": 0,
-        "runs": 1,
-    }
+    assert space.forget(prefix="pack_history/").counts == counted(entries=1, runs=1)
     assert keys(space) == ["k"]

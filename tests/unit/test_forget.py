@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.conftest import counted
 
 from memplane import Caller
 from memplane.clock import iso
@@ -14,11 +15,7 @@ from memplane.memory.runs import PackRun
 from memplane.types import Draft, Op
 
 SECOND = timedelta(seconds=1)
-NOTHING = {"entries": 0, "turns": 0, "memories": 0, "facts": 0, "runs": 0}
-
-
-def counts(**some: int) -> dict[str, int]:
-    return NOTHING | some
+NOTHING = counted()
 
 
 def texts(space) -> set[str]:
@@ -53,38 +50,38 @@ def full(space, clock):
 ALL = {"zebra turn c", "zebra turn d", "zebra memory c", "zebra value", "zebra other value"}
 
 SCOPES = {
-    "entries": ({"entries": ["tc", "td"]}, {"zebra turn c", "zebra turn d"}, counts(entries=2, turns=2)),
-    "key": ({"key": "k"}, {"zebra value"}, counts(entries=1, facts=1)),
-    "prefix": ({"prefix": "k"}, {"zebra value", "zebra other value"}, counts(entries=2, facts=2)),
+    "entries": ({"entries": ["tc", "td"]}, {"zebra turn c", "zebra turn d"}, counted(entries=2, turns=2)),
+    "key": ({"key": "k"}, {"zebra value"}, counted(entries=1, facts=1)),
+    "prefix": ({"prefix": "k"}, {"zebra value", "zebra other value"}, counted(entries=2, facts=2)),
     "every key": (
         {"prefix": ""},
         {"zebra value", "zebra other value"},
-        counts(entries=3, facts=2, runs=1),
+        counted(entries=3, facts=2, runs=1),
     ),
     "conversation": (
         {"conversation": "c"},
         {"zebra turn c", "zebra memory c"},
-        counts(entries=2, turns=1, memories=1),
+        counted(entries=2, turns=1, memories=1),
     ),
-    "project": ({"project": "p"}, {"zebra turn c", "zebra turn d"}, counts(entries=2, turns=2)),
-    "place": ({"project": "p", "conversation": "d"}, {"zebra turn d"}, counts(entries=1, turns=1)),
+    "project": ({"project": "p"}, {"zebra turn c", "zebra turn d"}, counted(entries=2, turns=2)),
+    "place": ({"project": "p", "conversation": "d"}, {"zebra turn d"}, counted(entries=1, turns=1)),
     "since": (
         {"since": "2026-11-15T08:30:02Z"},
         {"zebra memory c", "zebra value", "zebra other value"},
-        counts(entries=4, memories=1, facts=2, runs=1),
+        counted(entries=4, memories=1, facts=2, runs=1),
     ),
-    "until": ({"until": "2026-11-15T08:30:01Z"}, {"zebra turn c"}, counts(entries=1, turns=1)),
+    "until": ({"until": "2026-11-15T08:30:01Z"}, {"zebra turn c"}, counted(entries=1, turns=1)),
     "range": (
         {"since": "2026-11-15T08:30:01Z", "until": "2026-11-15T08:30:03Z"},
         {"zebra turn d", "zebra memory c"},
-        counts(entries=2, turns=1, memories=1),
+        counted(entries=2, turns=1, memories=1),
     ),
     "narrowed": (
         {"prefix": "k", "since": "2026-11-15T08:30:04Z"},
         {"zebra other value"},
-        counts(entries=1, facts=1),
+        counted(entries=1, facts=1),
     ),
-    "everything": ({"everything": True}, ALL, counts(entries=6, turns=2, memories=1, facts=2, runs=1)),
+    "everything": ({"everything": True}, ALL, counted(entries=6, turns=2, memories=1, facts=2, runs=1)),
     "nothing there": ({"conversation": "nobody's"}, set(), NOTHING),
 }
 
@@ -298,7 +295,7 @@ def test_forgetting_a_turn_of_an_import_that_is_not_searchable_yet(space, clock)
     ]
     space.load([Draft(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
 
-    assert space.forget(conversation="c").counts == counts(entries=25, turns=25)
+    assert space.forget(conversation="c").counts == counted(entries=25, turns=25)
     assert len(space.search("zebra", limit=100)) == 25
 
 
@@ -308,7 +305,7 @@ def test_a_forget_reaches_hundreds(space):
         space.retain(f"zebra {number}", conversation="c")
     space.retain("zebra stays")
 
-    assert space.forget(conversation="c").counts == counts(entries=150, turns=150)
+    assert space.forget(conversation="c").counts == counted(entries=150, turns=150)
     assert texts(space) == {"zebra stays"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.conftest import TENANT, HandClock, fresh_folder
+from tests.conftest import TENANT, HandClock, counted, fresh_folder
 
 from memplane import Memplane
 from memplane.clock import DAY, to_datetime, to_instant
@@ -40,7 +40,7 @@ SPAN = st.sampled_from(
 DUMPS = {
     "turn": "SELECT * FROM turn ORDER BY n",
     "memory": 'SELECT id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created, updated, '
-    "expires, supersedes, superseded_by, superseded, conversation, project FROM memory ORDER BY n",
+    "expires, supersedes, superseded_by, superseded, conversation, project, within FROM memory ORDER BY n",
     "memory_tag": "SELECT tag, id FROM memory_tag JOIN memory USING (n) ORDER BY tag, n",
     "turn words": "SELECT * FROM turn_vocabulary ORDER BY term",
     "memory words": "SELECT * FROM memory_vocabulary ORDER BY term",
@@ -126,7 +126,7 @@ class Model:
         return None
 
     def erase(self, victims: list[Thing]) -> dict[str, int]:
-        counts = dict.fromkeys(("entries", "turns", "memories", "facts", "runs"), 0)
+        counts = counted()
         for thing in victims:
             counts["entries"] += 1
             if thing.is_turn:
@@ -397,8 +397,9 @@ class EngineMachine(RuleBasedStateMachine):
             name: to_datetime(value) if name in ("since", "until") else value for name, value in scope.items()
         }
         dry = self.space.forget(**asked, dry_run=True)
+        told = self.episodes()
         receipt = self.space.forget(**asked)
-        counts = self.model.erase(self.model.in_scope(scope))
+        counts = self.model.erase(self.model.in_scope(scope)) | {"episodes": told - self.episodes()}
         assert dry.counts == counts
         assert receipt.off_disk
         self._forgot(receipt, counts)
@@ -430,6 +431,10 @@ class EngineMachine(RuleBasedStateMachine):
     def restart(self):
         self.plane.close()
         self.plane = Memplane.open(self.folder, clock=self.clock)
+
+    def episodes(self) -> int:
+        with self.space._read() as reader:
+            return reader.episode_count([place for place in PLACES if place is not None])
 
     def dump(self) -> dict[str, list]:
         path = space_path(self.folder / "spaces" / TENANT, "alice")

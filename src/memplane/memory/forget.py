@@ -94,7 +94,7 @@ def bury(
         receipt=new_id("receipt", now),
         at=now,
         scope=scope,
-        counts=writer.count_scope([seq for seq, _ in victims if seq]),
+        counts=_counts(writer, victims, loss),
         reason=reason,
         victims=victims_digest(id_ for _, id_ in victims if id_ not in before),
         superseded=(
@@ -114,6 +114,25 @@ def bury(
         seq=entry.seq,
         digest=writer.head().digest.hex(),
     )
+
+
+def counts_of(reader: Reader, scope: Scope) -> dict[str, int]:
+    """What a forget of this scope would count."""
+    victims = victims_of(reader, scope)
+    return _counts(reader, victims, _loss(reader, victims))
+
+
+def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "_Loss") -> dict[str, int]:
+    """What is there before and not after, per kind of thing. A memory that was said elsewhere too is still there, under
+    the id of that place, and in its conflicts: it is not counted, and the place where it was said is, as a claim."""
+    taken = {heir.memory for heir in loss.heirs}
+    counts = reader.count_scope([seq for seq, _ in victims if seq])
+    counts["memories"] -= len(taken)
+    counts["episodes"] = reader.episode_count(loss.conversations)
+    counts["conflicts"] = sum(
+        any(id_ in loss.fates and id_ not in taken for id_ in pair) for pair in loss.odds
+    )
+    return counts
 
 
 def bury_again(
@@ -136,32 +155,32 @@ class _Loss(msgspec.Struct, frozen=True):
     """Turns whose vectors were made with a turn that goes."""
 
 
-def _loss(writer: Writer, victims: Sequence[tuple[int, str]]) -> _Loss:
+def _loss(reader: Reader, victims: Sequence[tuple[int, str]]) -> _Loss:
     seqs = frozenset(seq for seq, _ in victims if seq)
-    fates = {memory.id: memory for memory in writer.memories_from(sorted(seqs))}
+    fates = {memory.id: memory for memory in reader.memories_from(sorted(seqs))}
     return _Loss(
         fates=fates,
-        heirs=[said for said in writer.evidence(list(fates)) if said.own.seq not in seqs],
-        odds=writer.conflicts(list(fates)) if fates else [],
-        conversations=writer.conversations_of(sorted(seqs)),
-        followers=list(_followers(writer, seqs)),
+        heirs=[said for said in reader.evidence(list(fates)) if said.own.seq not in seqs],
+        odds=reader.conflicts(list(fates)) if fates else [],
+        conversations=reader.conversations_of(sorted(seqs)),
+        followers=list(_followers(reader, seqs)),
     )
 
 
-def _followers(writer: Writer, seqs: frozenset[int]) -> Iterator[int]:
+def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
     """Turns whose vectors were made with one of these. Imports come in any order, so any turn that was said after one
     of these, and before the next that was there already, may be among them."""
     for seq in sorted(seqs):
-        for turn in writer.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
-            for other in _all_after(writer, turn):
-                if other.seq not in seqs and writer.turn_before(other) == turn:
+        for turn in reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
+            for other in _all_after(reader, turn):
+                if other.seq not in seqs and reader.turn_before(other) == turn:
                     yield turn_number(other.seq, other.ordinal)
 
 
-def _all_after(writer: Writer, turn: Turn) -> Iterator[Turn]:
+def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
     """Those after it that came in after it, as long as they are near enough to be told together with it."""
     offset = 0
-    while found := writer.turns_after(turn, limit=_FOLLOWERS_PER_LOOK, offset=offset):
+    while found := reader.turns_after(turn, limit=_FOLLOWERS_PER_LOOK, offset=offset):
         for other in found:
             if abs(other.at - turn.at) >= PAUSE:
                 return

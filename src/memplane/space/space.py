@@ -30,7 +30,7 @@ from memplane.memory.checks import (
     check_window,
 )
 from memplane.memory.facts import checked_fact
-from memplane.memory.forget import checked_scope, scope_words, victims_of
+from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
 from memplane.memory.keys import current_id
 from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
 from memplane.memory.runs import (
@@ -471,7 +471,7 @@ class Space(Files, Library):
 
     def _dry_run(self, scope: Scope, reason: str) -> Receipt:
         with self._read() as reader:
-            counts = reader.count_scope([seq for seq, _ in victims_of(reader, scope)])
+            counts = counts_of(reader, scope)
         return Receipt(
             id="",
             scope=scope_words(scope),

@@ -347,6 +347,9 @@ class IndexReader(Protocol):
     def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
         """The turn of a conversation with the largest n < before."""
 
+    def episode_count(self, conversations: Sequence[str]) -> int:
+        """How many episodes tell of these conversations."""
+
     def conversations_of(self, seqs: Sequence[int]) -> list[str]:
         """The conversations that turns of these entries belong to."""
 
@@ -450,7 +453,8 @@ class Reader(IndexReader, LibraryReader, Protocol):
         """(seq, id) of the entries a forget of this scope would erase."""
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
-        """What hangs on these entries, per kind of thing."""
+        """What hangs on these entries, per kind of thing. Episodes hang on a whole conversation and are not among it;
+        `claims` are the places in these entries where a derived memory was said, whether it is its first or not."""
 
     def memory_count(self) -> int:
         """Every memory, whatever its state."""

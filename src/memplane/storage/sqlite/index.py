@@ -203,6 +203,9 @@ class SqliteIndexReader(Session):
         row = self._one("last_turn_of", conversation=conversation, before=before)
         return None if row is None else rows.turn_from(row)
 
+    def episode_count(self, conversations: Sequence[str]) -> int:
+        return int(self._one("episode_count", conversations=json.dumps(conversations))[0])
+
     def conversations_of(self, seqs: Sequence[int]) -> list[str]:
         return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
 

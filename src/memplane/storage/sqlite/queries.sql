@@ -215,8 +215,10 @@ WHERE l.id IN (SELECT value FROM json_each(:ids)) AND l.op IN ({erasable}) ORDER
 SELECT count(*) FROM json_each(:seqs) s JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
 
 -- name: count_memories
-SELECT coalesce(sum(m.key IS NULL), 0), coalesce(sum(m.key IS NOT NULL AND NOT {reserved}), 0),
-       coalesce(sum({reserved}), 0)
+SELECT coalesce(sum(m.key IS NULL AND m.kind <> 'episode'), 0),
+       coalesce(sum(m.key IS NOT NULL AND NOT {reserved}), 0), coalesce(sum({reserved}), 0),
+       coalesce(sum(m.extractor IS NOT NULL AND m.kind <> 'episode'), 0)
+       + (SELECT count(*) FROM json_each(:seqs) s JOIN evidence e ON e.seq = s.value)
 FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
 
 -- name: hide
@@ -464,6 +466,10 @@ WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
 WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations)) AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: episode_count
+SELECT count(*) FROM memory
+WHERE kind = 'episode' AND conversation IN (SELECT value FROM json_each(:conversations))
 
 -- name: episode_rows
 SELECT n, text, key, tags, seq, id, turn FROM memory WHERE kind = 'episode' AND conversation = :conversation

@@ -231,7 +231,7 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
         packed = json.dumps(seqs)
         (turns,) = self._one("count_turns", seqs=packed) or (0,)
-        memories, facts, runs = self._one("count_memories", seqs=packed) or (0, 0, 0)
+        memories, facts, runs, claims = self._one("count_memories", seqs=packed)
         documents, spans, collections = self._one("count_library", seqs=packed)
         return {
             "entries": len(seqs),
@@ -239,6 +239,7 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
             "memories": memories,
             "facts": facts,
             "runs": runs,
+            "claims": claims,
             "documents": documents,
             "spans": spans,
             "collections": collections,
