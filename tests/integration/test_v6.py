@@ -75,7 +75,7 @@ def test_a_fact_says_where_it_comes_from(server):
         place["source_text"] for place in fact["evidence"]
     }
     assert (fact["document_id"], fact["document_name"]) == ("d", "Letters")
-    assert fact["feedback"] == {"selected": 0, "ignored": 0}
+    assert (fact["feedback"]["selected"], fact["feedback"]["ignored"]) == (0, 0)
     assert error(client.get("/v6/facts/none", params={"user_id": "alice"})) == (404, "not_found")
     assert error(client.get(f"/v6/facts/{fact_id}", params={"user_id": "bob"})) == (404, "not_found")
 
@@ -101,7 +101,8 @@ def test_feedback_shows(server):
     assert importance(ids[0]) > before[0]
     assert importance(ids[1]) < before[1]
     fact = client.get(f"/v6/facts/{ids[0]}", params={"user_id": "alice"}).json()
-    assert fact["feedback"] == {"selected": 1, "ignored": 0}
+    assert (fact["feedback"]["selected"], fact["feedback"]["ignored"]) == (1, 0)
+    assert fact["feedback"]["importance_before"] == before[0]
 
 
 def test_conversations_are_listed_and_read(server, clock):
@@ -172,7 +173,14 @@ def test_one_id_of_several_users(server):
         ({"content": ""}, "content"),
         ({"chunk_size": 200}, "chunk_size"),
         ({"position": -1}, "position"),
-        ({"content": None, "data": base64.b64encode(b"\x00\x01\x02").decode(), "content_type": "image/png"}, ""),
+        (
+            {
+                "content": None,
+                "data": base64.b64encode(b"\x00\x01\x02").decode(),
+                "content_type": "image/png",
+            },
+            "",
+        ),
     ],
 )
 def test_what_is_no_document(server, more, named):
@@ -196,7 +204,8 @@ def test_a_document_that_is_too_large(open_plane):
         large = upload(client, content="word " * 2_001)
         escaped = client.post(
             "/v6/documents",
-            content='{"user_id":"a","project_id":"p","document_name":"n","content":"%s"}' % ("\\u00e9" * 4_999),
+            content='{"user_id":"a","project_id":"p","document_name":"n","content":"%s"}'
+            % ("\\u00e9" * 4_999),
             headers={"content-type": "application/json"},
         )
 

@@ -14,7 +14,7 @@ from memplane.doors.http.v6.facts import fact_of, tags_of
 from memplane.doors.http.v6.recall_id import Told, read_recall_id, recall_id_of
 
 
-@given(st.text(), st.integers(0, 1 << 60), st.lists(st.text(max_size=50), max_size=30))
+@given(st.text(min_size=1), st.integers(0, 1 << 52), st.lists(st.text(max_size=50), max_size=30))
 def test_a_recall_id_says_what_was_told(owner, at, facts):
     """
     Whatever the names are: it fits into one segment of a path and is read back as it was.
@@ -42,6 +42,7 @@ def test_a_recall_id_says_what_was_told(owner, at, facts):
         "r1_" + base64.urlsafe_b64encode(b'["alice"]').decode(),
         "r1_" + base64.urlsafe_b64encode(b'{"owner":1}').decode(),
         "r1_" + base64.urlsafe_b64encode(b"\xff\xfe").decode(),
+        "r1_" + base64.urlsafe_b64encode(b'["alice",999999999999999999,[]]').decode(),
     ],
 )
 def test_what_is_no_recall_id_is_not_found(text):

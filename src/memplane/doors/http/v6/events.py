@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from memplane.clock import iso
 from memplane.doors.http.endpoint import Call, Response
 from memplane.doors.http.v6.bodies import FeedbackBody, ForgetBody, IngestBody
 from memplane.doors.http.v6.recall_id import read_recall_id
@@ -79,10 +80,6 @@ def feedback(call: Call) -> Response:
     recorded = (
         0
         if space is None
-        else space.feedback(selected, ignored, recall=recall_id[:_RECALL_CHARS], rating=body.user_rating)
+        else space.feedback(selected, ignored, recall=iso(told.at), rating=body.user_rating)
     )
     return answer(FeedbackTaken(recall_id=recall_id, facts_recorded=recorded))
-
-
-_RECALL_CHARS = 64
-"""Enough to tell recalls apart; what was told stands beside it anyway."""

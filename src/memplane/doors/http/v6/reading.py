@@ -44,8 +44,7 @@ def fact(call: Call) -> Response:
     if space is None:
         raise missing("fact", fact_id)
     memory = space.memory(fact_id)
-    places = space.evidence(fact_id)
-    counted = space.feedback_of(fact_id)
+    places, base = space.evidence(fact_id), memory.importance_base
     return answer(
         FactRead(
             **msgspec.structs.asdict(fact_of(memory, tags_of(space, [memory]))),
@@ -54,7 +53,12 @@ def fact(call: Call) -> Response:
             superseded_by=memory.superseded_by,
             supersedes=memory.supersedes,
             evidence=[_evidence(place) for place in places],
-            feedback=FeedbackCounts(selected=counted.selected, ignored=counted.ignored),
+            feedback=FeedbackCounts(
+                selected=memory.chosen,
+                ignored=memory.passed_over,
+                leaning=memory.leaning,
+                importance_before=memory.importance if base is None else base,
+            ),
         )
     )
 

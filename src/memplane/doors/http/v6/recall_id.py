@@ -3,23 +3,27 @@ nothing is kept for the many recalls that nobody gives feedback to."""
 
 import base64
 import binascii
+from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
 
-from memplane.clock import Instant
+from memplane.clock import Instant, to_instant
 from memplane.doors.http.refusal import Refused
 
 _PREFIX = "r1_"
-_CHARS_MAX = 16_384
-_TOLD_MAX = 100
+_CHARS_MAX = 32_768
+_TOLD_MAX = 400
+"""More than a recall can be asked for."""
+_LAST: Instant = to_instant(datetime.max.replace(tzinfo=UTC))
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
     """Whom what was told, and when."""
 
-    owner: str
-    at: Instant
-    facts: tuple[str, ...]
+    owner: Annotated[str, msgspec.Meta(min_length=1)]
+    at: Annotated[Instant, msgspec.Meta(ge=0, le=_LAST)]
+    facts: Annotated[tuple[str, ...], msgspec.Meta(max_length=_TOLD_MAX)]
 
 
 _encode = msgspec.json.Encoder().encode

@@ -380,10 +380,13 @@ class FactRead(Fact, frozen=True, kw_only=True):
 
 
 class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How often it was told and called useful, or told and passed over."""
+    """How often it was told and called useful, or told and passed over; which way that leans, from -1 to 1; and how
+    important it was before there was any."""
 
     selected: int
     ignored: int
+    leaning: float
+    importance_before: float
 
 
 class ConversationItem(msgspec.Struct, frozen=True, kw_only=True):
