@@ -117,6 +117,21 @@ def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
     return found
 
 
+def check_ids(values: Iterable[str], *, field: str, count_max: int = 1_000) -> list[str]:
+    """Ids, each once."""
+    found = list(dict.fromkeys(check_list(values, field=field)))
+    if len(found) > count_max:
+        raise InvalidRequest(f"{field}: at most {count_max:,} ids at once", field=field)
+    for value in found:
+        check_encodable(value, field=field)
+    return found
+
+
+def check_rating(value: int | None) -> None:
+    if value is not None and (isinstance(value, bool) or value not in range(1, 6)):
+        raise InvalidRequest(f"rating: give 1 to 5, not {value!r}", field="rating")
+
+
 def check_limit(limit: int, limit_max: int = 1_000_000) -> None:
     if not 1 <= limit <= limit_max:
         raise InvalidRequest(f"limit: give 1 to {limit_max:,}, not {limit}", field="limit")

@@ -103,6 +103,7 @@ def recall(
         now=now,
         as_of=request.as_of,
         include_superseded=request.include_superseded,
+        include_faded=request.include_superseded or request.as_of is not None,
         audience=request.audience,
     )
     history = _recent_turns(reader, request.conversation, settings, where)

@@ -62,6 +62,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     as_of: Instant | None = None
     """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
     superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
+    include_faded: bool = True
+    """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
     audience: Audience | None = EVERYWHERE
     """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
     belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
@@ -201,6 +203,16 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     """The memory that was there already."""
     own: Memory
     """What this place alone would have made: it takes over when the first place is forgotten."""
+
+
+class Rating(msgspec.Struct, frozen=True, gc=False):
+    """What feedback made of a memory."""
+
+    memory: str
+    chosen: int
+    passed_over: int
+    leaning: float
+    importance: float
 
 
 class Untold(msgspec.Struct, frozen=True, gc=False):
@@ -520,6 +532,9 @@ class IndexWriter(Protocol):
 
     def settle(self, memory_id: str) -> None:
         """Take it out of every conflict; whoever is in none any more is active again."""
+
+    def rate(self, rating: Rating) -> None:
+        """Write down what feedback made of a memory; the importance it had before the first is kept as its base."""
 
     def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
         """Change how these surface."""

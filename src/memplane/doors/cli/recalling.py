@@ -9,7 +9,7 @@ from rich.table import Table
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import read_content
-from memplane.doors.cli.output import cell, line, pairs, table, when
+from memplane.doors.cli.output import cell, line, pairs, table, told_of, when
 from memplane.recall.result import Limits, Recall, RecallHit
 
 app = typer.Typer()
@@ -125,6 +125,29 @@ def resolve(
     call.out.answer(memory, line(("Settled", "green"), f": {memory.line}"))
 
 
+@command(
+    app,
+    examples=["memplane feedback fact-3f0c…", "memplane feedback fact-3f0c… --ignored mem-91d2… --rating 4"],
+)
+def feedback(
+    call: Call,
+    selected: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Memories that were of use.")
+    ] = None,
+    ignored: Annotated[
+        list[str] | None,
+        typer.Option("--ignored", metavar="ID", help="One that was told in vain; may be repeated."),
+    ] = None,
+    rating: Annotated[
+        int | None, typer.Option("--rating", min=1, max=5, help="How good the recall was, 1 to 5.")
+    ] = None,
+    recall: Annotated[str, typer.Option("--recall", metavar="NAME", help="Which recall it was.")] = "",
+) -> None:
+    """Say what a recall was good for: memories that were of use gain importance, the others fade."""
+    counted = call.existing_space().feedback(selected or (), ignored or (), recall=recall, rating=rating)
+    call.out.answer({"facts_recorded": counted}, line(("Noted", "green"), f" for {counted:,} memories"))
+
+
 def _explained(told: Recall) -> tuple[Table, Table]:
     routing = told.routing
     return (
@@ -148,4 +171,6 @@ def _row(hit: RecallHit) -> tuple[object, ...]:
         f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
         for name, value in hit.channels.items()
     )
+    if hit.memory is not None and hit.memory.importance_base is not None:
+        channels += f"; {told_of(hit.memory)}"
     return cell(said, chars_max=120), f"{hit.score:.2f}", channels, hit.id

@@ -26,6 +26,8 @@ _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
 NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
 
+NOT_FADED = "(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded')"
+
 
 class Where:
     """Conditions joined by AND, with their parameters."""
@@ -51,6 +53,8 @@ def of_memories(where: Filter) -> Where:
     out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
     if not where.include_reserved:
         out.add(NOT_RESERVED)
+    if not where.include_faded:
+        out.add(NOT_FADED)
     if where.kinds:
         out.add("m.kind IN (SELECT value FROM json_each(:kinds))", kinds=json.dumps(where.kinds))
     for number, tag in enumerate(dict.fromkeys(where.tags)):

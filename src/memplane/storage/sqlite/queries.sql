@@ -166,7 +166,7 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND {where}
+WHERE {live} AND {not_reserved} AND {not_faded} AND {where}
   AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
@@ -541,6 +541,11 @@ UPDATE memory SET state = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
 -- name: uncontest
 UPDATE memory SET state = 'active' WHERE id = ?1 AND state = 'contested'
   AND NOT EXISTS (SELECT 1 FROM conflict WHERE a = ?1 OR b = ?1)
+
+-- name: rate
+UPDATE memory SET chosen = ?2, passed_over = ?3, leaning = ?4,
+                  importance_base = coalesce(importance_base, importance), importance = ?5
+WHERE id = ?1
 
 -- name: set_tier
 UPDATE memory SET tier = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
