@@ -24,7 +24,7 @@ from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import likely, share_of, span_block, when
-from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, SpanHit
+from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
@@ -110,6 +110,7 @@ def recall(
     history = _recent_turns(reader, request.conversation, settings, where)
     asking, failed = _ask(reader, request.query, reference, tools, where, watch)
     routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
+    request = _with_answers(request, routing)
     with watch.stage("turns"):
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
@@ -156,6 +157,14 @@ def recall(
         degraded=degraded + failed,
         timings=watch.stop(),
     )
+
+
+def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
+    """A list may be longer than an answer."""
+    items = request.limits.list_items
+    if routing.mode != "list" or items is None:
+        return request
+    return msgspec.structs.replace(request, limits=msgspec.structs.replace(request.limits, answers=items))
 
 
 def _ask(
@@ -238,7 +247,8 @@ def _told(
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
     chosen |= {fact.memory.id for fact in background}
-    supporting = [fact for fact in known if fact.memory.id not in chosen]
+    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
+    background = background[: request.limits.background]
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     return _Told(
