@@ -212,6 +212,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     times: tuple[TimeTold, ...] = ()
     within: str | None = None
     """The only place where it is told, that of the turn it was read out of; None: everywhere."""
+    chosen: int = 0
+    passed_over: int = 0
+    """How often agents said that they used it, or did not."""
+    leaning: float = 0.0
+    """Which way that points: from -1, never of use, to 1, always."""
+    importance_base: float | None = None
+    """Its importance without feedback, where there was some."""
 
     @property
     def derived(self) -> bool:
@@ -319,6 +326,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     position: int | None = None
     added_at: datetime
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A named run of turns."""
+
+    id: str
+    project: str | None = None
+    """That of its last turn."""
+    turns: int
+    first_at: datetime
+    last_at: datetime
 
 
 class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):

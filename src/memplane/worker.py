@@ -13,16 +13,15 @@ import numpy as np
 
 from memplane.clock import Clock
 from memplane.enrich.catalog import Catalog
-from memplane.enrich.claims import decode_claim, wants_to_be_hot
 from memplane.enrich.conflict import Outcome
 from memplane.enrich.deriver import Deriver, Reading
 from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
+from memplane.enrich.feedback import apply_feedback, tier_after
 from memplane.enrich.filing import file_memory, resolve
 from memplane.enrich.telling import hear, is_over, tell_what_is_over
-from memplane.enrich.tier import tier_of
 from memplane.ledger.ids import derivation_id
-from memplane.ledger.payloads import Derived, Forgotten, Purged, Resolved, decode, encode
+from memplane.ledger.payloads import Derived, Forgotten, Purged, Rated, Resolved, decode, encode
 from memplane.memory import projection
 from memplane.memory.aftermath import Decided
 from memplane.memory.sitting import PAUSE
@@ -259,6 +258,10 @@ class Worker:
             return
         if entry.op is Op.DERIVE:
             self._apply_record(writer, entry, decided)
+        elif entry.op is Op.FEEDBACK:
+            rated = decode(entry)
+            assert isinstance(rated, Rated)
+            apply_feedback(writer, rated, self._catalog)
         elif entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
             _apply_decision(writer, entry, decided)
 
@@ -419,13 +422,11 @@ class Worker:
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:
     """They were told to an agent: what is often of use comes to be told always."""
     writer.add_accesses(ids, at=now)
-    counts = writer.accesses(ids)
     tiers = []
     for id_ in dict.fromkeys(ids):
         memory = writer.memory(id_)
         if memory is not None and memory.derived:
-            hot = memory.claim is not None and wants_to_be_hot(decode_claim(memory.claim), catalog)
-            tier = tier_of(importance=memory.importance, accesses=counts.get(id_, 0), hot=hot)
+            tier = tier_after(writer, memory, memory.importance, catalog)
             if tier is not memory.tier:
                 tiers.append((id_, tier))
     writer.set_tiers(tiers)

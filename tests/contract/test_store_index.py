@@ -12,6 +12,7 @@ from memplane.storage.base import (
     Filter,
     Marks,
     MemoryVector,
+    Rating,
     Scope,
     TurnVector,
     Untold,
@@ -910,3 +911,34 @@ def test_episodes_are_counted_by_conversation(scribe):
     with scribe.store.read() as reader:
         counts = [reader.episode_count(names) for names in (["c"], ["c", "d"], ["e"], [])]
     assert counts == [1, 2, 0, 0]
+
+
+def test_a_rating_keeps_the_first_importance(scribe):
+    """Rated again, the base is still what it was before the first time; who is gone is not rated."""
+    memory = claimed(scribe, "in Rome", importance=0.5)
+    for leaning, importance in ((0.2, 0.58), (0.1, 0.54)):
+        rating = Rating(memory.id, 2, 1, leaning, importance)
+        scribe.store.write(lambda writer, rating=rating: writer.rate(rating))
+    scribe.store.write(lambda writer: writer.rate(Rating("nobody", 1, 0, 0.2, 0.6)))
+
+    with scribe.store.read() as reader:
+        kept = reader.memory(memory.id)
+    assert (kept.chosen, kept.passed_over, kept.leaning) == (2, 1, 0.1)
+    assert (kept.importance, kept.importance_base) == (0.54, 0.5)
+
+
+def test_what_faded_is_left_out_where_one_asks_for_what_to_tell(scribe):
+    """Cold for want of use, that is; not what was of little worth from the start, nor what was replaced."""
+    faded, poor, replaced = (claimed(scribe, "needle", id=f"fact-{n}", role="user") for n in range(3))
+
+    def work(writer):
+        for memory in (faded, replaced):
+            writer.rate(Rating(memory.id, 0, 9, -0.4, 0.1))
+        writer.set_tiers([(faded.id, Tier.COLD), (poor.id, Tier.COLD)])
+        writer.supersede(replaced.id, by=poor.id, at=1)
+
+    scribe.store.write(work)
+    told = Filter(now=0, include_faded=False, include_superseded=True)
+    with scribe.store.read() as reader:
+        assert set(ids(reader.memories(told, limit=ALL))) == {poor.id, replaced.id}
+        assert set(ids(reader.memories(NOW, limit=ALL))) == {faded.id, poor.id}

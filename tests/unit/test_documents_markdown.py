@@ -10,11 +10,67 @@ from memplane.documents.markdown import parse_markdown, plain_title
 from memplane.documents.plain import parse_plain
 from memplane.documents.sections import UNTITLED_CHARS, sections_of
 
-LINES = (
-    "# h|## h ##|###|#no|text|more text|- a|- b|* c|+ d|1. one|2. two|7) x|  cont|    code|\tcode|```|```py|~~~|"
-    "````|---|***|===|- - -|> q|> > qq|>|<div>|</div>|<!-- c|-->|<b>|<pre>|</pre>||||  - n|   - n3|  ```|  # x|- ```|"
-    "- # h|> # h|> ```|> - a| text|   text|-\ta|\\# x|<?x|?>|10. z|> text"
-).split("|") + ["|a|b|", "|-|-|", "a | b", "--|--", "| x | y |"]
+LINES = [
+    "# h",
+    "## h ##",
+    "###",
+    "#no",
+    "text",
+    "more text",
+    "- a",
+    "- b",
+    "* c",
+    "+ d",
+    "1. one",
+    "2. two",
+    "7) x",
+    "  cont",
+    "    code",
+    "\tcode",
+    "```",
+    "```py",
+    "~~~",
+    "````",
+    "---",
+    "***",
+    "===",
+    "- - -",
+    "> q",
+    "> > qq",
+    ">",
+    "<div>",
+    "</div>",
+    "<!-- c",
+    "-->",
+    "<b>",
+    "<pre>",
+    "</pre>",
+    "",
+    "",
+    "",
+    "  - n",
+    "   - n3",
+    "  ```",
+    "  # x",
+    "- ```",
+    "- # h",
+    "> # h",
+    "> ```",
+    "> - a",
+    " text",
+    "   text",
+    "-\ta",
+    "\\# x",
+    "<?x",
+    "?>",
+    "10. z",
+    "> text",
+    "|a|b|",
+    "|-|-|",
+    "a | b",
+    "--|--",
+    "| x | y |",
+]
 
 PAGE = """\
 ---

@@ -40,7 +40,8 @@ SPAN = st.sampled_from(
 DUMPS = {
     "turn": "SELECT * FROM turn ORDER BY n",
     "memory": 'SELECT id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created, updated, '
-    "expires, supersedes, superseded_by, superseded, conversation, project, within FROM memory ORDER BY n",
+    "expires, supersedes, superseded_by, superseded, conversation, project, within, chosen, passed_over, leaning, importance, importance_base "
+    "FROM memory ORDER BY n",
     "memory_tag": "SELECT tag, id FROM memory_tag JOIN memory USING (n) ORDER BY tag, n",
     "turn words": "SELECT * FROM turn_vocabulary ORDER BY term",
     "memory words": "SELECT * FROM memory_vocabulary ORDER BY term",
@@ -67,6 +68,8 @@ class Thing:
     expires: int | None = None
     superseded_by: str | None = None
     superseded_at: int | None = None
+    chosen: int = 0
+    passed_over: int = 0
     erased: bool = False
     purged: bool = False
 
@@ -304,6 +307,26 @@ class EngineMachine(RuleBasedStateMachine):
         assert (memory.supersedes, to_instant(memory.created_at)) == (ref, thing.created)
         self.model.add(thing)
 
+    @precondition(lambda self: self.memory_ids())
+    @rule(
+        picks=st.lists(PICK, max_size=3),
+        others=st.lists(PICK, max_size=3),
+        rating=st.sampled_from([None, 1, 5]),
+    )
+    def feedback(self, picks, others, rating):
+        """What is there counts, and what is not does not."""
+        ids = self.memory_ids()
+        selected = list(dict.fromkeys(ids[pick % len(ids)] for pick in picks))
+        ignored = list(dict.fromkeys(ids[pick % len(ids)] for pick in others))
+        there = [id_ for id_ in selected if self.model.things[id_].there]
+        passed = [id_ for id_ in ignored if self.model.things[id_].there and id_ not in selected]
+        assert self.space.feedback(selected, ignored, rating=rating) == len(there) + len(passed)
+        for id_ in there:
+            self.model.things[id_].chosen += 1
+        for id_ in passed:
+            self.model.things[id_].passed_over += 1
+        self.model.seq += bool(there or passed)
+
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @rule(span=SPAN)
@@ -419,8 +442,12 @@ class EngineMachine(RuleBasedStateMachine):
     @rule()
     def replay(self):
         """Dropping everything derived and deriving it again changes nothing, in no table and no index."""
-        self.space.catch_up()
+        self.space.enrich()
         before = self.dump()
+        for thing in self.model.things.values():
+            if thing.there and not thing.is_turn:
+                memory = self.space.memory(thing.id)
+                assert (memory.chosen, memory.passed_over) == (thing.chosen, thing.passed_over)
         assert self.space.replay() == self.model.seq
         after = self.dump()
         for table, rows in before.items():

@@ -21,11 +21,9 @@ _SIMPLE_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)([^>]*+)>")
 """For what follows a tag that never ends: there, quotes mean nothing."""
 _COMMENT_END = re.compile(r"--!?>")
 _RUNS = re.compile(
-    r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
+    r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
 )
-_VERBATIM_RUNS = re.compile(
-    r"([^&]++)|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
-)
+_VERBATIM_RUNS = re.compile(r"([^&]++)|(&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[A-Za-z][A-Za-z0-9]{1,31});?|&)")
 _WHITESPACE = " \t\n\r\f\xa0"
 _HIDING = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)", re.IGNORECASE)
 
@@ -114,6 +112,7 @@ _ENDS_WHEN = {
 _TABLE_PARTS = frozenset({"table", "tr", "tbody", "thead", "tfoot", "template"}) | _CELLS
 """A stray end tag inside one of these reaches nothing outside."""
 _INDENT_MAX = 8
+_ENTITY_NUMBER_MAX = 32
 _CHECK_EVERY = 4_096
 
 
@@ -147,7 +146,7 @@ class _Reader:
         source, position, steps = self._source, 0, 0
         while True:
             start = source.find("<", position)
-            if start < 0 or start > self._last_tag_end:
+            if start < 0 or (start > self._last_tag_end and not source.startswith("<!--", start)):
                 break
             if start > position:
                 self._text(position, start)
@@ -386,7 +385,7 @@ class _Flow:
             if run[1]:
                 self._write(run[1], run.start())
             elif run[2]:
-                told = html.unescape(run[2])
+                told = _told(run[2])
                 if verbatim or told.strip(_WHITESPACE):
                     self._write(told, run.start())
                 elif told:
@@ -464,6 +463,13 @@ class _Flow:
         self._bars = self._cells = 0
         self._row_begun = False
         self._fresh = False
+
+
+def _told(entity: str) -> str:
+    """The characters that an entity stands for. A number beyond all characters is not even counted out."""
+    if entity.startswith("&#") and len(entity) > _ENTITY_NUMBER_MAX:
+        return "\N{REPLACEMENT CHARACTER}"
+    return html.unescape(entity)
 
 
 def _hides(attributes: str) -> bool:

@@ -93,39 +93,46 @@ def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: Budget) -> Iter
         raise DocumentUnreadable(f"the PDF has {count:,} pages, and {limits.pages:,} is the limit; split it")
     chars = 0
     for number, page in enumerate(reader.pages, start=1):
-        sizes: dict[str, float] = {}
-        text = cleaned(page.extract_text(visitor_text=_Sizes(sizes)))
+        sizes = _Sizes()
+        text = cleaned(page.extract_text(visitor_text=sizes))
         chars += len(text)
         budget.check(chars)
-        yield _Page(number, text.strip("\r\n"), sizes)
+        yield _Page(number, text.strip("\r\n"), sizes.by_line())
 
 
 class _Sizes:
     """Listens while a page is read, and notes how large the letters of each line are."""
 
-    def __init__(self, sizes: dict[str, float]) -> None:
-        self._sizes = sizes
-        self._words = ""
+    def __init__(self) -> None:
+        self._sizes: dict[str, float] = {}
+        self._words: list[str] = []
         self._size = 0.0
 
     def __call__(
         self, words: str, outer: list[float], matrix: list[float], _font: object, size: float
     ) -> None:
-        if words.strip():
-            scale = math.hypot(matrix[2], matrix[3]) * math.hypot(outer[2], outer[3])
-            self._size = max(self._size, abs(size) * scale)
-        *ended, rest = words.split("\n")
-        for line in ended:
-            self._note(self._words + line)
-            self._words = ""
-            self._size = self._size if rest.strip() else 0.0
-        self._words += rest
-        if rest.strip():
-            self._note(self._words)
+        scale = math.hypot(matrix[2], matrix[3]) * math.hypot(outer[2], outer[3])
+        first, *others = words.split("\n")
+        self._add(first, abs(size) * scale)
+        for line in others:
+            self._end_line()
+            self._add(line, abs(size) * scale)
 
-    def _note(self, line: str) -> None:
-        if line.strip() and math.isfinite(self._size):
-            self._sizes[line.strip()] = round(2 * self._size) / 2
+    def by_line(self) -> dict[str, float]:
+        self._end_line()
+        return self._sizes
+
+    def _add(self, words: str, size: float) -> None:
+        self._words.append(words)
+        if words.strip() and math.isfinite(size):
+            self._size = max(self._size, size)
+
+    def _end_line(self) -> None:
+        line = cleaned("".join(self._words)).strip()
+        if line:
+            self._sizes[line] = round(2 * self._size) / 2
+        self._words.clear()
+        self._size = 0.0
 
 
 def _outline(reader: pypdf.PdfReader) -> Iterator[tuple[int, str, int]]:

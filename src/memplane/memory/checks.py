@@ -9,7 +9,7 @@ from memplane.errors import InvalidRequest
 from memplane.governance.fence import strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import find_secrets
-from memplane.types import STORABLE_KINDS, Kind, Reach, Role
+from memplane.types import STORABLE_KINDS, Kind, Reach, Role, State, Tier
 
 _COUNT_MAX = 100_000
 
@@ -101,6 +101,22 @@ def check_kind(value: str) -> Kind:
         raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(Kind)}", field="kind") from exc
 
 
+def check_state(value: str) -> State:
+    try:
+        return State(value)
+    except ValueError as exc:
+        raise InvalidRequest(
+            f"unknown state {value!r}; use one of {', '.join(State)}", field="state"
+        ) from exc
+
+
+def check_tier(value: str) -> Tier:
+    try:
+        return Tier(value)
+    except ValueError as exc:
+        raise InvalidRequest(f"unknown tier {value!r}; use one of {', '.join(Tier)}", field="tier") from exc
+
+
 def check_storable_kind(value: str) -> Kind:
     if value not in STORABLE_KINDS:
         raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(STORABLE_KINDS)}", field="kind")
@@ -115,6 +131,21 @@ def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
         if not isinstance(value, str):
             raise InvalidRequest(f"{field}: give texts, not {type(value).__name__}", field=field)
     return found
+
+
+def check_ids(values: Iterable[str], *, field: str, count_max: int = 1_000) -> list[str]:
+    """Ids, each once."""
+    found = list(dict.fromkeys(check_list(values, field=field)))
+    if len(found) > count_max:
+        raise InvalidRequest(f"{field}: at most {count_max:,} ids at once", field=field)
+    for value in found:
+        check_encodable(value, field=field)
+    return found
+
+
+def check_rating(value: int | None) -> None:
+    if value is not None and (isinstance(value, bool) or value not in range(1, 6)):
+        raise InvalidRequest(f"rating: give 1 to 5, not {value!r}", field="rating")
 
 
 def check_limit(limit: int, limit_max: int = 1_000_000) -> None:

@@ -211,7 +211,8 @@ def _replaced(loss: _Loss) -> list[str]:
 
 
 def _inherit(writer: Writer, loss: _Loss) -> None:
-    """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did."""
+    """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did.
+    What agents made of the first goes with it, since that was said of what is forgotten."""
     taken: dict[str, str] = {}
     for heir in loss.heirs:
         if heir.memory in taken:
@@ -221,7 +222,7 @@ def _inherit(writer: Writer, loss: _Loss) -> None:
         stands = msgspec.structs.replace(
             heir.own,
             state=State.ACTIVE if fate.state is State.CONTESTED else fate.state,
-            tier=fate.tier,
+            tier=fate.tier if fate.state is State.SUPERSEDED else heir.own.tier,
             superseded_by=fate.superseded_by,
             superseded_at=fate.superseded_at,
         )

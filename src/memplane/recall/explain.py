@@ -4,7 +4,7 @@ from memplane.clock import Instant
 from memplane.memory.shown import has_expired
 from memplane.recall.result import Recall, RecallHit
 from memplane.storage.base import Audience, Reader, turn_number
-from memplane.types import Memory, Role, State
+from memplane.types import Memory, Role, State, Tier
 
 _ELSEWHERE = "It was said for {place} alone, and is told only there."
 
@@ -56,6 +56,11 @@ def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) 
         return f"It was replaced by {memory.superseded_by}; ask with include_superseded, or as of an earlier date."
     if has_expired(memory, now):
         return f"It expired on {memory.expires_at:%Y-%m-%d}."
+    if memory.tier is Tier.COLD and memory.leaning < 0:
+        return (
+            f"It faded: it was passed over {memory.passed_over:,} times and chosen {memory.chosen:,} times. Ask with "
+            "include_superseded, or choose it once more."
+        )
     if memory.derived and any(block.id == memory.entry_id for block in told.blocks):
         return f"The turn it was read out of, {memory.entry_id}, is told instead."
     return _place(memory.id, told, ranked, "memories")

@@ -23,11 +23,8 @@ class Indexes:
         with self._lock:
             found = self._kept.get((tenant, owner))
             if found is None:
-                found = self._kept[tenant, owner] = (
-                    TurnIndex(self._model),
-                    MemoryIndex(self._model),
-                    SpanIndex(self._model),
-                )
+                model = self._model
+                found = self._kept[tenant, owner] = (TurnIndex(model), MemoryIndex(model), SpanIndex(model))
                 if len(self._kept) > self._spaces_max:
                     self._kept.popitem(last=False)
             self._kept.move_to_end((tenant, owner))

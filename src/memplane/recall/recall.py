@@ -17,18 +17,18 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
-from memplane.recall.documents import Consulted, DocumentsAsked, consult
+from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import likely, share_of, span_block, when
-from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, SpanHit
+from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
-from memplane.recall.span_ranking import rank_spans
+from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
@@ -104,11 +104,13 @@ def recall(
         now=now,
         as_of=request.as_of,
         include_superseded=request.include_superseded,
+        include_faded=request.include_superseded or request.as_of is not None,
         audience=request.audience,
     )
     history = _recent_turns(reader, request.conversation, settings, where)
     asking, failed = _ask(reader, request.query, reference, tools, where, watch)
     routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
+    request = _with_answers(request, routing)
     with watch.stage("turns"):
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
@@ -157,6 +159,14 @@ def recall(
     )
 
 
+def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
+    """A list may be longer than an answer."""
+    items = request.limits.list_items
+    if routing.mode != "list" or items is None:
+        return request
+    return msgspec.structs.replace(request, limits=msgspec.structs.replace(request.limits, answers=items))
+
+
 def _ask(
     reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
 ) -> tuple[Asking, tuple[str, ...]]:
@@ -197,13 +207,15 @@ def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: To
         as_of=request.as_of,
         spans=request.limits.spans,
     )
-    return consult(
-        reader,
-        asked,
-        lambda seqs, limit: rank_spans(
-            reader, tools.span_index, request.query, asking.query, among=seqs, limit=limit
-        ),
-    )
+
+    def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
+        query = asking.query
+        if query is not None and asking.asked.text != request.query:
+            # Names that were taken out, because everybody here has them, may be what a document is about.
+            query, _ = _embedded(tools.embedder, msgspec.structs.replace(asking.asked, text=request.query))
+        return rank_spans(reader, tools.span_index, request.query, query, among=among, limit=limit)
+
+    return consult(reader, asked, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +247,8 @@ def _told(
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
     chosen |= {fact.memory.id for fact in background}
-    supporting = [fact for fact in known if fact.memory.id not in chosen]
+    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
+    background = background[: request.limits.background]
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     return _Told(

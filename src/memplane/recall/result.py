@@ -32,6 +32,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns are ranked; the best of them are told."""
     facts: int = 24
     answers: int = 12
+    """What answers the question and exceeds them is supporting."""
+    list_items: int | None = None
+    """In their place where the question asks for a list; None: the same."""
+    supporting: int | None = None
+    """None: as many as `facts` leave."""
+    background: int | None = None
     spans: int = 5
     """How many passages of documents are told at most; 50 is the most that can be asked for."""
     tokens: int | None = None

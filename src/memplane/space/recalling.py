@@ -1,17 +1,18 @@
 """The recalling side of a space: what it tells an agent, and the enrichment that makes it worth telling."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from memplane.clock import Instant, parse_instant
+from memplane.enrich.feedback import can_be_rated
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid, StorageError
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Resolved
+from memplane.ledger.payloads import Rated, Resolved
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_counts
+from memplane.memory.checks import check_asked, check_counts, check_ids, check_name, check_rating
 from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
@@ -174,6 +175,45 @@ class Recalling(Records):
         if settled is None:
             raise NotFound("memory", winner)
         return shown(settled, now)
+
+    def feedback(
+        self,
+        selected: Iterable[str],
+        ignored: Iterable[str] = (),
+        *,
+        recall: str = "",
+        rating: int | None = None,
+    ) -> int:
+        """Say which memories of a recall were of use, and which were told in vain; returns how many it counts for.
+
+        Those of use gain importance, the others fade, a little each time and the more the better the recall is rated,
+        from 1 to 5. Ids that are unknown, forgotten, or of something else than a memory count for nothing; one that is
+        in both lists was of use. `recall` is the recall's own name, where it has one.
+        """
+        now = self._clock()
+        chosen = check_ids(selected, field="selected")
+        passed = [id_ for id_ in check_ids(ignored, field="ignored") if id_ not in frozenset(chosen)]
+        check_rating(rating)
+        name = check_name(recall or None, field="recall") or ""
+
+        def work(writer: Writer) -> int:
+            there = {id_ for id_ in (*chosen, *passed) if can_be_rated(writer.memory(id_))}
+            rated = Rated(
+                recall=name,
+                selected=tuple(id_ for id_ in chosen if id_ in there),
+                ignored=tuple(id_ for id_ in passed if id_ in there),
+                at=now,
+                rating=rating,
+            )
+            if there:
+                projection.record(writer, self._draft(new_id("feedback", now), Op.FEEDBACK, rated), now)
+            return len(there)
+
+        count = self._write("feedback", work)
+        if count:
+            with suppress(StorageError):
+                self._work_a_while()
+        return count
 
     def _request(
         self,

@@ -15,7 +15,21 @@ from memplane.clock import Instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.directory import Directory
 from memplane.storage.library import LibraryReader, LibraryWriter
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Reach, Tier, Tombstone, Turn
+from memplane.types import (
+    AuditRecord,
+    Caller,
+    Conversation,
+    Draft,
+    Entry,
+    Head,
+    Kind,
+    Memory,
+    Reach,
+    State,
+    Tier,
+    Tombstone,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -62,6 +76,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     as_of: Instant | None = None
     """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
     superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
+    state: State | None = None
+    """In this state, whatever else the filter says about states; expired is what would otherwise not exist."""
+    predicate: str | None = None
+    tier: Tier | None = None
+    include_faded: bool = True
+    """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
     audience: Audience | None = EVERYWHERE
     """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
     belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
@@ -201,6 +221,16 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     """The memory that was there already."""
     own: Memory
     """What this place alone would have made: it takes over when the first place is forgotten."""
+
+
+class Rating(msgspec.Struct, frozen=True, gc=False):
+    """What feedback made of a memory."""
+
+    memory: str
+    chosen: int
+    passed_over: int
+    leaning: float
+    importance: float
 
 
 class Untold(msgspec.Struct, frozen=True, gc=False):
@@ -425,6 +455,10 @@ class Reader(IndexReader, LibraryReader, Protocol):
         """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 
+    def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
+        """Conversations with turns, of this project if one is given, the one with the newest turn first; only turns of
+        the project are counted then."""
+
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         """Newest first."""
 
@@ -520,6 +554,9 @@ class IndexWriter(Protocol):
 
     def settle(self, memory_id: str) -> None:
         """Take it out of every conflict; whoever is in none any more is active again."""
+
+    def rate(self, rating: Rating) -> None:
+        """Write down what feedback made of a memory; the importance it had before the first is kept as its base."""
 
     def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
         """Change how these surface."""

@@ -14,10 +14,10 @@ from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
 from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
 from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
-from memplane.memory.checks import check_encodable, check_name, check_role
+from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
-from memplane.types import Caller, Draft, Op
+from memplane.types import Caller, Draft, Op, within
 
 MARK = b'{"memplane":1,'
 IMPORTED = "import:"
@@ -27,7 +27,7 @@ _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE)
+_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -155,6 +155,7 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
         case Said() as said:
             check_role(said.role)
             check_name(said.speaker, field="speaker")
+            within(said.scope, conversation=said.conversation, project=said.project)
             _check_time(said.at)
         case Stored() as stored:
             _check_time(stored.at)
@@ -166,6 +167,7 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
                 raise InvalidRequest("the id of the record is not that of the entry it was read out of")
             msgspec.convert(derived.claims, list[list[Proposition]])
         case other:
+            check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
 
 

@@ -8,7 +8,7 @@ import typer
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import Tags, read_content, read_ttl
-from memplane.doors.cli.output import cell, line, table, when
+from memplane.doors.cli.output import cell, line, table, told_of, when
 from memplane.errors import NotFound
 from memplane.space import Space
 
@@ -62,7 +62,10 @@ def get(
     found = space.get(key) if key is not None else space.memory(memory_id or "")
     call.out.answer_text(found, found.text)
     until = f", until {when(found.expires_at)}" if found.expires_at else ""
-    call.out.note(f"{found.category or found.kind} · {found.state}, since {when(found.updated_at)}{until}")
+    rated = "" if found.importance_base is None else f" · {told_of(found)}"
+    call.out.note(
+        f"{found.category or found.kind} · {found.state}, since {when(found.updated_at)}{until}{rated}"
+    )
 
 
 @command(

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memplane.governance.neutral import one_line, printable
+from memplane.types import Memory
 
 Advance = Callable[[int, int | None], None]
 
@@ -168,3 +169,12 @@ def path_text(path: Path) -> str:
 def when(moment: datetime | None) -> str:
     """`2026-11-15 08:30Z`: UTC, to the minute."""
     return "" if moment is None else moment.isoformat(sep=" ", timespec="minutes").replace("+00:00", "Z")
+
+
+def told_of(memory: Memory) -> str:
+    """What agents made of a memory: `feedback +0.08 on 0.50 (chosen 1, passed over 0)`."""
+    base = memory.importance if memory.importance_base is None else memory.importance_base
+    return (
+        f"feedback {memory.importance - base:+.2f} on {base:.2f} "
+        f"(chosen {memory.chosen:,}, passed over {memory.passed_over:,})"
+    )

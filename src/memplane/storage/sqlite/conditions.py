@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from memplane.storage.base import Audience, Filter, Scope
-from memplane.types import RESERVED_CATEGORIES, Op
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Filter, Scope
+from memplane.types import RESERVED_CATEGORIES, Op, State
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
@@ -26,6 +26,8 @@ _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
 NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
 
+NOT_FADED = "(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded')"
+
 
 class Where:
     """Conditions joined by AND, with their parameters."""
@@ -44,13 +46,11 @@ class Where:
 
 def of_memories(where: Filter) -> Where:
     out = Where()
-    if where.as_of is not None:
-        out.add("m.updated <= :as_of AND (m.superseded IS NULL OR m.superseded > :as_of)", as_of=where.as_of)
-    elif not where.include_superseded:
-        out.add("m.state IN ('active', 'contested')")
-    out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
+    _add_lifecycle(out, where)
     if not where.include_reserved:
         out.add(NOT_RESERVED)
+    if not where.include_faded:
+        out.add(NOT_FADED)
     if where.kinds:
         out.add("m.kind IN (SELECT value FROM json_each(:kinds))", kinds=json.dumps(where.kinds))
     for number, tag in enumerate(dict.fromkeys(where.tags)):
@@ -58,14 +58,36 @@ def of_memories(where: Filter) -> Where:
             f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",
             **{f"tag{number}": tag},
         )
-    if where.category is not None:
-        out.add("m.category = :category", category=where.category)
+    for name in ("predicate", "tier", "category"):
+        if (value := getattr(where, name)) is not None:
+            out.add(f"m.{name} = :{name}", **{name: value})
     if where.key_prefix is not None:
         _add_prefix(out, where.key_prefix)
     _add_place(out, "m", where.conversation, where.project)
     _add_range(out, "m.updated", where.since, where.until)
     _add_audience(out, "m", where.audience)
     return out
+
+
+def _add_lifecycle(out: Where, where: Filter) -> None:
+    if where.state is not None:
+        _add_state(out, where.state, where.now)
+        return
+    if where.as_of is not None:
+        out.add("m.updated <= :as_of AND (m.superseded IS NULL OR m.superseded > :as_of)", as_of=where.as_of)
+    elif not where.include_superseded:
+        out.add("m.state IN ('active', 'contested')")
+    out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
+
+
+def _add_state(out: Where, state: State, now: int) -> None:
+    """Expired is a matter of the clock; what was replaced before is superseded all the same."""
+    if state is State.SUPERSEDED:
+        out.add("m.state = 'superseded'")
+    elif state is State.EXPIRED:
+        out.add("m.state <> 'superseded' AND m.expires IS NOT NULL AND m.expires <= :now", now=now)
+    else:
+        out.add("m.state = :state AND (m.expires IS NULL OR m.expires > :now)", state=state, now=now)
 
 
 def told_to(audience: Audience) -> Where:
@@ -87,6 +109,9 @@ def of_turns(where: Filter) -> Where:
 
 def turns_in(scope: Scope) -> Where:
     out = Where()
+    if scope.document is not None:
+        about = "SELECT seq FROM shelf_entry WHERE document = :document"
+        out.add(f"t.n / {TURNS_PER_ENTRY_MAX} IN ({about})", document=scope.document)
     _add_place(out, "t", scope.conversation, scope.project)
     _add_range(out, "t.at", scope.since, scope.until)
     return out

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.base import Evidence, MemoryVector, TurnVector, Untold
+from memplane.storage.base import Evidence, MemoryVector, Rating, TurnVector, Untold
 from memplane.storage.sqlite.index import SqliteIndexReader
 from memplane.storage.sqlite.session import SQL
 from memplane.types import State, Tier
@@ -86,6 +86,10 @@ class SqliteIndexWriter(SqliteIndexReader):
         if others:
             self._many("drop_conflicts", [(memory_id,)])
             self._many("uncontest", [*others, (memory_id,)])
+
+    def rate(self, rating: Rating) -> None:
+        self._ready()
+        self._many("rate", [msgspec.structs.astuple(rating)])
 
     def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
         self._ready()

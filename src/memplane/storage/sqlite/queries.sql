@@ -92,6 +92,12 @@ SELECT {turn_columns}
 FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
 ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 
+-- name: conversations
+SELECT t.conversation, count(*), min(t.at), max(t.at),
+       (SELECT x.project FROM turn x WHERE x.conversation = t.conversation ORDER BY x.at DESC, x.n DESC LIMIT 1)
+FROM turn t WHERE t.conversation IS NOT NULL AND (:project IS NULL OR t.project = :project)
+GROUP BY t.conversation ORDER BY max(t.at) DESC, t.conversation LIMIT :limit OFFSET :offset
+
 -- name: match_turns
 SELECT {turn_columns}
 FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
@@ -166,7 +172,7 @@ WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND {where}
+WHERE {live} AND {not_reserved} AND {not_faded} AND {where}
   AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
@@ -541,6 +547,11 @@ UPDATE memory SET state = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
 -- name: uncontest
 UPDATE memory SET state = 'active' WHERE id = ?1 AND state = 'contested'
   AND NOT EXISTS (SELECT 1 FROM conflict WHERE a = ?1 OR b = ?1)
+
+-- name: rate
+UPDATE memory SET chosen = ?2, passed_over = ?3, leaning = ?4,
+                  importance_base = coalesce(importance_base, importance), importance = ?5
+WHERE id = ?1
 
 -- name: set_tier
 UPDATE memory SET tier = ?2 WHERE id = ?1 AND state IN ('active', 'contested')

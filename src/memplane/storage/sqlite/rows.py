@@ -32,7 +32,7 @@ MEMORY_COLUMNS = (
     'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
-    "m.importance, m.confidence, m.times, m.role, m.within"
+    "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base"
 )
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
@@ -127,6 +127,10 @@ def memory_from(row: Row) -> Memory:
         times=() if row[32] == "[]" else _decode_times(row[32]),
         role=row[33],
         within=row[34],
+        chosen=row[35],
+        passed_over=row[36],
+        leaning=row[37],
+        importance_base=row[38],
     )
 
 

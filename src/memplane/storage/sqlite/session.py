@@ -18,6 +18,7 @@ _PARTS = {
     "{live}": conditions.LIVE,
     "{not_reserved}": conditions.NOT_RESERVED,
     "{reserved}": conditions.RESERVED,
+    "{not_faded}": conditions.NOT_FADED,
     "{erasable}": conditions.ERASABLE,
     "{document_columns}": rows.DOCUMENT_COLUMNS,
     "{section_columns}": rows.SECTION_COLUMNS,
