@@ -328,6 +328,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     added_at: datetime
 
 
+class Conversation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A named run of turns."""
+
+    id: str
+    project: str | None = None
+    """That of its last turn."""
+    turns: int
+    first_at: datetime
+    last_at: datetime
+
+
 class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a retain: it is durable."""
 

@@ -691,3 +691,48 @@ def test_a_missing_space_is_not_made_by_looking(engine):
 
     assert list(stores.owners(TENANT)) == []
     stores.close()
+
+
+# ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_conversations_are_the_newest_first(scribe, clock):
+    """Turns of none are in none; a project narrows to its own turns; the last turn's project is the conversation's."""
+    scribe.turn("one", conversation="a", project="p")
+    first = clock.moment
+    scribe.turn("two", conversation="b")
+    clock.advance(hours=1)
+    scribe.turn("three", conversation="a", project="q", within="project:q")
+    scribe.turn("four")
+
+    with scribe.store.read() as reader:
+        found = reader.conversations(project=None, limit=9, offset=0)
+        of_project = reader.conversations(project="p", limit=9, offset=0)
+        second = reader.conversations(project=None, limit=1, offset=1)
+    assert [(one.id, one.project, one.turns) for one in found] == [("a", "q", 2), ("b", None, 1)]
+    assert (found[0].first_at, found[0].last_at) == (first, clock.moment)
+    assert [(one.id, one.project, one.turns) for one in of_project] == [("a", "p", 1)]
+    assert second == found[1:]
+
+
+def test_memories_are_listed_by_state_tier_and_predicate(scribe, clock):
+    """A state says what is meant whatever else does; expired is a matter of the clock."""
+    now = clock()
+    scribe.memory("warm", predicate="lives_in")
+    scribe.memory("hot", tier=Tier.HOT)
+    scribe.memory("old", state=State.SUPERSEDED, tier=Tier.COLD)
+    scribe.memory("over", expires_at=clock.moment)
+    scribe.memory("odd", state=State.CONTESTED, expires_at=clock.moment + timedelta(seconds=1))
+    wanted = {
+        "active": ["hot", "warm"],
+        "contested": ["odd"],
+        "superseded": ["old"],
+        "expired": ["over"],
+    }
+
+    with scribe.store.read() as reader:
+        for state, texts in wanted.items():
+            found = reader.memories(Filter(now=now, state=State(state)), limit=9)
+            assert [memory.text for memory in found] == texts
+        assert [m.text for m in reader.memories(Filter(now=now, tier=Tier.HOT), limit=9)] == ["hot"]
+        assert [m.text for m in reader.memories(Filter(now=now, predicate="lives_in"), limit=9)] == ["warm"]

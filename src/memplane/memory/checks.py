@@ -9,7 +9,7 @@ from memplane.errors import InvalidRequest
 from memplane.governance.fence import strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import find_secrets
-from memplane.types import STORABLE_KINDS, Kind, Reach, Role
+from memplane.types import STORABLE_KINDS, Kind, Reach, Role, State, Tier
 
 _COUNT_MAX = 100_000
 
@@ -99,6 +99,22 @@ def check_kind(value: str) -> Kind:
         return Kind(value)
     except ValueError as exc:
         raise InvalidRequest(f"unknown kind {value!r}; use one of {', '.join(Kind)}", field="kind") from exc
+
+
+def check_state(value: str) -> State:
+    try:
+        return State(value)
+    except ValueError as exc:
+        raise InvalidRequest(
+            f"unknown state {value!r}; use one of {', '.join(State)}", field="state"
+        ) from exc
+
+
+def check_tier(value: str) -> Tier:
+    try:
+        return Tier(value)
+    except ValueError as exc:
+        raise InvalidRequest(f"unknown tier {value!r}; use one of {', '.join(Tier)}", field="tier") from exc
 
 
 def check_storable_kind(value: str) -> Kind:

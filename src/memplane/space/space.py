@@ -16,6 +16,7 @@ from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
+    check_counts,
     check_depth,
     check_kind,
     check_limit,
@@ -24,9 +25,11 @@ from memplane.memory.checks import (
     check_news,
     check_role,
     check_scope,
+    check_state,
     check_storable_kind,
     check_tags,
     check_text,
+    check_tier,
     check_window,
 )
 from memplane.memory.facts import checked_fact
@@ -50,7 +53,18 @@ from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
 from memplane.storage.base import Audience, Category, Filter, Scope, Writer
-from memplane.types import Draft, Kind, Memory, Op, Reach, Receipt, Retained, Turn
+from memplane.types import (
+    STORABLE_KINDS,
+    Conversation,
+    Draft,
+    Kind,
+    Memory,
+    Op,
+    Reach,
+    Receipt,
+    Retained,
+    Turn,
+)
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -424,14 +438,57 @@ class Space(Files, Library):
         with self._operation("brief") as reader:
             return make_brief(reader, self._settings, self._clock(), audience)
 
-    def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
+    def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
         """The newest turns, newest first."""
         check_asked(conversation=conversation)
         check_limit(limit)
+        check_counts(offset=offset)
         with self._operation("turns") as reader:
             where = Filter(now=self._clock(), conversation=conversation, audience=None)
-            found = reader.turns(where, limit=limit)
+            found = reader.turns(where, limit=limit, offset=offset)
         return [shown_turn(turn) for turn in found]
+
+    def conversations(
+        self, *, project: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[Conversation]:
+        """Conversations, the one that went on last first; with a project, what was said of it in each."""
+        check_asked(project=project)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._operation("conversations") as reader:
+            return reader.conversations(project=project, limit=limit, offset=offset)
+
+    def memories(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        episodes: bool = True,
+        predicate: str | None = None,
+        conversation: str | None = None,
+        project: str | None = None,
+        tier: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
+        given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
+        check_asked(predicate=predicate, conversation=conversation, project=project)
+        check_limit(limit)
+        check_counts(offset=offset)
+        where = Filter(
+            now=self._clock(),
+            kinds=(check_kind(kind),) if kind is not None else () if episodes else STORABLE_KINDS,
+            conversation=conversation,
+            project=project,
+            state=None if state is None else check_state(state),
+            predicate=predicate,
+            tier=None if tier is None else check_tier(tier),
+            include_superseded=True,
+            audience=None,
+        )
+        with self._operation("memories") as reader:
+            return [shown(memory, where.now) for memory in reader.memories(where, limit=limit, offset=offset)]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are kept, newest first."""

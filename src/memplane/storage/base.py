@@ -15,7 +15,21 @@ from memplane.clock import Instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.directory import Directory
 from memplane.storage.library import LibraryReader, LibraryWriter
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Kind, Memory, Reach, Tier, Tombstone, Turn
+from memplane.types import (
+    AuditRecord,
+    Caller,
+    Conversation,
+    Draft,
+    Entry,
+    Head,
+    Kind,
+    Memory,
+    Reach,
+    State,
+    Tier,
+    Tombstone,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -62,6 +76,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     as_of: Instant | None = None
     """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
     superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
+    state: State | None = None
+    """In this state, whatever else the filter says about states; expired is what would otherwise not exist."""
+    predicate: str | None = None
+    tier: Tier | None = None
     include_faded: bool = True
     """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
     audience: Audience | None = EVERYWHERE
@@ -436,6 +454,10 @@ class Reader(IndexReader, LibraryReader, Protocol):
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
+
+    def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
+        """Conversations with turns, of this project if one is given, the one with the newest turn first; only turns of
+        the project are counted then."""
 
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         """Newest first."""

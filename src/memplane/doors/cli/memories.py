@@ -8,7 +8,10 @@ from rich.text import Text
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import (
+    LISTED_DEFAULT,
     Conversation,
+    Limit,
+    Offset,
     Project,
     Since,
     Tags,
@@ -19,7 +22,7 @@ from memplane.doors.cli.options import (
     read_content,
     read_metadata,
 )
-from memplane.doors.cli.output import cell, line, when
+from memplane.doors.cli.output import cell, line, table, when
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
 from memplane.types import Reach, Retained
 
@@ -197,6 +200,58 @@ def brief(call: Call, conversation: Conversation = None, project: Project = None
     call.out.answer_text(made, made.markdown)
     if not made.entries:
         call.out.note("No memories yet; `memplane store` adds one.")
+
+
+@command(app, examples=["memplane conversations", "memplane conversations --project site"])
+def conversations(
+    call: Call, project: Project = None, limit: Limit = LISTED_DEFAULT, offset: Offset = 0
+) -> None:
+    """List conversations, the one that went on last first."""
+    found = call.existing_space().conversations(project=project, limit=limit, offset=offset)
+    rows = [(one.id, one.project or "", one.turns, when(one.first_at), when(one.last_at)) for one in found]
+    call.out.answer(
+        {"conversations": found}, table("conversation", "project", "turns", "first", "last", rows=rows)
+    )
+
+
+@command(
+    app,
+    examples=["memplane memories", "memplane memories --state superseded", "memplane memories --tier hot"],
+)
+def memories(
+    call: Call,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="STATE", help="active, contested, superseded or expired."),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", "-k", metavar="KIND", help="Only this kind.", autocompletion=complete_kind),
+    ] = None,
+    predicate: Annotated[
+        str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate, such as lives_in.")
+    ] = None,
+    tier: Annotated[str | None, typer.Option("--tier", metavar="TIER", help="hot, warm or cold.")] = None,
+    conversation: Conversation = None,
+    project: Project = None,
+    limit: Limit = LISTED_DEFAULT,
+    offset: Offset = 0,
+) -> None:
+    """List memories, the newest first, in whatever state and of whatever place."""
+    found = call.existing_space().memories(
+        state=state,
+        kind=kind,
+        predicate=predicate,
+        conversation=conversation,
+        project=project,
+        tier=tier,
+        limit=limit,
+        offset=offset,
+    )
+    rows = [(one.id, one.kind, one.line, one.state, one.tier, f"{one.importance:.2f}") for one in found]
+    call.out.answer(
+        {"memories": found}, table("id", "kind", "says", "state", "tier", "importance", rows=rows)
+    )
 
 
 def _kept(kept: Retained) -> Text:

@@ -128,6 +128,9 @@ Conversation = Annotated[
 Project = Annotated[
     str | None, typer.Option("--project", "-p", metavar="NAME", help="The project it belongs to.")
 ]
+LISTED_DEFAULT = 100
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Leave out so many at the start.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be repeated.")]
 Since = Annotated[
     str | None,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Filter, Scope
-from memplane.types import RESERVED_CATEGORIES, Op
+from memplane.types import RESERVED_CATEGORIES, Op, State
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
@@ -46,11 +46,7 @@ class Where:
 
 def of_memories(where: Filter) -> Where:
     out = Where()
-    if where.as_of is not None:
-        out.add("m.updated <= :as_of AND (m.superseded IS NULL OR m.superseded > :as_of)", as_of=where.as_of)
-    elif not where.include_superseded:
-        out.add("m.state IN ('active', 'contested')")
-    out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
+    _add_lifecycle(out, where)
     if not where.include_reserved:
         out.add(NOT_RESERVED)
     if not where.include_faded:
@@ -62,14 +58,36 @@ def of_memories(where: Filter) -> Where:
             f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",
             **{f"tag{number}": tag},
         )
-    if where.category is not None:
-        out.add("m.category = :category", category=where.category)
+    for name in ("predicate", "tier", "category"):
+        if (value := getattr(where, name)) is not None:
+            out.add(f"m.{name} = :{name}", **{name: value})
     if where.key_prefix is not None:
         _add_prefix(out, where.key_prefix)
     _add_place(out, "m", where.conversation, where.project)
     _add_range(out, "m.updated", where.since, where.until)
     _add_audience(out, "m", where.audience)
     return out
+
+
+def _add_lifecycle(out: Where, where: Filter) -> None:
+    if where.state is not None:
+        _add_state(out, where.state, where.now)
+        return
+    if where.as_of is not None:
+        out.add("m.updated <= :as_of AND (m.superseded IS NULL OR m.superseded > :as_of)", as_of=where.as_of)
+    elif not where.include_superseded:
+        out.add("m.state IN ('active', 'contested')")
+    out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
+
+
+def _add_state(out: Where, state: State, now: int) -> None:
+    """Expired is a matter of the clock; what was replaced before is superseded all the same."""
+    if state is State.SUPERSEDED:
+        out.add("m.state = 'superseded'")
+    elif state is State.EXPIRED:
+        out.add("m.state <> 'superseded' AND m.expires IS NOT NULL AND m.expires <= :now", now=now)
+    else:
+        out.add("m.state = :state AND (m.expires IS NULL OR m.expires > :now)", state=state, now=now)
 
 
 def told_to(audience: Audience) -> Where:

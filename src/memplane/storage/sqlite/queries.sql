@@ -92,6 +92,12 @@ SELECT {turn_columns}
 FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
 ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 
+-- name: conversations
+SELECT t.conversation, count(*), min(t.at), max(t.at),
+       (SELECT x.project FROM turn x WHERE x.conversation = t.conversation ORDER BY x.at DESC, x.n DESC LIMIT 1)
+FROM turn t WHERE t.conversation IS NOT NULL AND (:project IS NULL OR t.project = :project)
+GROUP BY t.conversation ORDER BY max(t.at) DESC, t.conversation LIMIT :limit OFFSET :offset
+
 -- name: match_turns
 SELECT {turn_columns}
 FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}

@@ -33,7 +33,19 @@ from memplane.storage.sqlite.index_writer import SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
-from memplane.types import AuditRecord, Caller, Draft, Entry, Head, Memory, Op, Tombstone, Turn, searchable
+from memplane.types import (
+    AuditRecord,
+    Caller,
+    Conversation,
+    Draft,
+    Entry,
+    Head,
+    Memory,
+    Op,
+    Tombstone,
+    Turn,
+    searchable,
+)
 
 _FOREVER = 1 << 62
 _STEADY = frozenset({"head", "marks", "model", "note"})
@@ -149,6 +161,19 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         found = self._filtered("brief", conditions.told_to(audience), now=now, limit=limit)
         return [rows.memory_from(row) for row in found]
+
+    def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
+        found = self._all("conversations", project=project, limit=limit, offset=offset)
+        return [
+            Conversation(
+                id=id_,
+                project=project if project is not None else last_project,
+                turns=turns,
+                first_at=to_datetime(first),
+                last_at=to_datetime(last),
+            )
+            for id_, turns, first, last, last_project in found
+        ]
 
     def turns(self, where: Filter, *, limit: int, offset: int = 0) -> list[Turn]:
         found = self._filtered("turns", conditions.of_turns(where), limit=limit, offset=offset)

@@ -27,6 +27,7 @@ def facts(call: Call) -> Response:
     if space is not None:
         found = space.memories(
             state=query["state"],
+            episodes=False,
             predicate=query["predicate"],
             conversation=query["conversation_id"],
             project=query["project_id"],
@@ -74,8 +75,8 @@ def conversations(call: Call) -> Response:
                     conversation_id=one.id,
                     project_id=one.project,
                     turns=one.turns,
-                    started_at=iso(one.began),
-                    last_event_at=iso(one.last),
+                    started_at=iso(one.first_at),
+                    last_event_at=iso(one.last_at),
                 )
                 for one in found[:limit]
             ],
