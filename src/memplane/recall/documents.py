@@ -5,44 +5,55 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 import msgspec
 
 from memplane.clock import Instant, to_instant
 from memplane.errors import NotFound
 from memplane.governance.redact import redact
-from memplane.recall.naming import asks_for_whole, best_sections, names_document, phrases_of, telling_stems
+from memplane.recall.naming import (
+    Phrase,
+    asks_for_whole,
+    best_sections,
+    names_document,
+    phrases_of,
+    telling_stems,
+    title_parts,
+)
 from memplane.recall.relevance import Question, Relevance
 from memplane.recall.result import DocumentTold, SectionTold, SpanHit, Strategy
+from memplane.recall.span_ranking import RankedSpan
 from memplane.storage.base import Reader
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, span_number
+from memplane.storage.words import stems_of
 from memplane.types import Document, Section, Span
 
 _DOCUMENTS_LISTED_MAX = 100_000
 _DOCUMENTS_READ_MAX = 64
 _SECTIONS_READ_MAX = 5_000
-"""Up to so many documents and sections, all titles are looked at; beyond, those whose words the index finds."""
+"""Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
 _SPANS_LOOKED_AT = 1_000
+_SECTIONS_IN_SHORT_MAX = 200
+"""So many sections of a document are told in short, if there is room."""
 _SECTIONS_TOLD_MAX = 3
 """So many sections may answer to the same name."""
+_SHARE_MIN = 0.6
+"""What holds so many of the words of a question has to do with it, however little is known about words in a small
+space."""
 _MEMBERS_MAX = 200
 _MEMBERS_TOLD_MAX = 50
 _SPANS_PER_PLACE = 4
 """So many times as many spans are ranked as a collection tells, to see how relevant each document is."""
 
 
-class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A span, its score, and what the score is the sum of."""
+class Ranking(NamedTuple):
+    """Where the best spans come from."""
 
-    span: Span
-    score: float
-    contributions: Mapping[str, float]
-    ranks: Mapping[str, int]
-    relevant: bool
-
-
-Rank = Callable[[frozenset[int] | None, int], Sequence[RankedSpan]]
-"""The best spans of these documents, by seq, or of all; at most so many."""
+    best: Callable[[frozenset[int] | None, int], Sequence[RankedSpan]]
+    """Of these documents, by seq, or of all; at most so many."""
+    heads: Callable[[], Sequence[DocumentHead]]
+    """Every document there is."""
 
 
 class DocumentsAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,22 +79,24 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True):
         return any(document.degraded for document in self.documents)
 
 
-def consult(reader: Reader, asked: DocumentsAsked, rank: Rank) -> Consulted:
+def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulted:
     """Raises `NotFound` for a document or a collection that is not there, or is another project's."""
     if asked.collection is not None:
-        return _collection(reader, asked, rank, asked.collection)
+        return _collection(reader, asked, ranking, asked.collection)
     if asked.document is not None:
-        return _document(reader, asked, rank, _asked_for(reader, asked, asked.document))
+        return _document(reader, asked, ranking, _asked_for(reader, asked, asked.document))
     if not reader.library_marks().last_span:
         return Consulted()
-    shelf = _Shelf(reader, asked)
+    shelf = _Shelf(reader, asked, ranking)
     sections = _named_sections(reader, asked, shelf)
     if sections:
         return _sections(reader, asked, sections)
     if asks_for_whole(asked.query) and (document := shelf.in_question()) is not None:
-        return _document(reader, asked, rank, document)
-    ranked = rank(shelf.seqs(), asked.spans) if asked.spans else ()
-    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, [each for each in ranked if each.relevant]))
+        return _document(reader, asked, ranking, document)
+    ranked = ranking.best(shelf.seqs(), asked.spans) if asked.spans else ()
+    held = _Held(asked.query)
+    told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
+    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told))
 
 
 def _visible(asked: DocumentsAsked, document: Document) -> bool:
@@ -96,14 +109,15 @@ def _visible(asked: DocumentsAsked, document: Document) -> bool:
 class _Shelf:
     """The documents that may be told; looked at only where a question needs it."""
 
-    def __init__(self, reader: Reader, asked: DocumentsAsked) -> None:
+    def __init__(self, reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> None:
         self._reader = reader
+        self._ranking = ranking
         self._asked = asked
         self._heads: Sequence[DocumentHead] | None = None
 
     def heads(self) -> Sequence[DocumentHead]:
         if self._heads is None:
-            asked, heads = self._asked, self._reader.document_heads()
+            asked, heads = self._asked, self._ranking.heads()
             if asked.project is not None:
                 heads = [head for head in heads if head.project in (None, asked.project)]
             if asked.as_of is not None:
@@ -128,6 +142,16 @@ class _Shelf:
     def _there_then(self) -> frozenset[int]:
         every = self._reader.documents(project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0)
         return frozenset(document.seq for document in every if _visible(self._asked, document))
+
+
+class _Held:
+    """Of the words of a question that mean something, how many a span holds."""
+
+    def __init__(self, query: str) -> None:
+        self._wanted = frozenset(Question(query).stems.values())
+
+    def share(self, ranked: RankedSpan) -> float:
+        return len(self._wanted.intersection(stems_of(ranked.span.text))) / max(1, len(self._wanted))
 
 
 # ── local ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +203,7 @@ def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> lis
     named = [head for head in heads if names_document(asked.query, head.name)]
     pools = [named, heads] if named and len(named) < len(heads) else [heads]
     for pool in pools:
-        places = _sections_to_look_at(reader, pool, [phrase.text for phrase in phrases])
+        places = _sections_to_look_at(reader, pool, phrases)
         of = {section.id: document for document, section in places}
         _, best = best_sections(phrases, [section for _, section in places])
         if best:
@@ -189,31 +213,26 @@ def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> lis
 
 
 def _sections_to_look_at(
-    reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[str]
+    reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[Phrase]
 ) -> list[tuple[Document, Section]]:
     if len(heads) <= _DOCUMENTS_READ_MAX:
         documents = [document for head in heads if (document := reader.document(head.id)) is not None]
         if sum(document.sections for document in documents) <= _SECTIONS_READ_MAX:
             return [(document, section) for document in documents for section in reader.sections(document.id)]
-    allowed = {head.seq for head in heads}
-    numbers: set[int] = set()
-    for phrase in phrases:
-        holding = [set(reader.span_occurrences(stem)) for stem in telling_stems(phrase)]
-        numbers |= set.intersection(*holding) if holding else set()
-    chosen = sorted(number for number in numbers if number // SPANS_PER_DOCUMENT_MAX in allowed)
-    spans = reader.spans_at(chosen[-_SPANS_LOOKED_AT:])
-    by_id = {
-        id_: document
-        for id_ in dict.fromkeys(span.document for span in spans)
-        if (document := reader.document(id_)) is not None
-    }
-    wanted = dict.fromkeys(
-        span_number(by_id[span.document].seq, span.section) for span in spans if span.document in by_id
+    of = {head.seq: head for head in heads}
+    numbers = dict.fromkeys(
+        number
+        for phrase in phrases
+        for number in reader.sections_titled(title_parts(phrase), limit=_SECTIONS_READ_MAX)
+        if number // SPANS_PER_DOCUMENT_MAX in of
     )
-    of = {document.seq: document for document in by_id.values()}
+    found = reader.sections_at(list(numbers)[:_SECTIONS_READ_MAX])
+    ids = dict.fromkeys(of[number // SPANS_PER_DOCUMENT_MAX].id for number in found)
+    there = {document.seq: document for id_ in ids if (document := reader.document(id_)) is not None}
     return [
-        (of[number // SPANS_PER_DOCUMENT_MAX], section)
-        for number, section in reader.sections_at(list(wanted)).items()
+        (there[number // SPANS_PER_DOCUMENT_MAX], section)
+        for number, section in found.items()
+        if number // SPANS_PER_DOCUMENT_MAX in there
     ]
 
 
@@ -295,20 +314,20 @@ def _asked_for(reader: Reader, asked: DocumentsAsked, document_id: str) -> Docum
     return document
 
 
-def _document(reader: Reader, asked: DocumentsAsked, rank: Rank, document: Document) -> Consulted:
+def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document: Document) -> Consulted:
     """The whole in short, every section in short, and the passages that answer best."""
     sections = tuple(
         SectionTold(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
         for section in reader.sections_at(
             [
                 span_number(document.seq, ordinal)
-                for ordinal in range(min(document.sections, _SPANS_LOOKED_AT))
+                for ordinal in range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
             ]
         ).values()
     )
     told = msgspec.structs.replace(_in_short(document), sections=sections if len(sections) > 1 else ())
-    ranked = rank(frozenset({document.seq}), asked.spans) if asked.spans else ()
-    if not any(each.relevant for each in ranked):
+    ranked = ranking.best(frozenset({document.seq}), asked.spans) if asked.spans else ()
+    if not _with_anything_to_say(asked, ranked):
         ranked = _beginning(reader, document, asked.spans)
     return Consulted(strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked))
 
@@ -322,6 +341,14 @@ def _in_short(document: Document) -> DocumentTold:
     )
 
 
+def _with_anything_to_say(asked: DocumentsAsked, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
+    """Who was asked for may say what is only near: what holds a word of the question, or else what is like it."""
+    held = _Held(asked.query)
+    return [each for each in ranked if each.relevant or held.share(each)] or [
+        each for each in ranked if "meaning" in each.contributions
+    ]
+
+
 def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpan]:
     """Where no passage has anything to do with the question, the document begins to speak."""
     return [
@@ -333,7 +360,7 @@ def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpa
 # ── collection ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _collection(reader: Reader, asked: DocumentsAsked, rank: Rank, collection_id: str) -> Consulted:
+def _collection(reader: Reader, asked: DocumentsAsked, ranking: Ranking, collection_id: str) -> Consulted:
     """Every document in short, in the collection's order, and passages: the more relevant a document, the more of it."""
     collection = reader.collection(collection_id)
     if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
@@ -344,16 +371,16 @@ def _collection(reader: Reader, asked: DocumentsAsked, rank: Rank, collection_id
         if _visible(asked, document)
     ]
     ranked = (
-        rank(frozenset(document.seq for document in members), asked.spans * _SPANS_PER_PLACE)
+        ranking.best(frozenset(document.seq for document in members), asked.spans * _SPANS_PER_PLACE)
         if asked.spans and members
         else ()
     )
+    ranked = _with_anything_to_say(asked, ranked)
     by_document: dict[str, list[RankedSpan]] = defaultdict(list)
     weights: dict[str, float] = defaultdict(float)
     for place, each in enumerate(ranked):
-        if each.relevant:
-            by_document[each.span.document].append(each)
-            weights[each.span.document] += 1 / (1 + place)
+        by_document[each.span.document].append(each)
+        weights[each.span.document] += 1 / (1 + place)
     shares = apportioned({id_: (weights[id_], len(by_document[id_])) for id_ in by_document}, asked.spans)
     ids = [document.id for document in members if document.id in shares]
     if not collection.ordered:

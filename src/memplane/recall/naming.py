@@ -13,6 +13,8 @@ from memplane.types import Section
 
 _CHARS_READ_MAX = 500
 _WORDS_BEFORE_MAX = 8
+_BEGINNING_MIN, _ENDING = 3, 3
+"""Endings change; a word is looked up without so many letters."""
 _LIKENESS_MIN = 0.84
 _SHARE_OF_TITLE_MIN = 0.5
 _SHARE_OF_PHRASE_MIN = 0.6
@@ -115,6 +117,15 @@ def telling_stems(text: str) -> list[str]:
     words = words_of(text)
     telling = [word for word in words if word not in STOP_WORDS] or words
     return list(dict.fromkeys(stem for word in telling for stem in stems_of(word)))
+
+
+def title_parts(phrase: Phrase) -> list[str]:
+    """What a title must hold to be worth a look: the number, or the beginnings of the words that mean something."""
+    if phrase.number:
+        return [phrase.text]
+    words = words_of(phrase.text)
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return [word[: max(_BEGINNING_MIN, len(word) - _ENDING)] for word in telling]
 
 
 def likeness(phrase: Phrase, title: str) -> float:

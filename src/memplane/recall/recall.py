@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -18,7 +17,7 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
-from memplane.recall.documents import Consulted, DocumentsAsked, RankedSpan, consult
+from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
@@ -28,12 +27,13 @@ from memplane.recall.render_documents import likely, share_of, span_block, when
 from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
+from memplane.recall.span_index import SpanIndex
+from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Audience, Filter, Reader, turn_number
-from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, span_number
-from memplane.types import Memory, Role, Span, State, Turn
+from memplane.types import Memory, Role, State, Turn
 
 _EPISODES_MAX = 3
 _SUPPORT_TOLD_MAX = 6
@@ -73,6 +73,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     turn_index: TurnIndex
     memory_index: MemoryIndex
+    span_index: SpanIndex
 
 
 class _Watch:
@@ -117,7 +118,7 @@ def recall(
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
     with watch.stage("documents"):
-        consulted = _consulted(reader, request, asking)
+        consulted = _consulted(reader, request, asking, tools)
     with watch.stage("render"):
         told = _told(reader, request, said, known, where)
         tame = Tamer(asking.question.words)
@@ -197,7 +198,7 @@ def _ask(
     return asking, failed
 
 
-def _consulted(reader: Reader, request: RecallRequest, asking: Asking) -> Consulted:
+def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: Tools) -> Consulted:
     asked = DocumentsAsked(
         query=request.query,
         project=request.project,
@@ -206,7 +207,15 @@ def _consulted(reader: Reader, request: RecallRequest, asking: Asking) -> Consul
         as_of=request.as_of,
         spans=request.limits.spans,
     )
-    return consult(reader, asked, lambda seqs, limit: rank_spans(reader, asking, seqs, limit))
+
+    def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
+        query = asking.query
+        if query is not None and asking.asked.text != request.query:
+            # Names that were taken out, because everybody here has them, may be what a document is about.
+            query, _ = _embedded(tools.embedder, msgspec.structs.replace(asking.asked, text=request.query))
+        return rank_spans(reader, tools.span_index, request.query, query, among=among, limit=limit)
+
+    return consult(reader, asked, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -456,33 +465,3 @@ def _block(hit: RecallHit, tame: Tamer) -> Block:
         ts=when(at),
         score=likely(hit.score),
     )
-
-
-def rank_spans(
-    reader: Reader, asking: Asking, documents: frozenset[int] | None, limit: int
-) -> list[RankedSpan]:
-    """Stands in until spans are ranked as turns are."""
-    counts: dict[int, float] = {}
-    for stem in dict.fromkeys(asking.question.stems.values()):
-        held = Counter(reader.span_occurrences(stem))
-        for n, count in held.items():
-            if documents is None or n // SPANS_PER_DOCUMENT_MAX in documents:
-                counts[n] = counts.get(n, 0.0) + math.log(1 + 1_000 / len(held)) * count / (count + 1)
-    best = sorted(counts, key=lambda n: (-counts[n], n))[:limit]
-    rows = {span_number(_seq(reader, span), span.ordinal): span for span in reader.spans_at(best)}
-    return [
-        RankedSpan(
-            span=rows[n],
-            score=round(counts[n], 4),
-            contributions={"words": round(counts[n], 4)},
-            ranks={"words": rank},
-            relevant=True,
-        )
-        for rank, n in enumerate(best, start=1)
-        if n in rows
-    ]
-
-
-def _seq(reader: Reader, span: Span) -> int:
-    document = reader.document(span.document)
-    return 0 if document is None else document.seq

@@ -44,23 +44,23 @@ class Recalling(Records):
     ) -> Recall:
         """What to tell the agent before its next turn.
 
-        What was said for one conversation or project alone is told where `conversation` or `project` names it.
-        Documents of the `project`, and those of none, are looked into as well; `document` or `collection` asks for
-        what that one says.
+        What was said for one conversation or project alone is told where `conversation` or `project` names it. Documents
+        of the `project`, and those of none, are looked into as well; `document` or `collection` asks for what that one
+        says.
 
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
         been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
         """
         request = self._request(
             query,
-            conversation,
-            project,
-            document,
-            collection,
-            reference_time,
-            as_of,
-            include_superseded,
-            limits,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
         )
         with self._events.operation(self.owner, "recall") as event:
             told = self._told(request)
@@ -81,7 +81,7 @@ class Recalling(Records):
     ) -> Recall:
         """What of a recall is there at once, for an agent that cannot wait: the blocks that hold the words. It works
         nothing off, loads no index and asks no model."""
-        request = self._request(query, conversation, project, limits=limits)
+        request = self._request(query, conversation=conversation, project=project, limits=limits)
         with self._operation("recall_by_words") as reader:
             return recall_by_words(reader, request, self._settings, now=self._clock())
 
@@ -103,14 +103,14 @@ class Recalling(Records):
         check_asked(id=expected)
         request = self._request(
             query,
-            conversation,
-            project,
-            document,
-            collection,
-            reference_time,
-            as_of,
-            include_superseded,
-            limits,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
         )
         told = self._told(request)
         ranked = self._told(msgspec.structs.replace(request, limits=_EXPLAINED))
@@ -218,13 +218,14 @@ class Recalling(Records):
     def _request(
         self,
         query: str,
+        *,
         conversation: str | None = None,
         project: str | None = None,
         document: str | None = None,
         collection: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
-        include_superseded: bool = False,  # noqa: FBT001, FBT002
+        include_superseded: bool = False,
         limits: Limits | None = None,
     ) -> RecallRequest:
         check_asked(conversation=conversation, project=project, document=document, collection=collection)
@@ -248,13 +249,14 @@ class Recalling(Records):
         )
 
     def _told(self, request: RecallRequest) -> Recall:
-        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
+        turn_index, memory_index, span_index = self._parts.indexes.of(self.tenant, self.owner)
         tools = Tools(
             embedder=self._parts.embedder,
             catalog=self._parts.catalog,
             settings=self._settings,
             turn_index=turn_index,
             memory_index=memory_index,
+            span_index=span_index,
         )
         with suppress(StorageError):  # a full disk keeps nobody from reading
             self._work_a_while()
