@@ -39,7 +39,7 @@ def test_facts_are_listed_and_narrowed(server):
     client = server.client()
     say(client, "I live in Rome", conversation_id="a")
     say(client, "I work at Acme", conversation_id="b", project_id="p")
-    say(client, "Actually, I live in Lisbon now", conversation_id="c")
+    say(client, "Actually, I live in Lisbon", conversation_id="c")
     ask(client, "anything")
 
     def listed(**query):
