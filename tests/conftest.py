@@ -22,8 +22,10 @@ from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.identity.identity import Identity
+from memplane.storage.accounts import Accounts
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.credentials import Credentials
+from memplane.storage.directory import Directory
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
@@ -172,6 +174,12 @@ class SqliteEngine:
     def credentials(self) -> Credentials:
         """As `stores`, for what is not one space's."""
         return SqliteStores(self._folder).credentials()
+
+    def directory(self) -> Directory:
+        return SqliteStores(self._folder).directory()
+
+    def accounts(self) -> Accounts:
+        return SqliteStores(self._folder).accounts()
 
     def index(self, store: Store) -> None:
         """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""

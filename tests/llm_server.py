@@ -68,6 +68,11 @@ class Exchange:
             for found in _LIVES.finditer(message["text"])
         ]
 
+    def summaries(self):
+        """What a good model makes of sections: that it read them. Of a whole, number 0 alone is asked for."""
+        parts = [part for part in self.messages if part["section"] == 0 and not part["text"]] or self.messages
+        return [summary(part["section"], f"Told {part['title']} in short.") for part in parts]
+
     def answer(self, said, stop=None, tokens=TOKENS):
         """`said` in the envelope of the wire; a string is text, anything else is what the schema asked for."""
         openai = self.wire == "openai"
@@ -146,8 +151,16 @@ def claim(message=1, quote="I live in Rome", **changes):
     } | changes
 
 
+def summary(section, text):
+    """A summary as a good model gives it."""
+    return {"section": section, "summary": text}
+
+
 def good(exchange):
-    says({"claims": exchange.claims()})(exchange)
+    if "section" in exchange.messages[0]:
+        says({"summaries": exchange.summaries()})(exchange)
+    else:
+        says({"claims": exchange.claims()})(exchange)
 
 
 def says(said, stop=None, **headers):

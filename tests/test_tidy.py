@@ -24,7 +24,7 @@ LAYERS = (
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory", "documents"),
-    ("identity",),
+    ("identity", "metering"),
     ("recall", "enrich"),
     ("worker",),
     ("background",),

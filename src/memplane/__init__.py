@@ -10,6 +10,7 @@ from memplane.engine import Engine
 from memplane.main import Memplane
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
+from memplane.storage.directory import Sort
 from memplane.types import Caller, Kind, Memory, Receipt, Retained, State, Tier, Turn
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Receipt",
     "Retained",
     "Settings",
+    "Sort",
     "Space",
     "State",
     "Tier",

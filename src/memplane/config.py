@@ -76,6 +76,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_chars_max: int = 8_000
     recall_turns_max: int = 6
     recall_tokens_max: int = 2_000
+    recall_memory_percent: int = 50
+    """Of these tokens, what memory may have at least where documents have more to say too; half of it where documents
+    were asked for."""
     recall_work_ms: int = 1_000
     """How long a recall may work off what waits for enrichment, where no worker does."""
 
@@ -92,6 +95,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where a Clawdapus proxy tells session histories, to be caught up with at the start."""
     claw_history_token: str | None = None
     claw_history_agent_ids: tuple[str, ...] = ()
+
+    plan: str = "self-hosted"
+    """What the usage of a tenant is called to be under; a name, nothing else."""
+    quota_ingest_events: int | None = None
+    """Events that a tenant may ingest in a billing cycle; None: as many as it likes."""
+    billing_cycle_day: int = 1
+    """Of the month, from 1 to 28: when a cycle begins, at midnight in UTC."""
+    ingest_per_minute: int | None = None
+    """Ingests of a tenant within any minute; None: as many as it likes."""
+    recall_per_minute: int | None = None
 
     host: str = "127.0.0.1"
     """Where the server listens."""
@@ -154,11 +167,17 @@ _ENVIRONMENT = {
     "MEMPLANE_ADMIN_NAME": "admin_name",
     "MEMPLANE_DOCUMENT_BYTES_MAX": "document_bytes_max",
     "MEMPLANE_RECALL_TOKENS_MAX": "recall_tokens_max",
+    "MEMPLANE_RECALL_MEMORY_PERCENT": "recall_memory_percent",
     "MEMPLANE_RECALL_WORK_MS": "recall_work_ms",
     "MEMPLANE_RECALL_ANSWER_MS": "recall_answer_ms",
     "CLAW_HISTORY_URL": "claw_history_url",
     "CLAW_HISTORY_TOKEN": "claw_history_token",
     "CLAW_HISTORY_AGENT_IDS": "claw_history_agent_ids",
+    "MEMPLANE_PLAN": "plan",
+    "MEMPLANE_QUOTA_INGEST_EVENTS": "quota_ingest_events",
+    "MEMPLANE_BILLING_CYCLE_DAY": "billing_cycle_day",
+    "MEMPLANE_INGEST_PER_MINUTE": "ingest_per_minute",
+    "MEMPLANE_RECALL_PER_MINUTE": "recall_per_minute",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",

@@ -12,10 +12,15 @@ from memplane.background import Background
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
+from memplane.enrich.distil_llm import LLMDistiller
+from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.metering.allowance import Allowance
+from memplane.metering.meter import Meter
+from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
@@ -62,6 +67,7 @@ class Engine:
             catalog=catalog,
             clock=clock,
             llm=None if llm is None else LLMExtractor(llm, catalog),
+            distiller=Distiller(clock, None if llm is None else LLMDistiller(llm)),
         )
         self._parts = Parts(
             stores=stores,
@@ -76,6 +82,12 @@ class Engine:
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
         )
+        accounts = stores.accounts()
+        self.meter = Meter(accounts, clock)
+        """Counts what tenants do; the HTTP frame tells it."""
+        self.allowance = Allowance(accounts, self.settings, clock)
+        """Whether a tenant may do one more."""
+        self.usage = Usage(accounts, self.meter, self.allowance, clock)
         self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
@@ -130,6 +142,7 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self.meter.close()
         self._stores.close()
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,8 @@
     │   ├── CollectionTaken     a collection has this id already
     │   ├── DocumentUnreadable  a document's text cannot be had
     │   └── LimitReached        a per-session limit is used up
+    ├── RateLimited             a tenant called too often within a minute (try again)
+    ├── QuotaExceeded           a tenant's quota of the billing cycle is used up
     ├── SettingsInvalid         an option or environment variable is off
     └── StorageError            the data directory has a problem
         ├── StorageUnavailable  it cannot be opened or written
@@ -91,6 +93,37 @@ class LimitReached(InvalidRequest):
         super().__init__(f"a session may {action} {limit} times and this one has; start a new session")
         self.action = action
         self.limit = limit
+
+
+class RateLimited(MemplaneError):
+    """A tenant made as many calls within a minute as it may."""
+
+    code = "rate_limited"
+    retryable = True
+
+    def __init__(self, what: str, limit: int, retry_after_s: int) -> None:
+        super().__init__(
+            f"{limit} calls of {what} a minute are allowed; try again in {retry_after_s} seconds"
+        )
+        self.what = what
+        self.limit = limit
+        self.retry_after_s = retry_after_s
+
+
+class QuotaExceeded(MemplaneError):
+    """A tenant used up what its plan allows until the billing cycle ends."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, *, plan: str, used: int, limit: int, reset_date: str) -> None:
+        super().__init__(
+            f"the plan {plan} allows {limit:,} ingested events a billing cycle and they are used up; "
+            f"the next one begins at {reset_date}"
+        )
+        self.plan = plan
+        self.used = used
+        self.limit = limit
+        self.reset_date = reset_date
 
 
 class SettingsInvalid(MemplaneError):

@@ -15,6 +15,7 @@ from memplane.clock import Clock
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.conflict import Outcome
 from memplane.enrich.deriver import Deriver, Reading
+from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
 from memplane.enrich.feedback import apply_feedback, tier_now
 from memplane.enrich.filing import file_memory, resolve
@@ -68,10 +69,12 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """Memories that wait for their vectors."""
     spans: int = 0
     """Spans of documents that wait for their vectors."""
+    documents: int = 0
+    """Documents that are not told in short yet."""
 
     @property
     def nothing(self) -> bool:
-        return not (self.entries or self.turns or self.memories or self.spans)
+        return not (self.entries or self.turns or self.memories or self.spans or self.documents)
 
 
 class Enrichment(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +97,19 @@ class Worker:
     """One installation's enrichment. Safe to use from many threads and processes: who comes second does nothing."""
 
     def __init__(
-        self, *, embedder: Embedder | None, catalog: Catalog, clock: Clock, llm: LLMExtractor | None = None
+        self,
+        *,
+        embedder: Embedder | None,
+        catalog: Catalog,
+        clock: Clock,
+        llm: LLMExtractor | None = None,
+        distiller: Distiller | None = None,
     ) -> None:
         self._embedder = embedder
         self._model = model_of(embedder)
         self._catalog = catalog
         self._deriver = Deriver(catalog, llm)
+        self._distiller = distiller or Distiller(clock)
         self._clock = clock
 
     @property
@@ -126,19 +136,26 @@ class Worker:
 
     def step(self, store: Store, *, reading: bool = True) -> bool:
         """A bounded piece of work, memories first; False when there was none. Raises `LLMUnavailable` and
-        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts."""
+        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts, and no language model is asked
+        about documents."""
         return (
             (reading and self.derive(store))
             or self._embed_turns(store)
             or self._embed_memories(store)
             or self._embed_spans(store)
+            or self._distiller.step(store, reading=reading)
             or self._tell(store)
         )
 
     def lag(self, reader: Reader) -> Lag:
         marks = reader.marks()
         if self._is_guest(reader):
-            return Lag(entries=reader.head().seq - marks.derived, turns=False, memories=0)
+            return Lag(
+                entries=reader.head().seq - marks.derived,
+                turns=False,
+                memories=0,
+                documents=reader.undistilled_count(),
+            )
         model = self._current(reader)
         done = 0 if model is None else reader.embedded(model)
         last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
@@ -147,6 +164,7 @@ class Worker:
             turns=last > done or bool(reader.stale_turns(limit=1)),
             memories=reader.memory_count() if model is None else reader.waiting_count(),
             spans=reader.span_count() if model is None else reader.spans_waiting_count(),
+            documents=reader.undistilled_count(),
         )
 
     def enrichment(self, reader: Reader) -> Enrichment:

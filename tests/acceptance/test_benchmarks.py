@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import engine, peers, quality, recall, server
+from benchmarks import engine, metering, peers, quality, recall, server
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.retrieval import _locomo_store
@@ -63,6 +63,16 @@ def test_the_server_benchmark_runs_tiny(tmp_path):
     assert all(figure.value > 0 for figure in figures)
     assert asked == [f"{call} p50, what the server adds" for call in ("recall", "store", "retain")]
     assert len(figures) == 9 + 3 * 2 * 4
+
+
+def test_the_metering_benchmark_runs_tiny(tmp_path):
+    """
+    What counting costs stands beside what was asked.
+    """
+    figures = metering.run(metering.TINY, tmp_path)
+
+    assert all(figure.value > 0 for figure in figures)
+    assert [figure.name for figure in figures if figure.asked] == ["counting a request"]
 
 
 def test_common_words_are_measured_tiny(tmp_path):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from http_server import OWNER
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,14 +23,23 @@ def page_id(page):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if PYTHON.search(page.read_text("utf-8"))], ids=page_id
 )
-def test_python_examples_run(page, tmp_path):
+def test_python_examples_run(page, tmp_path, request):
     """
-    The Python blocks of a page, one after another, run as they stand.
+    The Python blocks of a page, one after another, run as they stand; those that ask a server are given one.
     """
     program = "\n".join(PYTHON.findall(page.read_text("utf-8")))
+    environment = dict(os.environ)
+    if "MEMPLANE_TOKEN" in program:
+        url = request.getfixturevalue("server").url
+        environment |= {"MEMPLANE_URL": url, "MEMPLANE_TOKEN": OWNER, "NO_PROXY": "127.0.0.1"}
 
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr

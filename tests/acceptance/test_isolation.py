@@ -6,12 +6,14 @@ import pytest
 
 from http_server import serving
 from memplane import Settings
+from memplane.doors.http.v6.recall_id import Told, recall_id_of
 from memplane.identity.principal import Right
 
 USUAL = (Right.READ, Right.WRITE)
 MARK = "quetzal"
 """In everything that Alice ever said, and in no name or question."""
 PATH, KEY, TALK = "/memories/birds.md", "birds/first", "talk-of-birds"
+BOOK, SHELF = "book-of-birds", "shelf-of-birds"
 
 OPEN = {
     "/healthz",
@@ -42,6 +44,9 @@ def alice(server):
     space.store("fact", f"The {MARK} is a bird that nests in March", tags=[MARK])
     space.put(KEY, f"a {MARK}", category=MARK)
     space.create_file(PATH, f"a file about the {MARK}")
+    space.create_collection(f"all about the {MARK}", project="garden", id=SHELF)
+    space.upload(f"# The {MARK}\n\nIt nests in March.", name=f"{MARK}.md", id=BOOK, collection=SHELF)
+    space.forget(entries=["never-said"], reason=MARK)
     space.enrich()
     return space
 
@@ -103,6 +108,49 @@ def attempts(alice):
     yield "/mcp", "POST", "/mcp?space=alice", rpc("resources/read", uri="memplane://brief")
     for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
         yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
+    yield from v6_attempts(memory, alice.receipts()[0].id)
+
+
+def v6_attempts(memory, receipt):
+    """Those of the v6 door, with the user's name where it can be said and without where it need not be."""
+    hers = {"user_id": "alice", "conversation_id": TALK}
+    recall = recall_id_of(Told("alice", 0, (memory,)))
+    yield "/v6/ingest", "POST", "/v6/ingest", hers | {"type": "message", "content": "taken"}
+    yield "/v6/recall", "POST", "/v6/recall", hers | {"query": "which bird?", "include": {"debug": True}}
+    yield "/v6/recall", "POST", "/v6/recall", hers | {"query": "march", "document_id": BOOK}
+    feedback = "/v6/recall/{recall_id}/feedback"
+    yield feedback, "POST", f"/v6/recall/{recall}/feedback", {"selected_ids": [memory]}
+    yield "/v6/forget", "POST", "/v6/forget", {"user_id": "alice"}
+    upload = {"user_id": "alice", "project_id": "garden", "document_name": "taken", "content": "taken"}
+    yield "/v6/documents", "POST", "/v6/documents", upload | {"document_id": BOOK}
+    yield "/v6/documents", "GET", "/v6/documents?user_id=alice", None
+    make = {"user_id": "alice", "project_id": "garden", "name": "taken"}
+    yield "/v6/collections", "POST", "/v6/collections", make
+    yield "/v6/collections", "GET", "/v6/collections?user_id=alice", None
+    shelf, book = "/v6/collections/{collection_id:path}", "/v6/documents/{document_id:path}"
+    yield f"{shelf}/documents", "POST", f"/v6/collections/{SHELF}/documents", hers_in(BOOK)
+    for user in ("", "?user_id=alice"):
+        yield f"{book}/status", "GET", f"/v6/documents/{BOOK}/status{user}", None
+        yield book, "GET", f"/v6/documents/{BOOK}{user or '?'}&content=true", None
+        members = f"{shelf}/documents/{{document_id:path}}"
+        yield members, "DELETE", f"/v6/collections/{SHELF}/documents/{BOOK}{user}", None
+        yield shelf, "DELETE", f"/v6/collections/{SHELF}{user}", None
+        yield book, "DELETE", f"/v6/documents/{BOOK}{user}", None
+        one = "/v1/deletion-receipts/{receipt_id}"
+        yield one, "GET", f"/v1/deletion-receipts/{receipt}{user}", None
+        yield "/v1/deletion-receipts", "GET", f"/v1/deletion-receipts{user}", None
+    yield shelf, "GET", f"/v6/collections/{SHELF}?user_id=alice", None
+    yield "/v6/facts", "GET", "/v6/facts?user_id=alice", None
+    yield "/v6/facts/{fact_id}", "GET", f"/v6/facts/{memory}?user_id=alice", None
+    yield "/v6/conversations", "GET", "/v6/conversations?user_id=alice", None
+    talks = "/v6/conversations/{conversation_id:path}"
+    yield talks, "GET", f"/v6/conversations/{TALK}?user_id=alice", None
+    for what in ("summary", "breakdown", "limits"):
+        yield f"/v1/usage/{what}", "GET", f"/v1/usage/{what}", None
+
+
+def hers_in(document):
+    return {"user_id": "alice", "document_id": document, "position": 1}
 
 
 def rpc(method, **params):
@@ -166,9 +214,13 @@ def test_the_owner_is_let_in(server, alice):
         hers.get("/history/alice").text,
         hers.get(f"/api/v1/memory/facts/{KEY}").text,
         hers.post("/api/memory-tool", json={"command": "view", "path": PATH}).text,
+        hers.get(f"/v6/documents/{BOOK}?content=true").text,
+        hers.get("/v6/facts?user_id=alice").text,
+        hers.get(f"/v6/conversations/{TALK}?user_id=alice").text,
+        hers.get(f"/v6/collections/{SHELF}?user_id=alice").text,
     ]
 
-    assert [MARK in text for text in found] == [True] * 4
+    assert [MARK in text for text in found] == [True] * len(found)
 
 
 def everything(space):
@@ -177,4 +229,6 @@ def everything(space):
         [(memory.id, memory.text, memory.state) for memory in space.newest_memories(100)],
         space.stats().entries,
         [(fact.key, fact.text) for fact in space.facts()],
+        [(document.id, document.entry_id) for document in space.documents()],
+        [(member.document, member.position) for member in space.members(SHELF)],
     )

@@ -7,6 +7,7 @@ Here each character is looked at a bounded number of times, and nothing recurses
 import html
 import re
 from collections import Counter
+from collections.abc import Collection
 
 from memplane.documents.assembly import Assembly
 from memplane.documents.limits import Budget, ParseLimits
@@ -20,11 +21,9 @@ _SIMPLE_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)([^>]*+)>")
 """For what follows a tag that never ends: there, quotes mean nothing."""
 _COMMENT_END = re.compile(r"--!?>")
 _RUNS = re.compile(
-    r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
+    r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
 )
-_VERBATIM_RUNS = re.compile(
-    r"([^&]++)|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
-)
+_VERBATIM_RUNS = re.compile(r"([^&]++)|(&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[A-Za-z][A-Za-z0-9]{1,31});?|&)")
 _WHITESPACE = " \t\n\r\f\xa0"
 _HIDING = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)", re.IGNORECASE)
 
@@ -110,10 +109,10 @@ _ENDS_WHEN = {
     "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
 }
 """Elements whose end tags authors leave out: which open ones a new one ends, and where the search for them stops."""
-_WALLS = frozenset({"table", "template"}) | _CELLS
-"""A stray end tag inside one of these reaches nothing outside."""
 _TABLE_PARTS = frozenset({"table", "tr", "tbody", "thead", "tfoot", "template"}) | _CELLS
+"""A stray end tag inside one of these reaches nothing outside."""
 _INDENT_MAX = 8
+_ENTITY_NUMBER_MAX = 32
 _CHECK_EVERY = 4_096
 
 
@@ -147,7 +146,7 @@ class _Reader:
         source, position, steps = self._source, 0, 0
         while True:
             start = source.find("<", position)
-            if start < 0 or start > self._last_tag_end:
+            if start < 0 or (start > self._last_tag_end and not source.startswith("<!--", start)):
                 break
             if start > position:
                 self._text(position, start)
@@ -208,28 +207,30 @@ class _Reader:
         return self._source.find(">", end.end()) + 1 or len(self._source)
 
     def _start_tag(self, name: str, attributes: str) -> None:
-        if name == "br":
-            if self._hidden_depth is None:
-                self._flow.line_break()
-        elif name == "hr":
-            self._end_paragraph()
-            if self._hidden_depth is None:
-                self._flow.block()
+        if name in _BLOCKS:
+            self._start_block(name, attributes)
         elif name in _VOID:
-            return
-        elif name in _BLOCKS:
-            self._imply_ends(name)
-            self._push(name)
-            if self._hidden_depth is None:
-                if name in _UNSEEN or _hides(attributes):
-                    self._hidden_depth = len(self._stack)
-                else:
-                    self._flow.opened(name)
+            self._void(name)
         elif self._hidden_depth is None:
             if attributes and _hides(attributes) and not attributes.endswith("/"):
                 self._hidden_depth, self._hidden_name, self._hidden_nested = len(self._stack) + 1, name, 1
         elif name == self._hidden_name:
             self._hidden_nested += 1
+
+    def _start_block(self, name: str, attributes: str) -> None:
+        self._imply_ends(name)
+        self._push(name)
+        if self._hidden_depth is None:
+            if name in _UNSEEN or _hides(attributes):
+                self._hidden_depth = len(self._stack)
+            else:
+                self._flow.opened(name)
+
+    def _void(self, name: str) -> None:
+        if name == "hr":
+            self._end_paragraph()
+        if self._hidden_depth is None and name in {"br", "hr"}:
+            self._flow.line_break() if name == "br" else self._flow.block()
 
     def _end_tag(self, name: str) -> None:
         if name not in _BLOCKS:
@@ -243,8 +244,7 @@ class _Reader:
             if name == "p" and self._hidden_depth is None:
                 self._flow.block()
             return
-        walls = _TABLE_PARTS - {name} if name not in _TABLE_PARTS else frozenset({"table"}) - {name}
-        depth = self._find(sought, walls)
+        depth = self._find(sought, frozenset({"table"}) if name in _TABLE_PARTS else _TABLE_PARTS)
         if depth is not None:
             self._pop_to(depth)
 
@@ -264,10 +264,10 @@ class _Reader:
         if self._stack and self._stack[-1] == "p":
             self._pop_to(len(self._stack) - 1)
 
-    def _find(self, sought: "frozenset[str] | set[str] | object", walls: frozenset[str]) -> int | None:
+    def _find(self, sought: Collection[str], walls: frozenset[str]) -> int | None:
         for depth in range(len(self._stack) - 1, -1, -1):
             name = self._stack[depth]
-            if name in sought:  # type: ignore[operator]
+            if name in sought:
                 return depth
             if name in walls:
                 return None
@@ -385,7 +385,7 @@ class _Flow:
             if run[1]:
                 self._write(run[1], run.start())
             elif run[2]:
-                told = html.unescape(run[2])
+                told = _told(run[2])
                 if verbatim or told.strip(_WHITESPACE):
                     self._write(told, run.start())
                 elif told:
@@ -463,6 +463,13 @@ class _Flow:
         self._bars = self._cells = 0
         self._row_begun = False
         self._fresh = False
+
+
+def _told(entity: str) -> str:
+    """The characters that an entity stands for. A number beyond all characters is not even counted out."""
+    if entity.startswith("&#") and len(entity) > _ENTITY_NUMBER_MAX:
+        return "\N{REPLACEMENT CHARACTER}"
+    return html.unescape(entity)
 
 
 def _hides(attributes: str) -> bool:

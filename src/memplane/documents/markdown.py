@@ -21,6 +21,8 @@ _NESTING_MAX = 16
 _LINE = re.compile(r"([ \t]*+)([^\r\n]*+)(?:\r\n|[\r\n]|\Z)")
 _SPECIAL = frozenset("`~#-*+_=>|<:0123456789")
 """What a line begins with that is more than a paragraph's."""
+_RECASTING = frozenset("=-:|")
+"""What a line begins with that may say what the paragraph above it was."""
 _FENCE = re.compile(r"(`{3,}+)[^`]*+\Z|(~{3,}+)")
 _ATX = re.compile(r"(#{1,6}+)(?:[ \t]|\Z)")
 _ATX_CLOSE = re.compile(r"(?:\A|[ \t])#++\Z")
@@ -134,12 +136,17 @@ class _Scanner:
 
     def read(self, line: _Line) -> None:
         if self._open is not None:
+            if (
+                isinstance(self._open, _Paragraph)
+                and line.body
+                and line.body[0] in _RECASTING
+                and self._recast(line)
+            ):
+                return
             if self._open.goes_on(line):
                 if line.body:
                     self._end = line.end
                 self._last = line
-                return
-            if isinstance(self._open, _Paragraph) and line.body and self._recast(line):
                 return
             self._close(line.start)
         if line.body:
@@ -219,7 +226,7 @@ class _Rule(_Open):
 
 class _Paragraph(_Open):
     def goes_on(self, line: _Line) -> bool:
-        return bool(line.body) and not _interrupts(line) and not _may_recast(line)
+        return bool(line.body) and not _interrupts(line)
 
 
 class _Fence(_Open):
@@ -323,6 +330,8 @@ class _List(_Open):
         self._sign = item.sign
         self._inside = _Inside()
         self._blank = False
+        self._empty = False
+        self._content = 0
         self._take(item)
 
     def goes_on(self, line: _Line) -> bool:
@@ -347,6 +356,7 @@ class _List(_Open):
         self._content = item.content
         self._empty = not item.body
         self._blank = False
+        self._inside = _Inside()
         self._inside.read(0, item.body)
 
 
@@ -355,17 +365,19 @@ def _opening(line: _Line) -> _Open:
     body = line.body
     if line.indent >= _CODE_INDENT:
         return _Code()
-    if body[0] not in _SPECIAL:
-        return _Paragraph()
-    if fence := _FENCE.match(body):
-        return _Fence(fence[1] or fence[2])
-    if body[0] == ">":
-        return _Quote(line)
-    if _is_rule(body):
-        return _Rule()
-    if item := _item(line.indent, body):
-        return _List(item)
-    return _html(body, alone=True) or _Paragraph()
+    found: _Open | None = None
+    if body[0] in _SPECIAL:
+        if fence := _FENCE.match(body):
+            found = _Fence(fence[1] or fence[2])
+        elif body[0] == ">":
+            found = _Quote(line)
+        elif _is_rule(body):
+            found = _Rule()
+        elif item := _item(line.indent, body):
+            found = _List(item)
+        else:
+            found = _html(body, alone=True)
+    return found or _Paragraph()
 
 
 def _interrupts(line: _Line, *, listed: bool = False) -> bool:
@@ -379,15 +391,6 @@ def _interrupts(line: _Line, *, listed: bool = False) -> bool:
     if item := _item(line.indent, body):
         return listed or (bool(item.body) and item.ordinal == 1)
     return _html(body, alone=False) is not None
-
-
-def _may_recast(line: _Line) -> bool:
-    """Whether a paragraph should look at this line before it takes it in."""
-    return (
-        line.indent < _CODE_INDENT
-        and line.body[0] in "=-:|"
-        and bool(_SETEXT.match(line.body) or "-" in line.body)
-    )
 
 
 def _atx(line: _Line) -> tuple[int, str] | None:

@@ -24,18 +24,41 @@ _SYNONYMS = {
     "application/x-pdf": PDF,
 }
 _BY_NAME = {
-    ".txt": PLAIN,
-    ".text": PLAIN,
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
-    ".mdown": MARKDOWN,
-    ".mkd": MARKDOWN,
-    ".html": HTML,
-    ".htm": HTML,
-    ".xhtml": HTML,
-    ".pdf": PDF,
-    ".docx": DOCX,
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), MARKDOWN),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    **dict.fromkeys(
+        [
+            ".c",
+            ".cfg",
+            ".conf",
+            ".cpp",
+            ".csv",
+            ".go",
+            ".h",
+            ".ini",
+            ".java",
+            ".js",
+            ".json",
+            ".jsonl",
+            ".log",
+            ".pl",
+            ".py",
+            ".r",
+            ".rb",
+            ".rs",
+            ".sh",
+            ".sql",
+            ".tex",
+            ".toml",
+            ".ts",
+            ".tsv",
+            ".yaml",
+            ".yml",
+        ],
+        PLAIN,
+    ),
 }
+"""Where the ending says more than a look would: a comment in a program begins like a heading. `.txt` says nothing."""
 _LOOKED_AT_CHARS = 16_384
 """Whether a text is HTML or Markdown shows early."""
 _PDF_SIGN_WITHIN = 1_024
@@ -45,22 +68,23 @@ _HTML_SIGN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MARKDOWN_SIGNS = (
-    re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE),
-    re.compile(r"^(?:`{3}|~{3})", re.MULTILINE),
-    re.compile(r"^[^\s|][^\r\n]*+\r?\n(?:={3,}|-{3,})[ \t]*+\r?$", re.MULTILINE),
-    re.compile(r"^ {0,3}\|?[ \t]*+:?-{3,}:?[ \t]*+\|", re.MULTILINE),
-    re.compile(r"(?<!\w)\[[^\]\r\n]{1,200}\]\([^()\s]{1,500}\)"),
-    re.compile(r"^ {0,3}[-*+] \S.*\n(?:\r?\n)? {0,3}[-*+] \S", re.MULTILINE),
-    re.compile(r"^> \S", re.MULTILINE),
-    re.compile(r"(?<![\w*])\*\*[^\s*][^*\r\n]{0,200}\*\*(?![\w*])"),
+    re.compile(r"\n {0,3}#{1,6}[ \t]+\S"),
+    re.compile(r"\n(?:`{3}|~{3})"),
+    re.compile(r"\n[^\s|][^\r\n]*+\r?\n(?:={3,}|-{3,})[ \t]*+(?=[\r\n]|\Z)"),
+    re.compile(r"\n {0,3}\|?[ \t]*+:?-{3,}:?[ \t]*+\|"),
+    re.compile(r"\[[^\[\]\r\n]{1,200}\]\([^()\s]{1,500}\)"),
+    re.compile(r"\n {0,3}[-*+] \S[^\r\n]*+\r?\n(?:\r?\n)? {0,3}[-*+] \S"),
+    re.compile(r"\n> \S"),
+    re.compile(r"\*\*[^\s*][^*\r\n]{0,200}\*\*"),
 )
+"""Each begins with a letter of its own, by which it is found quickly; so a text to be looked at begins with a line's end."""
 _CLEAR_SIGNS = 2
 """Of the signs above, the first two say enough by themselves; of the others it takes two."""
 
 
 def media_type_of(content: str | bytes, *, name: str = "", given: str | None = None) -> str:
-    """One of `MEDIA_TYPES`. What the sender says counts unless the content cannot be that; raises
-    `DocumentUnreadable` for what is none of them."""
+    """One of `MEDIA_TYPES`: what the sender says, or else what the first bytes, the name's ending and the words say.
+    Raises `DocumentUnreadable` for what is none of them."""
     if given is not None and (kind := _given(given)) is not None:
         return kind
     if isinstance(content, bytes):
@@ -92,6 +116,10 @@ def _by_first_bytes(content: bytes) -> str | None:
         if not _holds_word(content):
             raise DocumentUnreadable(f"the document is a zip archive, but not a DOCX; {_READ}")
         return DOCX
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentUnreadable(
+            "the document is in Word's old format, or locked with a password; save it as DOCX"
+        )
     return None
 
 
@@ -104,14 +132,14 @@ def _holds_word(content: bytes) -> bool:
 
 
 def _by_name(name: str) -> str | None:
-    kind = _BY_NAME.get(name[name.rfind(".") :].lower()) if "." in name else None
-    return kind if kind in {MARKDOWN, HTML} else None
+    return _BY_NAME.get(name[name.rfind(".") :].lower()) if "." in name else None
 
 
 def _by_words(text: str) -> str:
     """HTML says so at its beginning. Markdown is told by what it has and prose has not."""
     if _HTML_SIGN.match(text):
         return HTML
+    text = "\n" + text
     if any(sign.search(text) for sign in _MARKDOWN_SIGNS[:_CLEAR_SIGNS]):
         return MARKDOWN
     return (

@@ -1,7 +1,7 @@
 """From what was uploaded to `Parsed`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
 parser, for what is uploaded is anybody's."""
 
-from memplane.documents.decode import cleaned, decoded
+from memplane.documents.decode import cleaned, decoded, is_text
 from memplane.documents.docx import parse_docx
 from memplane.documents.html import parse_html
 from memplane.documents.limits import Budget, ParseLimits
@@ -33,6 +33,8 @@ def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None =
         raise DocumentUnreadable(
             f"the {_NAMES[media_type]} document is damaged; open it in a program that can read it, and save it again"
         ) from exc
+    if not parsed.text.strip():
+        raise DocumentUnreadable("the document has no text in it")
     return parsed
 
 
@@ -44,7 +46,15 @@ def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed
         return (
             parse_pdf(content, limits, budget) if media_type == PDF else parse_docx(content, limits, budget)
         )
-    text = cleaned(content) if isinstance(content, str) else decoded(content, html=media_type == HTML)
+    if isinstance(content, bytes) and not is_text(content):
+        raise DocumentUnreadable(
+            f"the document is said to be {_NAMES[media_type]} but is no text; name its real type"
+        )
+    text = (
+        cleaned(content.removeprefix("\ufeff"))
+        if isinstance(content, str)
+        else decoded(content, html=media_type == HTML)
+    )
     budget.check(len(text))
     if media_type == HTML:
         return parse_html(text, limits, budget)

@@ -1,11 +1,271 @@
-"""PDF documents."""
+"""PDF: the text of its pages, with headings from its outline or, where it has none, from the size of its letters."""
 
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import pypdf
+from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError, WrongPasswordError
+
+from memplane.documents.decode import cleaned
 from memplane.documents.limits import Budget, ParseLimits
-from memplane.documents.parsed import Parsed
+from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.plain import paragraphs
 from memplane.errors import DocumentUnreadable
+
+_STREAM_BYTES_MAX = 32 << 20
+_OPERATIONS_MAX = 1_000_000
+"""Of one page; a dense page has some thousands."""
+_OUTLINE_MAX = 10_000
+_OUTLINE_DEPTH_MAX = 32
+_LEVEL_MAX = 6
+_LARGER = 1.15
+"""How much larger than the text letters are that make a heading."""
+_HEADING_CHARS_MAX = 200
+_HEADING_LINES_MAX = 4
+_HEADING_SHARE_MAX = 0.25
+"""Where more lines than this are large, size says nothing about headings."""
+_LOCKED = "the PDF is locked with a password; save a copy without one and upload that"
+
+# pypdf says what it mended, in words that may quote the document.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+
+class _Page(msgspec.Struct):
+    number: int
+    text: str
+    sizes: dict[str, float]
+    """By line, how large its letters are."""
+
+
+class _Line(msgspec.Struct):
+    start: int
+    end: int
+    words: str
+    size: float
+    page: int
 
 
 def parse_pdf(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
-    """Not read yet."""
-    budget.check(len(content) - limits.bytes)
-    raise DocumentUnreadable("this format is not read yet")
+    with pypdf.apply_configuration(
+        zlib_maximum_output_length=_STREAM_BYTES_MAX,
+        lzw_maximum_output_length=_STREAM_BYTES_MAX,
+        run_length_maximum_output_length=_STREAM_BYTES_MAX,
+        brotli_maximum_output_length=_STREAM_BYTES_MAX,
+        array_based_stream_maximum_output_length=_STREAM_BYTES_MAX,
+        stream_decoding_work_maximum_length=2 * _STREAM_BYTES_MAX,
+        stream_parsing_work_maximum_count=_OPERATIONS_MAX,
+        page_tree_maximum_entries=4 * limits.pages,
+        outline_maximum_entries=_OUTLINE_MAX,
+        outline_maximum_depth=_OUTLINE_DEPTH_MAX,
+        jbig2dec_binary=None,
+        disable_legacy_handling=True,
+    ):
+        try:
+            reader = _opened(content)
+            pages = list(_pages(reader, limits, budget))
+            outline = list(_outline(reader))
+            title = _title(reader)
+        except (FileNotDecryptedError, WrongPasswordError, DependencyError) as exc:
+            raise DocumentUnreadable(_LOCKED) from exc
+        except LimitReachedError as exc:
+            raise DocumentUnreadable(
+                "the PDF unpacks to far more than a document does; print it anew and upload that"
+            ) from exc
+    return _put_together(pages, outline, title)
+
+
+def _opened(content: bytes) -> pypdf.PdfReader:
+    reader = pypdf.PdfReader(BytesIO(content), strict=False)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise DocumentUnreadable(_LOCKED)
+    return reader
+
+
+def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: Budget) -> Iterator[_Page]:
+    declared: Any = reader.root_object.get("/Pages", {}).get("/Count", 0)
+    count = declared if isinstance(declared, int) and declared > limits.pages else len(reader.pages)
+    if count > limits.pages:
+        raise DocumentUnreadable(f"the PDF has {count:,} pages, and {limits.pages:,} is the limit; split it")
+    chars = 0
+    for number, page in enumerate(reader.pages, start=1):
+        sizes = _Sizes()
+        text = cleaned(page.extract_text(visitor_text=sizes))
+        chars += len(text)
+        budget.check(chars)
+        yield _Page(number, text.strip("\r\n"), sizes.by_line())
+
+
+class _Sizes:
+    """Listens while a page is read, and notes how large the letters of each line are."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, float] = {}
+        self._words: list[str] = []
+        self._size = 0.0
+
+    def __call__(
+        self, words: str, outer: list[float], matrix: list[float], _font: object, size: float
+    ) -> None:
+        scale = math.hypot(matrix[2], matrix[3]) * math.hypot(outer[2], outer[3])
+        first, *others = words.split("\n")
+        self._add(first, abs(size) * scale)
+        for line in others:
+            self._end_line()
+            self._add(line, abs(size) * scale)
+
+    def by_line(self) -> dict[str, float]:
+        self._end_line()
+        return self._sizes
+
+    def _add(self, words: str, size: float) -> None:
+        self._words.append(words)
+        if words.strip() and math.isfinite(size):
+            self._size = max(self._size, size)
+
+    def _end_line(self) -> None:
+        line = cleaned("".join(self._words)).strip()
+        if line:
+            self._sizes[line] = round(2 * self._size) / 2
+        self._words.clear()
+        self._size = 0.0
+
+
+def _outline(reader: pypdf.PdfReader) -> Iterator[tuple[int, str, int]]:
+    """(page, title, level) of the bookmarks. A broken outline is no reason not to read the pages."""
+    try:
+        todo: list[tuple[Any, int]] = [(entry, 1) for entry in reversed(reader.outline)]
+        while todo:
+            entry, level = todo.pop()
+            if isinstance(entry, list):
+                todo += [(inner, level + 1) for inner in reversed(entry)]
+                continue
+            page = reader.get_destination_page_number(entry)
+            if page is not None and entry.title:
+                yield page + 1, " ".join(cleaned(str(entry.title)).split()), min(level, _LEVEL_MAX)
+    except Exception:  # noqa: BLE001 - it is the file's mistake, whatever it is called
+        return
+
+
+def _title(reader: pypdf.PdfReader) -> str:
+    try:
+        told = reader.metadata.title if reader.metadata else None
+    except Exception:  # noqa: BLE001 - as above
+        return ""
+    return " ".join(cleaned(str(told)).split())[:_HEADING_CHARS_MAX] if told else ""
+
+
+def _put_together(pages: list[_Page], outline: list[tuple[int, str, int]], title: str) -> Parsed:
+    if not any(page.text.strip() for page in pages):
+        raise DocumentUnreadable(
+            "the PDF has no text, only pictures of it; run text recognition over it and upload the result"
+        )
+    text = "\n\n".join(page.text for page in pages) + "\n"
+    lines: list[_Line] = []
+    places, start = [], 0
+    for page in pages:
+        places.append((start, page.number))
+        lines += _lines(page, start)
+        start += len(page.text) + 2
+    places = [(offset, number) for offset, number in places if offset < len(text)]
+    headings = _bookmarked(lines, outline) or _large(lines)
+    return Parsed(
+        text,
+        headings=tuple(headings),
+        blocks=tuple(_blocks(text, headings)),
+        places=tuple(places),
+        title=title,
+    )
+
+
+def _lines(page: _Page, start: int) -> Iterator[_Line]:
+    for line in page.text.splitlines(keepends=True):
+        words = line.strip()
+        if words:
+            yield _Line(start, start + len(line), words, page.sizes.get(words, 0.0), page.number)
+        start += len(line)
+
+
+def _bookmarked(lines: list[_Line], outline: list[tuple[int, str, int]]) -> list[Heading]:
+    """The lines that bookmarks lead to: those of their page that say the same, in order."""
+    by_page: dict[int, list[int]] = {}
+    for index, line in enumerate(lines):
+        by_page.setdefault(line.page, []).append(index)
+    headings: dict[int, Heading] = {}
+    for page, title, level in outline:
+        wanted = _bare(title)
+        for index in by_page.get(page, ()):
+            if index not in headings and wanted and (end := _says(lines, index, wanted)) is not None:
+                headings[index] = Heading(lines[index].start, lines[end].end, title, level)
+                break
+    ordered = [headings[index] for index in sorted(headings)]
+    return [
+        heading
+        for before, heading in zip([None, *ordered], ordered, strict=False)
+        if before is None or heading.start >= before.end
+    ]
+
+
+def _says(lines: list[_Line], index: int, wanted: str) -> int | None:
+    """The last of the lines from here on that together say what is wanted; None if they do not."""
+    said = ""
+    for end in range(index, min(index + _HEADING_LINES_MAX, len(lines))):
+        said += _bare(lines[end].words)
+        if said.endswith(wanted) and len(said) <= len(wanted) + 8:
+            return end
+        if len(said) > len(wanted) + 8:
+            return None
+    return None
+
+
+def _bare(words: str) -> str:
+    return "".join(sign for sign in words.lower() if sign.isalnum())
+
+
+def _large(lines: list[_Line]) -> list[Heading]:
+    """Lines in letters clearly larger than most; neighbours of one size are one heading."""
+    weights: Counter[float] = Counter()
+    for line in lines:
+        weights[line.size] += len(line.words)
+    body = weights.most_common(1)[0][0]
+    large = [
+        line
+        for line in lines
+        if body
+        and line.size >= _LARGER * body
+        and len(line.words) <= _HEADING_CHARS_MAX
+        and any(map(str.isalpha, line.words))
+    ]
+    if len(large) > _HEADING_SHARE_MAX * len(lines) + 1:
+        return []
+    levels = {
+        size: min(rank, _LEVEL_MAX)
+        for rank, size in enumerate(sorted({line.size for line in large}, reverse=True), 1)
+    }
+    headings: list[Heading] = []
+    last_size = 0.0
+    for line in large:
+        if headings and headings[-1].end == line.start and line.size == last_size:
+            before = headings.pop()
+            headings.append(
+                Heading(
+                    before.start, line.end, f"{before.title} {line.words}"[:_HEADING_CHARS_MAX], before.level
+                )
+            )
+        else:
+            headings.append(Heading(line.start, line.end, line.words, levels[line.size]))
+        last_size = line.size
+    return headings
+
+
+def _blocks(text: str, headings: list[Heading]) -> Iterator[Block]:
+    position = 0
+    for heading in headings:
+        yield from paragraphs(text, position, heading.start)
+        yield Block(heading.start, heading.end, BlockKind.HEADING)
+        position = heading.end
+    yield from paragraphs(text, position, len(text))

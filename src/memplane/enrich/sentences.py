@@ -48,7 +48,7 @@ def _split(text: str, start: int, end: int) -> Iterator[Sentence]:
     at = start
     ordinal: int | None = None
     for mark in _END.finditer(text, start, end):
-        if mark.group() == "." and _is_inside(text, at, mark.start()):
+        if mark.group() == "." and is_inside(text, at, mark.start()):
             continue
         if at == start or text[at - 1] == "\n":
             at, ordinal = _skip_number(text, at, mark.start())
@@ -65,7 +65,7 @@ def _split(text: str, start: int, end: int) -> Iterator[Sentence]:
             yield sentence
 
 
-def _is_inside(text: str, start: int, dot: int) -> bool:
+def is_inside(text: str, start: int, dot: int) -> bool:
     """Whether a dot belongs to a number, an initial, an abbreviation or a list number."""
     word_start = dot
     while word_start > start and not text[word_start - 1].isspace() and dot - word_start < 12:  # noqa: PLR2004

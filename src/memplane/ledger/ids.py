@@ -24,7 +24,7 @@ def keyed_id(idempotency_key: str, generation: int = 0) -> str:
     return f"idem-{sha256(named.encode('utf-8')).hexdigest()[:40]}"
 
 
-DERIVED_PREFIXES = ("fact-", "derive-")
+DERIVED_PREFIXES = ("fact-", "derive-", "distil-")
 """Ids that follow from others; nobody else may take one."""
 
 
@@ -37,3 +37,8 @@ def derived_id(entry_id: str, extractor: str, turn: int, number: int) -> str:
 def derivation_id(entry_id: str) -> str:
     """The entry that records what a model read out of another; there is one at most."""
     return f"derive-{sha256(entry_id.encode()).hexdigest()[:40]}"
+
+
+def distillation_id(entry_id: str) -> str:
+    """The entry that records what a model made of an upload; there is one at most."""
+    return f"distil-{sha256(entry_id.encode()).hexdigest()[:40]}"

@@ -21,6 +21,9 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     speaker: str | None = None
     metadata: dict[str, Any] | None = None
     scope: Reach = Reach.GLOBAL
+    document: str | None = None
+    """The id of a document that it is about, which need not be kept here."""
+    document_name: str | None = None
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

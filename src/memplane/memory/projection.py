@@ -14,13 +14,9 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.payloads import (
     Collected,
-    Derived,
     Distilled,
-    Forgotten,
     Purged,
     Put,
-    Rated,
-    Resolved,
     Said,
     Stored,
     Uploaded,
@@ -156,6 +152,7 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
         return
     match decode(entry):
         case Said() as said:
+            _note_about(writer, entry, said)
             _project_turns(writer, entry, _turns(entry, said))
         case Stored() as stored:
             writer.project(memories=[_stored(entry, stored)])
@@ -168,20 +165,21 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
         case Collected() as collected:
             _collect(writer, entry, collected)
         case Distilled() as distilled:
-            writer.note_upload(
-                entry.seq,
-                document=distilled.document,
-                collection=None,
-                project=distilled.project,
-                at=distilled.at,
-            )
-        case Forgotten() | Derived() | Resolved() | Rated():
+            _note_about(writer, entry, distilled)
+        case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
+def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled) -> None:
+    """What is about a document goes with it."""
+    if payload.document is not None:
+        writer.note_upload(
+            entry.seq, document=payload.document, collection=None, project=payload.project, at=payload.at
+        )
+
+
 def _shelve(writer: Writer, entry: Entry, uploaded: Uploaded, ready: Shelved | None) -> None:
-    document, project, at = uploaded.document, uploaded.project, uploaded.at
-    writer.note_upload(entry.seq, document=document, collection=None, project=project, at=at)
+    _note_about(writer, entry, uploaded)
     made = shelved(entry.id, uploaded) if ready is None else ready
     writer.shelve(document_of(entry, uploaded, made), made)
 

@@ -79,7 +79,8 @@ def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
 
 
 def _told(told: Recall, among: str) -> str:
-    blocks = [block for block in told.blocks if (block.kind == "turn") == (among == "turns")]
+    sources = [block for block in told.blocks if block.source != "document"]
+    blocks = [block for block in sources if (block.kind == "turn") == (among == "turns")]
     return f"{len(blocks)} of them" if blocks else "none of them"
 
 

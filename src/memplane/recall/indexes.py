@@ -4,25 +4,27 @@ import threading
 from collections import OrderedDict
 
 from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.span_index import SpanIndex
 from memplane.recall.turn_index import TurnIndex
 
 _SPACES_MAX = 64
 
 
 class Indexes:
-    """Turn and memory indexes by space; those used last are kept."""
+    """The indexes of turns, memories and spans by space; those used last are kept."""
 
     def __init__(self, model: tuple[str, int], *, spaces_max: int = _SPACES_MAX) -> None:
         self._model = model
         self._spaces_max = spaces_max
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[TurnIndex, MemoryIndex]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[TurnIndex, MemoryIndex, SpanIndex]] = OrderedDict()
 
-    def of(self, tenant: str, owner: str) -> tuple[TurnIndex, MemoryIndex]:
+    def of(self, tenant: str, owner: str) -> tuple[TurnIndex, MemoryIndex, SpanIndex]:
         with self._lock:
             found = self._kept.get((tenant, owner))
             if found is None:
-                found = self._kept[tenant, owner] = (TurnIndex(self._model), MemoryIndex(self._model))
+                model = self._model
+                found = self._kept[tenant, owner] = (TurnIndex(model), MemoryIndex(model), SpanIndex(model))
                 if len(self._kept) > self._spaces_max:
                     self._kept.popitem(last=False)
             self._kept.move_to_end((tenant, owner))

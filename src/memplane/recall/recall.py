@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
+from typing import TypeVar
 
 import msgspec
 
@@ -16,14 +17,18 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
+from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
-from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit
+from memplane.recall.render_documents import likely, share_of, span_block, when
+from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
+from memplane.recall.span_index import SpanIndex
+from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
@@ -46,6 +51,9 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     conversation: str | None = None
     project: str | None = None
+    document: str | None = None
+    """Tell this document; None: whichever has something to say."""
+    collection: str | None = None
     reference: Instant | None = None
     """The now of `last week`; None: the clock's."""
     as_of: Instant | None = None
@@ -65,6 +73,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     turn_index: TurnIndex
     memory_index: MemoryIndex
+    span_index: SpanIndex
 
 
 class _Watch:
@@ -101,12 +110,15 @@ def recall(
     history = _recent_turns(reader, request.conversation, settings, where)
     asking, failed = _ask(reader, request.query, reference, tools, where, watch)
     routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
+    request = _with_answers(request, routing)
     with watch.stage("turns"):
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
         said = _joined(said, _unsettled(reader, request, where, leave_out), limits.turns)
     with watch.stage("facts"):
         known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
+    with watch.stage("documents"):
+        consulted = _consulted(reader, request, asking, tools)
     with watch.stage("render"):
         told = _told(reader, request, said, known, where)
         tame = Tamer(asking.question.words)
@@ -117,8 +129,11 @@ def recall(
             told.episodes,
             tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
             tame=tame,
+            documents=share_of(consulted, settings.recall_memory_percent, tame),
         )
-        blocks = blocks_of(_alternating(told.worth_telling, told.turns), limits, settings, tame)
+        blocks = blocks_of(
+            _alternating(told.turns, told.worth_telling, consulted.spans), limits, settings, tame
+        )
     return Recall(
         query=request.query,
         text=text,
@@ -128,18 +143,28 @@ def recall(
         answer_facts=told.answers,
         supporting_facts=told.supporting,
         background_facts=told.background,
+        spans=consulted.spans,
+        documents=consulted.documents,
         conflicts=told.conflicts,
         episodes=told.episodes,
         conversation_history=tuple(history),
         working_memory=working_memory(
             history, [hit.memory for hit in told.answers if hit.memory is not None]
         ),
-        routing=routing,
+        routing=msgspec.structs.replace(routing, strategy=consulted.strategy),
         reference_time=to_datetime(reference),
         anchor="now" if request.reference is None else "request",
         degraded=degraded + failed,
         timings=watch.stop(),
     )
+
+
+def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
+    """A list may be longer than an answer."""
+    items = request.limits.list_items
+    if routing.mode != "list" or items is None:
+        return request
+    return msgspec.structs.replace(request, limits=msgspec.structs.replace(request.limits, answers=items))
 
 
 def _ask(
@@ -173,6 +198,26 @@ def _ask(
     return asking, failed
 
 
+def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: Tools) -> Consulted:
+    asked = DocumentsAsked(
+        query=request.query,
+        project=request.project,
+        document=request.document,
+        collection=request.collection,
+        as_of=request.as_of,
+        spans=request.limits.spans,
+    )
+
+    def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
+        query = asking.query
+        if query is not None and asking.asked.text != request.query:
+            # Names that were taken out, because everybody here has them, may be what a document is about.
+            query, _ = _embedded(tools.embedder, msgspec.structs.replace(asking.asked, text=request.query))
+        return rank_spans(reader, tools.span_index, request.query, query, among=among, limit=limit)
+
+    return consult(reader, asked, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
+
+
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
     """What was ranked, as it may be shown."""
 
@@ -202,7 +247,8 @@ def _told(
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
     chosen |= {fact.memory.id for fact in background}
-    supporting = [fact for fact in known if fact.memory.id not in chosen]
+    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
+    background = background[: request.limits.background]
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     return _Told(
@@ -212,7 +258,7 @@ def _told(
         background=tuple(hits[fact.memory.id] for fact in background),
         conflicts=_conflicts(reader, [fact.memory for fact in facts], where),
         episodes=_episodes(reader, request, said, where),
-        hits=tuple(_alternating(list(hits.values()), turns)),
+        hits=tuple(_alternating(turns, list(hits.values()))),
     )
 
 
@@ -314,10 +360,12 @@ def _as_it_was(memory: Memory, where: Filter) -> Memory:
     return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
 
 
-def _alternating(facts: Sequence[RecallHit], turns: Sequence[RecallHit]) -> list[RecallHit]:
-    """Scores of facts and of turns do not compare, so they take turns."""
-    pairs = zip_longest(turns, facts)
-    return [hit for pair in pairs for hit in pair if hit is not None]
+_Hit = TypeVar("_Hit")
+
+
+def _alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
+    """Scores of facts, of turns and of spans do not compare, so they take turns."""
+    return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
 
 
 def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
@@ -377,7 +425,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
 
 
 def blocks_of(
-    hits: Iterable[RecallHit], limits: Limits, settings: Settings, tame: Tamer
+    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Tamer
 ) -> tuple[Block, ...]:
     """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
     nothing more."""
@@ -387,18 +435,18 @@ def blocks_of(
     entries: set[str] = set()
     chars = 0
     for hit in hits:
-        memory = hit.memory
+        memory = hit.memory if isinstance(hit, RecallHit) else None
         if len(kept) == blocks_max:
             break
         if memory is not None and memory.derived and memory.entry_id in entries:
             continue
-        block = _block(hit, tame)
+        block = _block(hit, tame) if isinstance(hit, RecallHit) else span_block(hit, tame)
         size = len(block.text.encode("utf-8"))
         if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
             kept.append(block)
             chars += len(block.text)
             bytes_left -= size
-            entries |= {hit.id} if hit.turn is not None else set()
+            entries |= {block.id} if block.kind == "turn" else set()
     return tuple(kept)
 
 
@@ -414,6 +462,6 @@ def _block(hit: RecallHit, tame: Tamer) -> Block:
         text=tame.short(text),
         kind=kind,
         source=source,
-        ts=at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        score=round(1 / (1 + math.exp(-hit.score / 2)), 4),
+        ts=when(at),
+        score=likely(hit.score),
     )

@@ -1,7 +1,9 @@
 """A recall as text within a budget of tokens: facts, open conflicts, what was said, episodes; the best first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+
+import msgspec
 
 from memplane.governance.fence import defang, fence
 from memplane.governance.neutral import one_line
@@ -52,6 +54,26 @@ class Tamer:
         )
 
 
+Group = tuple[str, Sequence[str]]
+"""A heading, and the lines that may stand under it, the best first."""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What documents say, beside memory, and how room is parted where both have more to say than fits."""
+
+    short: Sequence[Group] = ()
+    """Documents and sections in short."""
+    passages: Sequence[Group] = ()
+    memory_percent: int = 100
+    """What memory gets at least; what one does not need, the other has."""
+    first: bool = False
+    """Whether documents come before memory: they were asked for."""
+
+
+_SHORT_PERCENT = 50
+"""Of the documents' room, for what is told in short."""
+
+
 def render(
     facts: Sequence[RecallHit],
     conflicts: Sequence[Conflict],
@@ -60,33 +82,46 @@ def render(
     *,
     tokens_max: int,
     tame: Tamer,
+    documents: Share = Share(),  # noqa: B008  # frozen
 ) -> tuple[str, int]:
     """The text and how many tokens it has, counted from above; empty where nothing fits."""
-    left = tokens_max - _FENCE_TOKENS
-    kept: list[str] = []
-    for heading, lines in (
-        ("Known:", (_fact(hit, tame) for hit in facts)),
-        ("Not settled:", (_conflict(conflict, tame) for conflict in conflicts)),
-        ("Said before:", (_turn(hit, tame) for hit in turns)),
-        ("Earlier conversations:", (_episode(episode, tame) for episode in episodes)),
-    ):
-        section, left = _fit(heading, lines, left)
-        kept += section
+    memory: list[Group] = [
+        ("Known:", [_fact(hit, tame) for hit in facts]),
+        ("Not settled:", [_conflict(conflict, tame) for conflict in conflicts]),
+        ("Said before:", [_turn(hit, tame) for hit in turns]),
+        ("Earlier conversations:", [_episode(episode, tame) for episode in episodes]),
+    ]
+    left = max(0, tokens_max - _FENCE_TOKENS)
+    spare = _cost(_fitted([*documents.short, *documents.passages], left))
+    room = max(left * documents.memory_percent // 100, left - spare)
+    known = _fitted(memory, room)
+    left -= _cost(known)
+    room = max(left * _SHORT_PERCENT // 100, left - _cost(_fitted(documents.passages, left)))
+    short = _fitted(documents.short, room)
+    consulted = short + _fitted(documents.passages, left - _cost(short))
+    kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
     text = fence("\n".join(kept))
     return text, tokens_of(text)
 
 
-def _fit(heading: str, lines: Iterator[str], left: int) -> tuple[list[str], int]:
+def _fitted(groups: Sequence[Group], left: int) -> list[str]:
     """As many lines as there is room for; one that does not fit gives way to a shorter one after it."""
     kept: list[str] = []
-    for line in lines:
-        cost = tokens_of(f"{line}\n") + (0 if kept else tokens_of(f"{heading}\n"))
-        if cost <= left:
-            kept += [line] if kept else [heading, line]
-            left -= cost
-    return kept, left
+    for heading, lines in groups:
+        begun = False
+        for line in lines:
+            cost = tokens_of(f"{line}\n") + (0 if begun else tokens_of(f"{heading}\n"))
+            if cost <= left:
+                kept += [line] if begun else [heading, line]
+                begun = True
+                left -= cost
+    return kept
+
+
+def _cost(lines: Sequence[str]) -> int:
+    return sum(tokens_of(f"{line}\n") for line in lines)
 
 
 def _fact(hit: RecallHit, tame: Tamer) -> str:

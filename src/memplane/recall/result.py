@@ -2,10 +2,27 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
-from memplane.types import Memory, Turn
+from memplane.types import Memory, Span, Turn
+
+SPANS_MAX = 50
+DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
+"""Stands in the text while a document that is asked for is not told in short yet."""
+
+
+class Strategy(StrEnum):
+    """How documents are looked into."""
+
+    LOCAL = "local"
+    """For passages, in all of them."""
+    SECTION = "section"
+    """The question names a section."""
+    DOCUMENT = "document"
+    """One document is asked for."""
+    COLLECTION = "collection"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,6 +32,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns are ranked; the best of them are told."""
     facts: int = 24
     answers: int = 12
+    """What answers the question and exceeds them is supporting."""
+    list_items: int | None = None
+    """In their place where the question asks for a list; None: the same."""
+    supporting: int | None = None
+    """None: as many as `facts` leave."""
+    background: int | None = None
+    spans: int = 5
+    """How many passages of documents are told at most; 50 is the most that can be asked for."""
     tokens: int | None = None
     """Of `text`, counted from above; None: as the settings say."""
     blocks: int | None = None
@@ -47,6 +72,39 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     """A turn of which everything that was read out of it was replaced since."""
 
 
+class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage of a document, where it stands, and why it is told."""
+
+    span: Span
+    document_name: str
+    section: tuple[str, ...] = ()
+    """The titles it stands under."""
+    updated_at: datetime
+    """When its document was uploaded."""
+    score: float = 0.0
+    channels: Mapping[str, float] = {}
+    ranks: Mapping[str, int] = {}
+
+
+class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
+    """A section in short."""
+
+    id: str
+    path: tuple[str, ...]
+    distillation: str | None
+
+
+class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in short, and those of its sections that were asked for."""
+
+    id: str
+    name: str
+    distillation: str | None
+    degraded: bool
+    """It is not told in short yet."""
+    sections: tuple[SectionTold, ...] = ()
+
+
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     """Two memories that cannot both be so, and nobody has said which."""
 
@@ -75,6 +133,8 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     ranges: tuple[tuple[datetime, datetime], ...] = ()
     channels: tuple[str, ...] = ()
     """Those that were asked; the vector channel is missing without an embedding model."""
+    strategy: Strategy | None = None
+    """How documents were looked into; None where there are none."""
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +150,10 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     answer_facts: tuple[RecallHit, ...] = ()
     supporting_facts: tuple[RecallHit, ...] = ()
     background_facts: tuple[RecallHit, ...] = ()
+    spans: tuple[SpanHit, ...] = ()
+    """Passages of documents, best first; those of an ordered collection in its order."""
+    documents: tuple[DocumentTold, ...] = ()
+    """Documents that were asked for, in short."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()
@@ -101,7 +165,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...] = ()
     """Why the answer may be incomplete; empty when it is whole."""
     timings: Mapping[str, float] = {}
-    """Milliseconds a stage: read, embed, near, turns, facts, render, total."""
+    """Milliseconds a stage: read, embed, near, turns, facts, documents, render, total."""
 
     @property
     def facts(self) -> tuple[RecallHit, ...]:

@@ -17,9 +17,9 @@ from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallRequest, Tools, recall, recall_by_words
-from memplane.recall.result import Conflict, Limits, Recall
+from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
-from memplane.storage.base import Audience, Filter, Reader, Writer
+from memplane.storage.base import Filter, Reader, Writer
 from memplane.types import Memory, Op
 from memplane.worker import Enrichment, note_accesses
 
@@ -35,6 +35,8 @@ class Recalling(Records):
         *,
         conversation: str | None = None,
         project: str | None = None,
+        document: str | None = None,
+        collection: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
         include_superseded: bool = False,
@@ -42,12 +44,24 @@ class Recalling(Records):
     ) -> Recall:
         """What to tell the agent before its next turn.
 
-        What was said for one conversation or project alone is told where `conversation` or `project` names it.
+        What was said for one conversation or project alone is told where `conversation` or `project` names it. Documents
+        of the `project`, and those of none, are looked into as well; `document` or `collection` asks for what that one
+        says.
+
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
         been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
         """
-        here = _here(conversation, project)
-        request = self._request(query, here, reference_time, as_of, include_superseded, limits)
+        request = self._request(
+            query,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
+        )
         with self._events.operation(self.owner, "recall") as event:
             told = self._told(request)
             if event is not None:
@@ -67,8 +81,7 @@ class Recalling(Records):
     ) -> Recall:
         """What of a recall is there at once, for an agent that cannot wait: the blocks that hold the words. It works
         nothing off, loads no index and asks no model."""
-        here = _here(conversation, project)
-        request = self._request(query, here, None, None, include_superseded=False, limits=limits)
+        request = self._request(query, conversation=conversation, project=project, limits=limits)
         with self._operation("recall_by_words") as reader:
             return recall_by_words(reader, request, self._settings, now=self._clock())
 
@@ -79,6 +92,8 @@ class Recalling(Records):
         *,
         conversation: str | None = None,
         project: str | None = None,
+        document: str | None = None,
+        collection: str | None = None,
         reference_time: Moment | None = None,
         as_of: Moment | None = None,
         include_superseded: bool = False,
@@ -86,8 +101,17 @@ class Recalling(Records):
     ) -> str:
         """Why such a recall tells, or does not tell, an entry or a memory that one expected of it."""
         check_asked(id=expected)
-        here = _here(conversation, project)
-        request = self._request(query, here, reference_time, as_of, include_superseded, limits)
+        request = self._request(
+            query,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
+            reference_time=reference_time,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            limits=limits,
+        )
         told = self._told(request)
         ranked = self._told(msgspec.structs.replace(request, limits=_EXPLAINED))
         with self._reading() as reader:
@@ -194,21 +218,30 @@ class Recalling(Records):
     def _request(
         self,
         query: str,
-        here: Audience,
-        reference_time: Moment | None,
-        as_of: Moment | None,
-        include_superseded: bool,  # noqa: FBT001
-        limits: Limits | None,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        document: str | None = None,
+        collection: str | None = None,
+        reference_time: Moment | None = None,
+        as_of: Moment | None = None,
+        include_superseded: bool = False,
+        limits: Limits | None = None,
     ) -> RecallRequest:
+        check_asked(conversation=conversation, project=project, document=document, collection=collection)
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         limits = limits or Limits()
         counts = {name: getattr(limits, name) for name in Limits.__struct_fields__}
         check_counts(**{name: count for name, count in counts.items() if count is not None})
+        if limits.spans > SPANS_MAX:
+            raise InvalidRequest(f"spans: give 0 to {SPANS_MAX}, not {limits.spans}", field="spans")
         return RecallRequest(
             query=query.encode("utf-8", "replace").decode("utf-8")[: self._settings.query_chars_max],
-            conversation=here.conversation,
-            project=here.project,
+            conversation=conversation,
+            project=project,
+            document=document,
+            collection=collection,
             reference=_instant(reference_time, "reference_time"),
             as_of=_instant(as_of, "as_of"),
             include_superseded=include_superseded,
@@ -216,13 +249,14 @@ class Recalling(Records):
         )
 
     def _told(self, request: RecallRequest) -> Recall:
-        turn_index, memory_index = self._parts.indexes.of(self.tenant, self.owner)
+        turn_index, memory_index, span_index = self._parts.indexes.of(self.tenant, self.owner)
         tools = Tools(
             embedder=self._parts.embedder,
             catalog=self._parts.catalog,
             settings=self._settings,
             turn_index=turn_index,
             memory_index=memory_index,
+            span_index=span_index,
         )
         with suppress(StorageError):  # a full disk keeps nobody from reading
             self._work_a_while()
@@ -267,12 +301,9 @@ class Recalling(Records):
             reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
         if self._parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
             reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
+        if lag.documents:
+            reasons.append(f"documents: {lag.documents:,} of them are not told in short yet")
         return tuple(reasons)
-
-
-def _here(conversation: str | None, project: str | None) -> Audience:
-    check_asked(conversation=conversation, project=project)
-    return Audience(conversation=conversation, project=project)
 
 
 def _instant(moment: Moment | None, field: str) -> Instant | None:

@@ -78,11 +78,14 @@ class Space(Files, Library):
         idempotency_window: timedelta | None = None,
         metadata: Mapping[str, Any] | None = None,
         scope: str = Reach.GLOBAL,
+        document: str | None = None,
+        document_name: str | None = None,
     ) -> Retained:
         """Keep something that was said. Answers when it is durable; searchable at once.
 
         `scope` says where it may be told, and whatever is read out of it: `global`, everywhere; `project` and
-        `conversation`, only to who names the same `project` or `conversation`.
+        `conversation`, only to who names the same `project` or `conversation`. `document` is the id of a document that it
+        is about: whoever forgets that forgets this too.
 
         With an `id` or an `idempotency_key`, retaining again is a no-op; without, saying the same thing twice is
         two events. A forgotten id stays forgotten. With an `idempotency_window`, the key is a no-op for that long after
@@ -99,6 +102,8 @@ class Space(Files, Library):
             speaker=check_name(speaker, field="speaker"),
             metadata=None if metadata is None else dict(metadata),
             scope=check_scope(scope, conversation=conversation, project=project),
+            document=check_name(document, field="document"),
+            document_name=check_name(document_name, field="document_name"),
         )
         given = _given_id(id, idempotency_key)
         window = check_window(idempotency_window, keyed=idempotency_key is not None and id is None)
@@ -422,13 +427,14 @@ class Space(Files, Library):
         with self._operation("brief") as reader:
             return make_brief(reader, self._settings, self._clock(), audience)
 
-    def turns(self, conversation: str | None = None, *, limit: int = 100) -> list[Turn]:
+    def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
         """The newest turns, newest first."""
         check_asked(conversation=conversation)
         check_limit(limit)
+        check_counts(offset=offset)
         with self._operation("turns") as reader:
             where = Filter(now=self._clock(), conversation=conversation, audience=None)
-            found = reader.turns(where, limit=limit)
+            found = reader.turns(where, limit=limit, offset=offset)
         return [shown_turn(turn) for turn in found]
 
     def conversations(

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memplane.clock import Instant
+from memplane.storage.accounts import Accounts
 from memplane.storage.directory import Directory
 from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.types import (
@@ -642,6 +643,9 @@ class Stores(Protocol):
 
     def directory(self) -> Directory:
         """Which space a thing lives in; open for as long as the spaces are."""
+
+    def accounts(self) -> Accounts:
+        """What tenants used and may use; open for as long as the spaces are."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

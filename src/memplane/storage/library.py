@@ -96,6 +96,12 @@ class LibraryReader(Protocol):
     def sections(self, document_id: str) -> list[Section]:
         """In order."""
 
+    def sections_titled(self, parts: Sequence[str], *, limit: int) -> list[int]:
+        """The numbers of sections whose titles hold all of these, whatever the case of Latin letters; the newest first."""
+
+    def sections_at(self, numbers: Sequence[int]) -> dict[int, Section]:
+        """Those of these that are there; a section's number is counted as a span's."""
+
     def spans(self, document_id: str, *, first: int = 0, limit: int = SPANS_PER_DOCUMENT_MAX) -> list[Span]:
         """In order, from the ordinal `first` on."""
 

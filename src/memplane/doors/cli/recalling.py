@@ -10,7 +10,7 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import read_content
 from memplane.doors.cli.output import cell, line, pairs, table, told_of, when
-from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit, SpanHit
 
 app = typer.Typer()
 
@@ -26,6 +26,7 @@ Query = Annotated[
         'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
         'memplane recall "where does she live?" --explain',
         'memplane recall "where did she live?" --as-of 2026-01-01',
+        'memplane recall "what is it about?" --document doc-019a…',
     ],
 )
 def recall(
@@ -39,8 +40,22 @@ def recall(
     ] = None,
     project: Annotated[
         str | None,
-        typer.Option("--project", "-p", metavar="NAME", help="Also what was said for this project alone."),
+        typer.Option(
+            "--project",
+            "-p",
+            metavar="NAME",
+            help="Also what was said for this project alone; its documents, and those of none.",
+        ),
     ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="Tell what this document says.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="ID", help="Tell what this collection says.")
+    ] = None,
+    spans: Annotated[
+        int, typer.Option("--spans", min=0, max=SPANS_MAX, metavar="N", help="At most so many passages.")
+    ] = Limits().spans,
     reference_time: Annotated[
         str | None,
         typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
@@ -67,10 +82,12 @@ def recall(
         question,
         conversation=conversation,
         project=project,
+        document=document,
+        collection=collection,
         reference_time=reference_time,
         as_of=as_of,
         include_superseded=superseded,
-        limits=Limits(tokens=tokens),
+        limits=Limits(tokens=tokens, spans=spans),
     )
     if isinstance(answer, str):
         call.out.answer({"id": expect, "why": answer}, line(answer))
@@ -85,7 +102,7 @@ def _tell(call: Call, told: Recall, *, explain: bool) -> None:
         call.out.answer_text(told, told.text)
     for reason in told.degraded:
         call.out.warn(f"the answer may be incomplete: {reason}")
-    if not told.blocks:
+    if not told.blocks and not told.text:
         call.out.note("Nothing in memory bears on that.")
 
 
@@ -158,19 +175,24 @@ def _explained(told: Recall) -> tuple[Table, Table]:
                 ("about", ", ".join(routing.speakers) or "nobody by name"),
                 ("time", routing.temporal_intent or "none"),
                 ("channels", ", ".join(routing.channels)),
+                ("documents", routing.strategy or "there are none"),
                 ("took", f"{told.timings.get('total', 0):.1f} ms"),
             ]
         ),
-        table("hit", "score", "channels (rank)", "id", rows=[_row(hit) for hit in told.hits]),
+        table("hit", "score", "channels (rank)", "id", rows=[*map(_row, told.hits), *map(_row, told.spans)]),
     )
 
 
-def _row(hit: RecallHit) -> tuple[object, ...]:
-    said = hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else ""
+def _row(hit: RecallHit | SpanHit) -> tuple[object, ...]:
     channels = ", ".join(
         f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
         for name, value in hit.channels.items()
     )
-    if hit.memory is not None and hit.memory.importance_base is not None:
-        channels += f"; {told_of(hit.memory)}"
-    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, hit.id
+    if isinstance(hit, SpanHit):
+        said, id_ = hit.span.text, hit.span.id
+    else:
+        said, id_ = hit.memory.line if hit.memory is not None else "", hit.id
+        said = hit.turn.text if hit.turn is not None else said
+        if hit.memory is not None and hit.memory.importance_base is not None:
+            channels += f"; {told_of(hit.memory)}"
+    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, id_

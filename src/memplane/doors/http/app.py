@@ -16,6 +16,7 @@ from memplane.doors.http.endpoint import AsgiRoute, Call, Door, Endpoint, Respon
 from memplane.doors.http.envelope import envelope_of
 from memplane.doors.http.exchange import Exchange, Observer
 from memplane.doors.http.guard import Guard, credential_of
+from memplane.doors.http.metering import Metering, tell_quota
 from memplane.doors.http.query import read_query
 from memplane.doors.http.refusal import refusal_of
 from memplane.doors.http.routes import Found, Routes
@@ -63,7 +64,7 @@ class App:
         self._plane = plane
         self._authenticator = authenticator
         self._settings = settings
-        self._observers = observers
+        self._observers = (*observers, Metering(plane.meter))
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
         self._turns = Turns()
@@ -136,7 +137,7 @@ class App:
             let_in = True
         raw = await self._body(exchange, receive, endpoint.body_bytes_max)
 
-        def work() -> Response:
+        def carry_out() -> Response:
             caller = principal if let_in else self._let_in(exchange, endpoint)
             if endpoint.body is not None:
                 check_media(endpoint, exchange.headers.get("content-type", ""))
@@ -153,8 +154,15 @@ class App:
                 request_id=exchange.request_id,
                 peer=exchange.peer,
                 waited_s=exchange.seconds,
+                spent=exchange.spent,
             )
             return endpoint.handle(call)
+
+        def work() -> Response:
+            try:
+                return carry_out()
+            finally:
+                tell_quota(self._plane, exchange)
 
         await exchange.answer(await exchange.in_thread(work))
 
@@ -173,12 +181,14 @@ class App:
 
     async def _body(self, exchange: Exchange, receive: Receive, bytes_max: int = 0) -> bytes:
         exchange.body_read = True
-        return await read_body(
+        body = await read_body(
             receive,
             exchange.headers,
             bytes_max=max(bytes_max, self._settings.body_bytes_max),
             seconds_max=self._settings.body_seconds_max,
         )
+        exchange.request_bytes = len(body)
+        return body
 
     async def _refuse(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
         exchange.error = error

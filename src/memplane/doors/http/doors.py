@@ -6,6 +6,7 @@ from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
 from memplane.doors.http.facts.door import door as facts_door
 from memplane.doors.http.metrics import Metrics
+from memplane.doors.http.v6.door import door as v6_door
 from memplane.doors.mcp import http as mcp
 from memplane.doors.tool import door as tool
 from memplane.engine import Engine
@@ -25,5 +26,6 @@ def all_doors(
         facts_door(plane, settings, authenticator),
         mcp.door(plane, settings),
         tool.door(),
+        v6_door(plane, settings),
     ]
     return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

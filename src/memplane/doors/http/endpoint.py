@@ -1,7 +1,7 @@
 """What a door declares, what it is given when somebody knocks, and what it answers."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from memplane.doors.http.refusal import Refusal
 from memplane.doors.opening import check_there, existing_space, open_space
 from memplane.engine import Engine
 from memplane.identity.principal import Principal, Right
+from memplane.metering.allowance import What
 from memplane.space import Space
 
 JSON = "application/json"
@@ -42,6 +43,13 @@ def text_response(text: str, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(status=status, body=text.encode(), media=TEXT, headers=dict(headers or {}))
 
 
+class Spent(msgspec.Struct, gc=False):
+    """What a call used, as far as only the door knows; the frame counts it for the tenant."""
+
+    ingest_events: int = 0
+    tokens: int = 0
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A query parameter. What does not fit its type is refused; parameters nobody declared are passed over."""
 
@@ -67,6 +75,7 @@ class Call:
         "query",
         "raw",
         "request_id",
+        "spent",
         "waited_s",
     )
 
@@ -85,6 +94,7 @@ class Call:
         request_id: str,
         peer: str,
         waited_s: float = 0.0,
+        spent: Spent | None = None,
     ) -> None:
         self._plane = plane
         self._principal = principal
@@ -103,12 +113,22 @@ class Call:
         self.peer = peer
         self.waited_s = waited_s
         """Since the request came in, until a thread was free for it."""
+        self.spent = spent or Spent()
+        """Add the tokens of what came in and of what is told."""
 
     @property
     def principal(self) -> Principal:
         """Who knocks. An open endpoint has nobody to ask for."""
         assert self._principal is not None, "an open endpoint has no principal"
         return self._principal
+
+    @contextmanager
+    def using(self, what: What) -> Iterator[None]:
+        """Do inside what a tenant may be allowed only so much of; raises `QuotaExceeded` or `RateLimited` instead. An ingest
+        that succeeds is an event of the tenant's usage."""
+        with self._plane.allowance.using(self.principal.tenant, what):
+            yield
+        self.spent.ingest_events += what is What.INGEST
 
     def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
         """The space of an owner, once the credential was found to open it through this door."""

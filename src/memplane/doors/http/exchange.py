@@ -13,7 +13,7 @@ import anyio.to_thread
 from starlette.types import Message, Scope, Send
 
 from memplane.doors.http.body import ClientGone
-from memplane.doors.http.endpoint import Response, Route
+from memplane.doors.http.endpoint import Response, Route, Spent
 from memplane.identity.principal import Principal
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -46,6 +46,9 @@ class Exchange:
         self.route: Route | None = None
         self.principal: Principal | None = None
         self.body_read = False
+        self.request_bytes = 0
+        self.response_bytes = 0
+        self.spent = Spent()
         self.extra: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
         self.started = False
         self.status = 0
@@ -101,6 +104,8 @@ class Exchange:
             mine = {name for name, _ in self.extra}
             theirs = [pair for pair in message.get("headers", []) if pair[0].lower() not in mine]
             message = {**message, "headers": [*theirs, *self.extra]}
+        elif message["type"] == "http.response.body":
+            self.response_bytes += len(message.get("body", b""))
         elif message["type"] == "websocket.close" and not self.started:
             self.started, self.status = True, 403
         await self._send(message)

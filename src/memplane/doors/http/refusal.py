@@ -14,6 +14,8 @@ from memplane.errors import (
     MemplaneError,
     NotFound,
     PathTaken,
+    QuotaExceeded,
+    RateLimited,
     SettingsInvalid,
     StorageBusy,
     StorageCorrupt,
@@ -34,6 +36,8 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     CollectionTaken: HTTPStatus.CONFLICT,
     DocumentUnreadable: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
+    QuotaExceeded: HTTPStatus.TOO_MANY_REQUESTS,
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     LockedOut: HTTPStatus.TOO_MANY_REQUESTS,
     Forbidden: HTTPStatus.FORBIDDEN,
@@ -114,12 +118,20 @@ def _kind(error: MemplaneError) -> str:
 
 
 def _details(error: MemplaneError) -> dict[str, Any]:
+    if isinstance(error, QuotaExceeded):
+        return {
+            "plan": error.plan,
+            "reset_date": error.reset_date,
+            "usage": {"ingest_events": error.used, "limit": error.limit},
+        }
+    if isinstance(error, RateLimited):
+        return {"retry_after": error.retry_after_s}
     field = error.field if isinstance(error, InvalidRequest) else None
     return {} if field is None else {"field": field}
 
 
 def _headers(error: MemplaneError, status: int) -> dict[str, str]:
-    if isinstance(error, LockedOut):
+    if isinstance(error, LockedOut | RateLimited):
         return {"retry-after": str(error.retry_after_s)}
     if status == HTTPStatus.UNAUTHORIZED:
         return {"www-authenticate": 'Bearer realm="memplane"'}

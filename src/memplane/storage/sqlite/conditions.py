@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from memplane.storage.base import Audience, Filter, Scope
+from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Filter, Scope
 from memplane.types import RESERVED_CATEGORIES, Op, State
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
@@ -109,6 +109,9 @@ def of_turns(where: Filter) -> Where:
 
 def turns_in(scope: Scope) -> Where:
     out = Where()
+    if scope.document is not None:
+        about = "SELECT seq FROM shelf_entry WHERE document = :document"
+        out.add(f"t.n / {TURNS_PER_ENTRY_MAX} IN ({about})", document=scope.document)
     _add_place(out, "t", scope.conversation, scope.project)
     _add_range(out, "t.at", scope.since, scope.until)
     return out

@@ -59,6 +59,13 @@ class SqliteLibraryReader(Session):
     def sections(self, document_id: str) -> list[Section]:
         return [rows.section_from(row) for row in self._all("sections", id=document_id)]
 
+    def sections_titled(self, parts: Sequence[str], *, limit: int) -> list[int]:
+        return [n for (n,) in self._all("sections_titled", parts=json.dumps(parts), limit=limit)]
+
+    def sections_at(self, numbers: Sequence[int]) -> dict[int, Section]:
+        found = self._all("sections_at", numbers=json.dumps(numbers))
+        return {row[1]: rows.section_from(row) for row in found}
+
     def spans(self, document_id: str, *, first: int = 0, limit: int = SPANS_PER_DOCUMENT_MAX) -> list[Span]:
         return [rows.span_from(row) for row in self._all("spans", id=document_id, first=first, limit=limit)]
 

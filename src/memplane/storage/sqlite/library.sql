@@ -35,6 +35,15 @@ FROM document d JOIN ledger l USING (seq)
 JOIN section s ON s.n >= d.seq * {spans_per_document} AND s.n < (d.seq + 1) * {spans_per_document}
 WHERE d.id = :id ORDER BY s.n
 
+-- name: sections_titled
+SELECT n FROM section
+WHERE title IS NOT NULL AND NOT EXISTS (SELECT 1 FROM json_each(:parts) j WHERE instr(lower(title), lower(j.value)) = 0)
+ORDER BY n DESC LIMIT :limit
+
+-- name: sections_at
+SELECT l.id, {section_columns} FROM json_each(:numbers) j JOIN section s ON s.n = j.value
+JOIN ledger l ON l.seq = s.n / {spans_per_document} ORDER BY s.n
+
 -- name: spans
 SELECT {span_columns} FROM document d JOIN ledger l USING (seq)
 JOIN span s ON s.n >= d.seq * {spans_per_document} + :first AND s.n < (d.seq + 1) * {spans_per_document}

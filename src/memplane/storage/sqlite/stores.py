@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memplane.errors import NotFound
+from memplane.storage.sqlite.catalog.accounts import SqliteAccounts
 from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
 from memplane.storage.sqlite.catalog.directory import SqliteDirectory
 from memplane.storage.sqlite.catalog.file import CatalogFile
@@ -67,6 +68,10 @@ class SqliteStores:
     def directory(self) -> SqliteDirectory:
         """Which space a thing lives in; open for as long as the spaces are."""
         return SqliteDirectory(self._catalog)
+
+    def accounts(self) -> SqliteAccounts:
+        """What tenants used and may use; open for as long as the spaces are."""
+        return SqliteAccounts(self._catalog)
 
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""

@@ -315,8 +315,8 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
         keyed = scope.key is not None or scope.prefix is not None or scope.expired_by is not None
         if scope.document is None:
             seqs.update(seq for (seq,) in self._filtered("scope_memories", conditions.memories_in(scope)))
-            if not keyed:
-                seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
+        if not keyed:
+            seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         if scope.conversation is None and not keyed:
             seqs.update(seq for (seq,) in self._filtered("scope_shelf", conditions.shelf_in(scope)))
         return sorted(seqs)

@@ -64,3 +64,54 @@ SELECT 1 FROM complete WHERE tenant = :tenant AND owner = :owner
 
 -- name: unset_complete
 DELETE FROM complete WHERE tenant = :tenant AND owner = :owner
+
+-- name: add_usage
+INSERT INTO usage (
+    tenant, day, endpoint, requests, errors, latency_us, request_bytes, response_bytes, ingest_events, tokens, work_units
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    requests = requests + excluded.requests,
+    errors = errors + excluded.errors,
+    latency_us = latency_us + excluded.latency_us,
+    request_bytes = request_bytes + excluded.request_bytes,
+    response_bytes = response_bytes + excluded.response_bytes,
+    ingest_events = ingest_events + excluded.ingest_events,
+    tokens = tokens + excluded.tokens,
+    work_units = work_units + excluded.work_units
+
+-- name: drop_usage
+DELETE FROM usage WHERE day < :oldest
+
+-- name: usage
+SELECT day, endpoint, requests, errors, latency_us, request_bytes, response_bytes, ingest_events, tokens, work_units
+FROM usage WHERE tenant = :tenant AND day BETWEEN :first AND :last ORDER BY day, endpoint
+
+-- name: begin_spent
+INSERT INTO spent (tenant, what, since, used)
+SELECT :tenant, :what, :since, coalesce(sum(ingest_events), 0) FROM usage WHERE tenant = :tenant AND day >= :since
+ON CONFLICT DO UPDATE SET used = max(used, excluded.used)
+
+-- name: spend
+INSERT INTO spent (tenant, what, since, used) SELECT :tenant, :what, :since, 1 WHERE :limit > 0
+ON CONFLICT DO UPDATE SET used = used + 1 WHERE used < :limit
+RETURNING used
+
+-- name: give_back
+UPDATE spent SET used = used - 1 WHERE tenant = :tenant AND what = :what AND since = :since AND used > 0
+
+-- name: spent
+SELECT used FROM spent WHERE tenant = :tenant AND what = :what AND since = :since
+
+-- name: passed
+SELECT at FROM passed
+WHERE tenant = :tenant AND what = :what AND n =
+    (SELECT max(n) FROM passed WHERE tenant = :tenant AND what = :what) - :rate + 1
+
+-- name: pass
+INSERT INTO passed (tenant, what, n, at)
+SELECT :tenant, :what, coalesce(max(n), 0) + 1, :at FROM passed WHERE tenant = :tenant AND what = :what
+
+-- name: forget_passed
+DELETE FROM passed
+WHERE tenant = :tenant AND what = :what AND n <=
+    (SELECT max(n) FROM passed WHERE tenant = :tenant AND what = :what) - :rate

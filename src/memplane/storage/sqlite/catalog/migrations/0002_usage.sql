@@ -33,6 +33,7 @@ CREATE TABLE usage (
     work_units     INTEGER NOT NULL,
     PRIMARY KEY (tenant, day, endpoint)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_by_day ON usage (day);
 
 -- What a tenant used of a quota since the day a billing cycle began.
 CREATE TABLE spent (

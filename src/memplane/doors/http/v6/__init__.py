@@ -1,0 +1,1 @@
+"""The v6 door: what clients of CLAIV Memory knock at."""

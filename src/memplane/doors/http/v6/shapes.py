@@ -1,0 +1,422 @@
+"""What clients of CLAIV Memory are answered. Members that the original does not know say so; its clients pass them over."""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+    """It is kept."""
+
+    event_id: str
+    deduped: bool
+
+
+class TemporalRange(msgspec.Struct, frozen=True):
+    """From the one, up to and without the other."""
+
+    start: str
+    end: str
+
+
+class TemporalMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A time that a fact speaks of. `temporal_range` is ours."""
+
+    ts_start: str
+    ts_end: str | None
+    raw_expression: str | None
+    anchor_time: str | None
+    date_type: str
+    granularity: str
+    temporal_range: TemporalRange
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact. From `tier` on, the members are ours."""
+
+    fact_id: str
+    subject: str
+    kind: str
+    predicate: str
+    object: Any
+    object_text: str
+    relation_phrase: str | None
+    source_text: str | None
+    confidence: float | None
+    importance: float | None
+    created_at: str
+    temporal_matches: list[TemporalMatch]
+    document_id: str | None
+    document_name: str | None
+    tier: str
+    state: str
+    superseded_at: str | None
+    text: str
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said lately in this conversation."""
+
+    role: str | None
+    content: str
+    event_time: str | None
+
+
+class LLMContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What to put into a prompt."""
+
+    reference_time: str | None
+    anchor_source: Literal["request", "conversation_event", "server_now"]
+    conversation_history: list[Message]
+    fact_ids: list[str]
+    text: str
+
+
+class Focus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the conversation is about."""
+
+    entities: list[str]
+    last_subjects: list[str]
+    last_constraints: dict[str, Any]
+
+
+class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversation as it stands. Plans are not kept here, so the members about them are null."""
+
+    focus: Focus
+    pending_confirmation: None
+    last_plan: None
+    turn_summary: str | None
+
+
+class Routing(msgspec.Struct, frozen=True, kw_only=True):
+    """How the question was understood. `strategy` and `channels` are ours."""
+
+    mode: str
+    kinds: list[str]
+    predicates: list[str]
+    temporal_intent: str | None
+    strategy: str | None
+    channels: list[str]
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Two facts that cannot both be so. Ask before relying on either."""
+
+    content: str
+    facts: list[Fact]
+
+
+class Episode(msgspec.Struct, frozen=True, kw_only=True):
+    """What an earlier conversation was about."""
+
+    episode_id: str
+    conversation_id: str | None
+    content: str
+    created_at: str
+
+
+class DocumentSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage of a document: the document's text from `start` to `end`, exactly."""
+
+    document_id: str
+    document_name: str
+    section: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+    place: int | None
+
+
+class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
+    """What a section says, in short."""
+
+    node_id: str
+    path: list[str]
+    distillation: str | None
+
+
+class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document says, in short. While that is not known yet, `degraded` is true."""
+
+    document_id: str
+    document_name: str
+    distillation: str | None
+    degraded: bool
+    sections: list[SectionTold]
+
+
+class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a recall. From `recall_id` on, the members are ours."""
+
+    answer_facts: list[Fact]
+    supporting_facts: list[Fact]
+    background_context: list[Fact]
+    llm_context: LLMContext
+    working_memory: WorkingMemory | None
+    pending_plan: None
+    routing: Routing
+    recall_id: str
+    conflicts: list[Conflict]
+    episodes: list[Episode]
+    document_spans: list[DocumentSpan]
+    documents: list[DocumentTold]
+    degraded: list[str]
+    debug: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+class FeedbackTaken(msgspec.Struct, frozen=True, kw_only=True):
+    recall_id: str
+    facts_recorded: int
+
+
+class DeletedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is gone."""
+
+    events: int = 0
+    chunks: int = 0
+    episodes: int = 0
+    facts: int = 0
+    claims: int = 0
+    open_loops: int = 0
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    receipt_id: str
+    deleted_counts: DeletedCounts
+
+
+class DeletionScope(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked to be forgotten. `document_id` is ours."""
+
+    user_id: str
+    conversation_id: str | None
+    project_id: str | None
+    thread_id: str | None
+    from_time: str | None
+    to_time: str | None
+    document_id: str | None
+
+
+class DeletionReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof of a forget. `seq` and `digest` are ours: where in the ledger it stands, and the chain's digest there."""
+
+    receipt_id: str
+    scope: DeletionScope
+    requested_at: str
+    completed_at: str | None
+    deleted_counts: DeletedCounts
+    seq: int
+    digest: str
+
+
+class ReceiptList(msgspec.Struct, frozen=True, kw_only=True):
+    receipts: list[DeletionReceipt]
+    total: int
+    limit: int
+    offset: int
+
+
+class UploadSection(msgspec.Struct, frozen=True, kw_only=True):
+    node_id: str
+    title: str | None
+
+
+class Uploaded(msgspec.Struct, frozen=True, kw_only=True):
+    """Its spans are found from now on; distillations follow."""
+
+    document_id: str
+    document_name: str
+    project_id: str
+    collection_id: str | None
+    sections: list[UploadSection]
+    spans_created: int
+    status: Literal["processing"] = "processing"
+
+
+class StatusInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a document is."""
+
+    status: Literal["processing", "ready", "error"]
+    spans_created: int
+    error_message: str | None
+
+
+class DocumentStatusAnswer(StatusInfo, frozen=True, kw_only=True):
+    document_id: str
+
+
+class DocumentItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in a list."""
+
+    document_id: str
+    document_name: str
+    project_id: str | None
+    user_id: str
+    byte_size: int | None
+    created_at: str
+    collection_ids: list[str]
+    document_status: StatusInfo | None
+
+
+class DocumentList(msgspec.Struct, frozen=True, kw_only=True):
+    documents: list[DocumentItem]
+    total: int
+    limit: int
+    offset: int
+
+
+class SectionItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A section: the document's text from `start` to `end`."""
+
+    node_id: str
+    title: str | None
+    level: int
+    path: list[str]
+    start: int
+    end: int
+    distillation: str | None
+
+
+class DocumentRead(DocumentItem, frozen=True, kw_only=True, omit_defaults=True):
+    """One document with what it is made of; `content` where it was asked for."""
+
+    content_type: str
+    chars: int
+    updated_at: str
+    distillation: str | None
+    sections: list[SectionItem]
+    content: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DocumentDeleted(msgspec.Struct, frozen=True, kw_only=True):
+    """`receipt_id` is ours."""
+
+    document_id: str
+    receipt_id: str
+    deleted: Literal[True] = True
+
+
+class CollectionRow(msgspec.Struct, frozen=True, kw_only=True):
+    collection_id: str
+    tenant_id: str
+    user_id: str
+    project_id: str | None
+    name: str
+    ordered: bool
+    created_at: str
+    document_count: int
+
+
+class CollectionMade(msgspec.Struct, frozen=True, kw_only=True):
+    collection: CollectionRow
+
+
+class CollectionList(msgspec.Struct, frozen=True, kw_only=True):
+    collections: list[CollectionRow]
+
+
+class CollectionDocument(msgspec.Struct, frozen=True, kw_only=True):
+    document_id: str
+    document_name: str
+    position: int | None
+    added_at: str
+
+
+class CollectionRead(msgspec.Struct, frozen=True, kw_only=True):
+    collection: CollectionRow
+    documents: list[CollectionDocument]
+
+
+class CollectionDeleted(msgspec.Struct, frozen=True, kw_only=True):
+    collection_id: str
+    deleted: Literal[True] = True
+
+
+class MemberAdded(msgspec.Struct, frozen=True, kw_only=True):
+    collection_id: str
+    document_id: str
+    added: Literal[True] = True
+
+
+class MemberRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    collection_id: str
+    document_id: str
+    removed: Literal[True] = True
+
+
+class FactList(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts, the newest first."""
+
+    facts: list[Fact]
+    limit: int
+    offset: int
+    more: bool
+    """Whether there are further ones."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a fact was said: the event's text from `start` to `end`."""
+
+    event_id: str
+    source_text: str | None
+    start: int
+    end: int
+    role: str | None
+    conversation_id: str | None
+    created_at: str
+
+
+class FactRead(Fact, frozen=True, kw_only=True):
+    """One fact with all that is known of it."""
+
+    conversation_id: str | None
+    project_id: str | None
+    superseded_by: str | None
+    supersedes: str | None
+    evidence: list[Evidence]
+    feedback: "FeedbackCounts"
+
+
+class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How often it was told and called useful, or told and passed over; which way that leans, from -1 to 1; and how
+    important it was before there was any."""
+
+    selected: int
+    ignored: int
+    leaning: float
+    importance_before: float
+
+
+class ConversationItem(msgspec.Struct, frozen=True, kw_only=True):
+    conversation_id: str
+    project_id: str | None
+    turns: int
+    started_at: str
+    last_event_at: str
+
+
+class ConversationList(msgspec.Struct, frozen=True, kw_only=True):
+    conversations: list[ConversationItem]
+    limit: int
+    offset: int
+    more: bool
+
+
+class TurnItem(msgspec.Struct, frozen=True, kw_only=True):
+    event_id: str
+    role: str
+    content: str
+    event_time: str
+    project_id: str | None
+
+
+class ConversationRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said, oldest first."""
+
+    conversation_id: str
+    turns: list[TurnItem]
+    limit: int
+    offset: int
+    more: bool

@@ -1,0 +1,213 @@
+"""What tenants used, told in the shapes that clients of usage know."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Literal, TypeVar, get_args
+
+import msgspec
+
+from memplane.clock import DAY, Clock
+from memplane.errors import InvalidRequest
+from memplane.metering.allowance import Allowance
+from memplane.metering.cycle import to_date, to_day
+from memplane.metering.meter import Meter
+from memplane.storage.accounts import Accounts, Place, Tally
+
+K = TypeVar("K", bound=Hashable)
+
+Period = Literal["7d", "30d", "month", "today"]
+"""The last days with today, the month of the calendar so far, or today; in UTC."""
+
+_SORTS = {"ingest": "ingest", "retain": "ingest", "recall": "recall", "forget": "forget"}
+"""By how an endpoint ends."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a range of days, at all endpoints."""
+
+    requests: int
+    ingest_requests: int
+    recall_requests: int
+    forget_requests: int
+    ingest_events: int
+    tokens: int
+    work_units: int
+    errors: int
+    request_bytes: int
+    response_bytes: int
+
+
+class DayUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one day, at all endpoints."""
+
+    date: str
+    requests: int
+    ingest_events: int
+    tokens: int
+    work_units: int
+    errors: int
+
+
+class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant used in a range of days; a day without use stands there too."""
+
+    range: str
+    start_date: str
+    end_date: str
+    totals: Totals
+    daily: tuple[DayUsage, ...]
+
+
+class EndpointUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one endpoint: its method and its template."""
+
+    endpoint: str
+    requests: int
+    errors: int
+    error_rate: float
+    """Of 1."""
+    avg_latency_ms: float
+
+
+class UsageBreakdown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant used in a range of days, by endpoint; the busiest first."""
+
+    range: str
+    start_date: str
+    end_date: str
+    endpoints: tuple[EndpointUsage, ...]
+
+
+class UsageLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used of something in the billing cycle; None is no limit."""
+
+    used: int
+    limit: int | None = None
+    remaining: int | None = None
+    percentage_used: float = 0.0
+
+
+class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a tenant stands in its billing cycle."""
+
+    plan: str
+    billing_cycle_day: int
+    reset_date: str
+    is_within_quota: bool
+    limits: dict[str, UsageLimit]
+
+
+class Usage:
+    """Reads what the meters of all processes wrote. This process writes first; the others do within seconds."""
+
+    def __init__(self, accounts: Accounts, meter: Meter, allowance: Allowance, clock: Clock) -> None:
+        self._accounts = accounts
+        self._meter = meter
+        self._allowance = allowance
+        self._clock = clock
+
+    def summary(self, tenant: str, period: str = "7d") -> UsageSummary:
+        first, last = self._days(period)
+        found = self._tallies(tenant, first, last)
+        by_day = _added(found, lambda place: place.day)
+        whole = _added(found, lambda _: None).get(None, Tally())
+        sorts = _added(found, lambda place: _SORTS.get(place.endpoint.rpartition("/")[2]))
+        return UsageSummary(
+            range=period,
+            start_date=to_date(first).isoformat(),
+            end_date=to_date(last).isoformat(),
+            totals=Totals(
+                requests=whole.requests,
+                ingest_requests=sorts.get("ingest", Tally()).requests,
+                recall_requests=sorts.get("recall", Tally()).requests,
+                forget_requests=sorts.get("forget", Tally()).requests,
+                ingest_events=whole.ingest_events,
+                tokens=whole.tokens,
+                work_units=whole.work_units,
+                errors=whole.errors,
+                request_bytes=whole.request_bytes,
+                response_bytes=whole.response_bytes,
+            ),
+            daily=tuple(_day_usage(day, by_day.get(day, Tally())) for day in range(first, last + 1)),
+        )
+
+    def breakdown(self, tenant: str, period: str = "7d") -> UsageBreakdown:
+        first, last = self._days(period)
+        by_endpoint = _added(self._tallies(tenant, first, last), lambda place: place.endpoint)
+        busiest = sorted(by_endpoint.items(), key=lambda pair: (-pair[1].requests, pair[0]))
+        return UsageBreakdown(
+            range=period,
+            start_date=to_date(first).isoformat(),
+            end_date=to_date(last).isoformat(),
+            endpoints=tuple(_endpoint_usage(endpoint, tally) for endpoint, tally in busiest),
+        )
+
+    def limits(self, tenant: str) -> UsageLimits:
+        cycle = self._allowance.cycle()
+        found = self._tallies(tenant, cycle.first, cycle.next - 1)
+        whole = _added(found, lambda _: None).get(None, Tally())
+        standing = self._allowance.standing(tenant)
+        ingested = UsageLimit(used=whole.ingest_events)
+        if standing is not None:
+            ingested = UsageLimit(
+                used=standing.used,
+                limit=standing.limit,
+                remaining=max(0, standing.limit - standing.used),
+                percentage_used=round(100 * standing.used / standing.limit, 2) if standing.limit else 100.0,
+            )
+        return UsageLimits(
+            plan=self._allowance.plan,
+            billing_cycle_day=self._allowance.cycle_day,
+            reset_date=cycle.reset_date,
+            is_within_quota=standing is None or standing.used < standing.limit,
+            limits={
+                "requests": UsageLimit(used=whole.requests),
+                "tokens": UsageLimit(used=whole.tokens),
+                "work_units": UsageLimit(used=whole.work_units),
+                "ingest_events": ingested,
+            },
+        )
+
+    def _tallies(self, tenant: str, first: int, last: int) -> list[tuple[Place, Tally]]:
+        self._meter.write()
+        return self._accounts.tallies(tenant, first=first, last=last)
+
+    def _days(self, period: str) -> tuple[int, int]:
+        today = self._clock() // DAY
+        match period:
+            case "7d":
+                return today - 6, today
+            case "30d":
+                return today - 29, today
+            case "month":
+                return to_day(to_date(today).replace(day=1)), today
+            case "today":
+                return today, today
+        raise InvalidRequest(f"range: give one of {', '.join(get_args(Period))}", field="range")
+
+
+def _added(found: Iterable[tuple[Place, Tally]], key: Callable[[Place], K]) -> dict[K, Tally]:
+    sums: dict[K, Tally] = {}
+    for place, tally in found:
+        sums.setdefault(key(place), Tally()).add(tally)
+    return sums
+
+
+def _day_usage(day: int, tally: Tally) -> DayUsage:
+    return DayUsage(
+        date=to_date(day).isoformat(),
+        requests=tally.requests,
+        ingest_events=tally.ingest_events,
+        tokens=tally.tokens,
+        work_units=tally.work_units,
+        errors=tally.errors,
+    )
+
+
+def _endpoint_usage(endpoint: str, tally: Tally) -> EndpointUsage:
+    return EndpointUsage(
+        endpoint=endpoint,
+        requests=tally.requests,
+        errors=tally.errors,
+        error_rate=round(tally.errors / tally.requests, 4),
+        avg_latency_ms=round(tally.latency_us / tally.requests / 1_000, 3),
+    )
