@@ -20,7 +20,8 @@ from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, Libra
 
 _LOAD = 10_000
 _ROWS_MIN = 256
-_POSTINGS_KEPT = 512
+_POSTINGS_KEPT = 2_000_000
+"""So many places where words stand are kept in memory, those of the words asked for last: 32 MB."""
 
 
 class Spans:
@@ -87,6 +88,7 @@ class SpanIndex:
         self._heads: tuple[DocumentHead, ...] = ()
         self._stamp = 0
         self._postings: OrderedDict[str, tuple[tuple[int, int], Ints, Floats]] = OrderedDict()
+        self._postings_held = 0
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> Spans:
@@ -119,14 +121,18 @@ class SpanIndex:
         if known is None or known[0] != seen:
             numbers, counts = np.unique(np.array(reader.span_occurrences(stem), np.int64), return_counts=True)
             known = (seen, numbers, counts.astype(np.float64))
-            with self._lock:
-                self._postings[stem] = known
-                self._postings.move_to_end(stem)
-                if len(self._postings) > _POSTINGS_KEPT:
-                    self._postings.popitem(last=False)
+            self._keep(stem, known)
         _, numbers, found = known
         places, there = spans.find(numbers)
         return places[there], found[there]
+
+    def _keep(self, stem: str, found: tuple[tuple[int, int], Ints, Floats]) -> None:
+        with self._lock:
+            before = self._postings.pop(stem, None)
+            self._postings[stem] = found
+            self._postings_held += _held(found) - (0 if before is None else _held(before))
+            while self._postings_held > _POSTINGS_KEPT and len(self._postings) > 1:
+                self._postings_held -= _held(self._postings.popitem(last=False)[1])
 
     def _known(self) -> Spans:
         if self._spans is None or self._spans.count != self._columns.count:
@@ -158,6 +164,11 @@ class SpanIndex:
             ]
             self._vectors.put(np.array([place for place, _ in packed], np.int64), [row for _, row in packed])
             self._stamp = found[-1][0]
+
+
+def _held(found: tuple[tuple[int, int], Ints, Floats]) -> int:
+    """What a word takes; one that is nowhere takes a little, too."""
+    return len(found[1]) + 1
 
 
 def _is_older(marks: LibraryMarks, than: LibraryMarks) -> bool:
