@@ -17,7 +17,7 @@ from memplane.enrich.conflict import Outcome
 from memplane.enrich.deriver import Deriver, Reading
 from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
-from memplane.enrich.feedback import apply_feedback, tier_after
+from memplane.enrich.feedback import apply_feedback, tier_now
 from memplane.enrich.filing import file_memory, resolve
 from memplane.enrich.telling import hear, is_over, tell_what_is_over
 from memplane.ledger.ids import derivation_id
@@ -426,7 +426,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
     for id_ in dict.fromkeys(ids):
         memory = writer.memory(id_)
         if memory is not None and memory.derived:
-            tier = tier_after(writer, memory, memory.importance, catalog)
+            tier = tier_now(writer, memory, catalog)
             if tier is not memory.tier:
                 tiers.append((id_, tier))
     writer.set_tiers(tiers)

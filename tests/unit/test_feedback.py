@@ -96,6 +96,7 @@ def test_what_is_never_of_use_fades_out_of_sight_and_comes_back(space):
     """It is not told any more, but it is there for who looks for it, says why, and once chosen it returns."""
     memory = derived(space, "I own a cello.")
     for _ in range(80):
+        space.recall("cello")  # to be told in vain is no use
         space.feedback([], [memory.id])
     faded = space.memory(memory.id)
 

@@ -191,3 +191,49 @@ def test_another_key_for_everything(open_plane, clock, tmp_path):
     assert [id_ for _, id_ in listed(plane.receipts(TENANT))] == [after, before]
     plane.close()
     assert open_plane(key="11" * 32).receipts(TENANT).total == 2
+
+
+def test_documents_and_collections_by_their_ids(plane):
+    """
+    In every space that has one under this id, and in no other.
+    """
+    for owner in ("alice", "bob"):
+        plane.space(owner).upload("Some text.", name="notes", id="shared")
+    own = plane.space("alice").upload("Other text.", name="more")
+    shelf = plane.space("bob").create_collection("shelf")
+
+    assert plane.whose(TENANT, DOCUMENT, "shared") == ["alice", "bob"]
+    assert plane.whose(TENANT, DOCUMENT, own.id) == ["alice"]
+    assert plane.whose(TENANT, Sort.COLLECTION, shelf.id) == ["bob"]
+    assert plane.whose(TENANT, DOCUMENT, shelf.id) == []
+
+
+def test_a_document_that_goes_and_comes_back(plane, clock):
+    """
+    Is found exactly while it is there, whoever looked in between.
+    """
+    space = plane.space("alice")
+    found = []
+    for _ in range(3):
+        space.upload("Some text.", name="notes", id="d")
+        found.append(plane.whose(TENANT, DOCUMENT, "d"))
+        clock.set(clock() + KEPT)
+        space.delete_document("d")
+        found.append(plane.whose(TENANT, DOCUMENT, "d"))
+
+    assert found == [["alice"], []] * 3
+
+
+def test_documents_are_found_without_their_notes(open_plane, catalog):
+    """
+    A catalog that knows nothing learns it from the spaces.
+    """
+    plane = open_plane()
+    plane.space("alice").upload("Some text.", name="notes", id="d")
+    shelf = plane.space("alice").create_collection("shelf").id
+    plane.close()
+    without_directory(catalog)
+
+    plane = open_plane()
+    assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]
+    assert plane.whose(TENANT, Sort.COLLECTION, shelf) == ["alice"]

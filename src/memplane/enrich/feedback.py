@@ -6,6 +6,8 @@ To be passed over says less than to be chosen, because most of what a recall tel
 memory that one recall in five has a use for stays where it is.
 """
 
+import msgspec
+
 from memplane.enrich.catalog import Catalog
 from memplane.enrich.claims import decode_claim, wants_to_be_hot
 from memplane.enrich.tier import tier_of
@@ -40,14 +42,15 @@ def importance_after(base: float, leaning: float) -> float:
     return round(min(max(base + REACH * leaning, 0.0), 1.0), 4)
 
 
-def tier_after(writer: Writer, memory: Memory, importance: float, catalog: Catalog) -> Tier:
-    """How it surfaces now. What was stored on purpose is never put out of sight for want of use."""
+def tier_now(writer: Writer, memory: Memory, catalog: Catalog) -> Tier:
+    """How it surfaces now. What was stored on purpose is never put out of sight for want of use; to have been told and
+    passed over is no use."""
     if not memory.derived:
-        tier = tier_of(importance=importance)
+        tier = tier_of(importance=memory.importance)
         return Tier.WARM if tier is Tier.COLD else tier
     hot = memory.claim is not None and wants_to_be_hot(decode_claim(memory.claim), catalog)
-    accesses = writer.accesses((memory.id,)).get(memory.id, 0)
-    return tier_of(importance=importance, accesses=accesses, hot=hot)
+    uses = writer.accesses((memory.id,)).get(memory.id, 0) - memory.passed_over
+    return tier_of(importance=memory.importance, accesses=uses, hot=hot)
 
 
 def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: Catalog) -> None:
@@ -58,5 +61,6 @@ def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: 
     leaning = round(memory.leaning + step * (towards - memory.leaning), 6)
     importance = importance_after(base, leaning)
     chosen, passed_over = memory.chosen + (towards > 0), memory.passed_over + (towards < 0)
+    rated = msgspec.structs.replace(memory, importance=importance, passed_over=passed_over)
     writer.rate(Rating(memory.id, chosen, passed_over, leaning, importance))
-    writer.set_tiers([(memory.id, tier_after(writer, memory, importance, catalog))])
+    writer.set_tiers([(memory.id, tier_now(writer, rated, catalog))])

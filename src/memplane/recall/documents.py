@@ -34,6 +34,8 @@ _DOCUMENTS_READ_MAX = 64
 _SECTIONS_READ_MAX = 5_000
 """Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
 _SPANS_LOOKED_AT = 1_000
+_SECTIONS_IN_SHORT_MAX = 200
+"""So many sections of a document are told in short, if there is room."""
 _SECTIONS_TOLD_MAX = 3
 """So many sections may answer to the same name."""
 _SHARE_MIN = 0.6
@@ -319,7 +321,7 @@ def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document:
         for section in reader.sections_at(
             [
                 span_number(document.seq, ordinal)
-                for ordinal in range(min(document.sections, _SPANS_LOOKED_AT))
+                for ordinal in range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
             ]
         ).values()
     )

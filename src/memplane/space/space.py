@@ -53,7 +53,18 @@ from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
 from memplane.storage.base import Audience, Category, Filter, Scope, Writer
-from memplane.types import Conversation, Draft, Kind, Memory, Op, Reach, Receipt, Retained, Turn
+from memplane.types import (
+    STORABLE_KINDS,
+    Conversation,
+    Draft,
+    Kind,
+    Memory,
+    Op,
+    Reach,
+    Receipt,
+    Retained,
+    Turn,
+)
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -452,6 +463,7 @@ class Space(Files, Library):
         *,
         state: str | None = None,
         kind: str | None = None,
+        episodes: bool = True,
         predicate: str | None = None,
         conversation: str | None = None,
         project: str | None = None,
@@ -460,13 +472,13 @@ class Space(Files, Library):
         offset: int = 0,
     ) -> list[Memory]:
         """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
-        given; only what has expired has to be asked for."""
+        given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
         check_asked(predicate=predicate, conversation=conversation, project=project)
         check_limit(limit)
         check_counts(offset=offset)
         where = Filter(
             now=self._clock(),
-            kinds=() if kind is None else (check_kind(kind),),
+            kinds=(check_kind(kind),) if kind is not None else () if episodes else STORABLE_KINDS,
             conversation=conversation,
             project=project,
             state=None if state is None else check_state(state),

@@ -6,6 +6,7 @@ import msgspec
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=200)]
+Position = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 Moment = str | float
 """ISO 8601, or Unix seconds."""
 
@@ -92,7 +93,7 @@ class UploadBody(_Body, frozen=True, kw_only=True):
     content: str | None = None
     document_id: Name | None = None
     collection_id: Name | None = None
-    position: Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | None = None
+    position: Position | None = None
     data: bytes | None = None
     content_type: Name | None = None
     filename: Name | None = None
@@ -114,4 +115,4 @@ class MemberBody(_Body, frozen=True, kw_only=True):
 
     user_id: Name
     document_id: Name
-    position: Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | None = None
+    position: Position | None = None

@@ -170,7 +170,7 @@ def _reading() -> list[Endpoint]:
                 Query(
                     name="state",
                     type=Literal["active", "contested", "superseded", "expired"],
-                    description="Only those in it; without it, all that hold.",
+                    description="Only those in it; without it, all but those that have expired.",
                 ),
                 Query(name="predicate", type=Name, description="Only those of it."),
                 Query(name="conversation_id", type=Name, description="Only those said in it."),
@@ -194,7 +194,7 @@ def _reading() -> list[Endpoint]:
         ),
         _reads(
             "/v6/conversations/{conversation_id:path}",
-            "What was said in a conversation, oldest first",
+            "What was said in a conversation, the latest first",
             conversation,
             shapes.ConversationRead,
             (USER, *paging(100)),

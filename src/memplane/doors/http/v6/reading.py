@@ -27,6 +27,7 @@ def facts(call: Call) -> Response:
     if space is not None:
         found = space.memories(
             state=query["state"],
+            episodes=False,
             predicate=query["predicate"],
             conversation=query["conversation_id"],
             project=query["project_id"],

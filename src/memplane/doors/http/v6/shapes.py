@@ -413,7 +413,7 @@ class TurnItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said, oldest first."""
+    """What was said, the latest first."""
 
     conversation_id: str
     turns: list[TurnItem]

@@ -13,7 +13,7 @@ from memplane.errors import InvalidRequest
 PAGE_MAX = 1_000
 
 Page = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)]
-Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 USER = Query(name="user_id", type=Name, required=True, description="Whose.")
