@@ -206,6 +206,19 @@ def test_the_nearness_that_counts_is_known_by_model(open_plane, monkeypatch):
         assert ranked(space, index, "ferry", embedder=embedder)[0].relevant is relevant
 
 
+def test_what_follows_an_answer_must_be_near_too(open_plane, monkeypatch):
+    """One span that answers does not bring in others that are neither near nor hold a word of the question."""
+    embedder = StubEmbedder()
+    space = open_plane(embedder=embedder).space("alice")
+    space.upload(FERRY, name="ferry")
+    space.upload("Bread rises for an hour.", name="bread")
+    space.enrich()
+    monkeypatch.setitem(REACH_MIN, "stub", (0.9, 0.9))
+    found = ranked(space, SpanIndex(MODEL), FERRY, embedder=embedder)
+
+    assert [one.relevant for one in found] == [True, False]
+
+
 def test_an_empty_space_has_no_spans(space):
     """Nothing is ranked, and nothing goes wrong."""
     assert ranked(space, SpanIndex(MODEL), "anything", embedder=StubEmbedder()) == []
