@@ -18,7 +18,13 @@ from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300
 _UNLIMITED = ParseLimits(
-    bytes=1 << 62, chars=1 << 62, pages=1 << 62, depth=1 << 62, seconds=float("inf"), expansion=1 << 62
+    bytes=1 << 62,
+    chars=1 << 62,
+    pages=1 << 62,
+    depth=1 << 62,
+    marks=1 << 62,
+    seconds=float("inf"),
+    expansion=1 << 62,
 )
 
 
