@@ -32,7 +32,9 @@ from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
-from memplane.storage.base import Audience, Filter, Reader, turn_number
+from memplane.storage.base import Reader
+from memplane.storage.filter import Audience, Filter
+from memplane.storage.index import turn_number
 from memplane.types import Memory, Role, State, Turn
 
 _EPISODES_MAX = 3

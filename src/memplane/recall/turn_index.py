@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from memplane.memory.sitting import PAUSE
 from memplane.recall.embedded import ROLES
 from memplane.recall.vectors import VectorTable
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Marks, Reader, TurnHead, turn_number
+from memplane.storage.base import Reader
+from memplane.storage.filter import Audience
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, turn_number
 from memplane.storage.words import is_prefix, stems_of
 from memplane.types import Role
 
