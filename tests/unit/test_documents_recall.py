@@ -10,7 +10,7 @@ from tests.conftest import HandClock, fresh_folder
 
 from memplane import Memplane, Settings
 from memplane.errors import InvalidRequest, NotFound
-from memplane.recall.documents import apportioned
+from memplane.recall.apportion import apportioned
 from memplane.recall.result import DEGRADED, Limits
 from memplane.recall.tokens import tokens_of
 from memplane.types import DocumentStatus

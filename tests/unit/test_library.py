@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.memory.shelving import cleaned
-from memplane.storage.base import Scope
+from memplane.storage.filter import Scope
 from memplane.types import Draft
 
 TEXT = "# Manual\n\nTo install it, run make.\n\n## Use\n\nOpen the lid. Pour water in.\n\nClose the lid.\n"

@@ -21,8 +21,9 @@ from memplane.memory.checks import (
 )
 from memplane.memory.shelving import shelved
 from memplane.space.writing import Writing
-from memplane.storage.base import Reader, Scope, Writer
+from memplane.storage.base import Reader, Writer
 from memplane.storage.directory import Sort
+from memplane.storage.filter import Scope
 from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span
 
 _NAME_CHARS_MAX = 512

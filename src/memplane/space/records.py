@@ -13,7 +13,8 @@ from memplane.memory.forget import bury, bury_again
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
-from memplane.storage.base import Reader, Scope, Sizes, Writer
+from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.filter import Scope
 from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
 
 Moment = datetime | str | float
