@@ -20,7 +20,14 @@ LEAD_CHARS_MAX = 300
 _MARKS = "#=-*_ "
 """What makes a heading of a line of Markdown."""
 _UNLIMITED = ParseLimits(
-    bytes=1 << 62, chars=1 << 62, pages=1 << 62, depth=1 << 62, seconds=float("inf"), expansion=1 << 62
+    bytes=1 << 62,
+    chars=1 << 62,
+    blocks=1 << 62,
+    headings=1 << 62,
+    pages=1 << 62,
+    depth=1 << 62,
+    seconds=float("inf"),
+    expansion=1 << 62,
 )
 
 
