@@ -6,6 +6,7 @@ import zlib
 from contextlib import suppress
 
 import pytest
+from fpdf import FPDF
 
 from document_files import WORDS, assert_whole, kinds, make_docx, make_docx_of, make_pdf, make_zip, word_xml
 from memplane.documents.limits import ParseLimits
@@ -73,6 +74,22 @@ def test_pages_and_headings_of_a_pdf(outline):
     assert parsed.title == "A Book"
     assert " ".join(parsed.text.split()).count(WORDS) == 9
     assert_whole(parsed)
+
+
+def test_headings_of_a_pdf_may_be_every_second_line():
+    """
+    A contract has many short sections: what counts is how much of the text is large, not how many lines.
+    """
+    pdf = FPDF()
+    pdf.add_page()
+    for number in range(1, 6):
+        pdf.set_font("Helvetica", size=16)
+        pdf.cell(0, 10, f"{number} Clause", new_x="LMARGIN", new_y="NEXT")
+        pdf.set_font("Helvetica", size=11)
+        pdf.cell(0, 6, WORDS[:60], new_x="LMARGIN", new_y="NEXT")
+    titles = [heading.title for heading in parse(bytes(pdf.output()), PDF).headings]
+
+    assert titles == [f"{number} Clause" for number in range(1, 6)]
 
 
 def test_a_pdf_that_anyone_may_open_is_read():

@@ -39,6 +39,16 @@ def source_of(parsed, offset):
     return place + offset - at
 
 
+def test_a_menu_is_no_text():
+    """
+    It leads to other pages, and what they are called must not be found here.
+    """
+    parsed = read("<nav><a href=/>Home</a><ul><li>Shop</ul></nav><h1>Tea</h1>Brew it.<nav>Imprint</nav>")
+
+    assert parsed.text == "Tea\n\nBrew it.\n"
+    assert_whole(parsed)
+
+
 def test_blocks_of_a_page():
     """
     Headings, paragraphs, lists, tables and code come out as a reader sees them; what is hidden does not.

@@ -198,6 +198,58 @@ def test_a_summary_of_the_one_document_there_is(space, handbook):
     assert unclear.routing.strategy == "local"
 
 
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Summarise the manual", "Toaster manual.md"),
+        ("give me a summary of the lease", "lease.txt"),
+        ("Sum up the toaster manual", "Toaster manual.md"),
+        ("what is the manual about?", "Toaster manual.md"),
+        ("summarise this document", None),
+        ("summarise the report", None),
+        ("what did she say about the lease?", None),
+    ],
+)
+def test_a_summary_of_the_document_that_is_meant(space, question, name):
+    """Among several, the one whose name is said, or the only one of its kind; where none or many can be meant, none is."""
+    space.upload("The rent is due on Monday.", name="lease.txt")
+    space.upload("# Toaster\n\nClean it on Friday.", name="Toaster manual.md")
+    told = space.recall(question)
+
+    assert [document.name for document in told.documents] == ([name] if name else [])
+    assert (told.routing.strategy == "document") is bool(name)
+
+
+def test_a_title_alone_is_not_told(space):
+    """It would take the place of what answers, and the citation of what stands under it says it already."""
+    space.upload("# Samovar\n\n## Lighting the samovar\n\n### Coals\n\nBirch coals light it.\n", name="a.md")
+    space.enrich()
+    for question in (
+        "how is the samovar lit?",
+        "show me the lighting the samovar section",
+        "summarise a.md document",
+    ):
+        told = space.recall(question)
+
+        assert paths(told) == [("a.md", "Samovar", "Lighting the samovar", "Coals")]
+        assert "- [a.md > Samovar > Lighting the samovar > Coals] Birch coals light it." in told.text
+        assert "] Samovar" not in told.text
+    bare = space.upload("# Nothing but this\n", name="b.md")
+
+    assert paths(space.recall("this", document=bare.id)) == [("b.md", "Nothing but this")]
+
+
+def test_nothing_is_told_twice(space, handbook):
+    """A short section is the same in short: it is told there. One with a table has more to say as a passage."""
+    space.enrich()
+    told = space.recall("show me the coals section")
+
+    assert told.text.count("Only birch coals are used") == 1
+    assert told.spans[0].span.text.startswith("### Coals")
+    assert "served in the house" not in told.text
+    assert "4 crowns" in space.recall("show me the prices section").text
+
+
 def test_collection_tells_each_document(space, handbook):
     """
     In its order, with more passages of what is more relevant, and nothing from outside of it.

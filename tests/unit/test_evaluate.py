@@ -11,11 +11,8 @@ from memplane.errors import InvalidRequest
 from memplane.evaluate import conflicts
 from memplane.evaluate.files import SOURCES, DataMissing, data_folder, read_json, usual_files
 from memplane.evaluate.multihop import (
-    WORDS_MAX,
-    WORDS_MIN,
     load_multihop,
     multihop_rows,
-    passages,
     reachable,
 )
 from memplane.evaluate.product import memplane
@@ -272,30 +269,18 @@ def test_numbered_facts_are_scored_by_the_first():
 # ── multihop ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_passages_are_whole_sentences_of_bounded_length():
+def test_articles_are_documents(data):
     """
-    None is longer than allowed, no word is lost, and a passage ends where a paragraph does if it is long enough.
-    """
-    paragraph = " ".join(f"This is sentence number {number} of it." for number in range(23))
-    body = "\n\n".join([paragraph, paragraph, "word " * 450])
-    made = list(passages(body))
-
-    assert " ".join(made).split() == body.split()
-    assert all(len(passage.split()) <= WORDS_MAX for passage in made)
-    assert len(made[0].split()) >= WORDS_MIN
-    assert made[0] == paragraph
-
-
-def test_articles_are_turns_of_a_conversation(data):
-    """
-    A passage says its title and source; a question's evidence is every passage of its articles.
+    A span says its title and source; a question's evidence is every span of its articles.
     """
     (path,) = usual_files("multihop", data)
     articles = load_multihop(path)
 
+    assert articles.documents[0].name == "Ferry strike (The Daily)"
     assert articles.store.turns[0].text.startswith("Ferry strike (The Daily)\n\nFerries stood still")
     assert articles.store.turns[0].at == datetime(2024, 1, 2, 8, 45, 59, tzinfo=UTC)
     assert [len(question.evidence) for question in articles.store.questions] == [2, 0]
+    assert [fact.held for fact in next(iter(articles.evidence.values()))] == [{0: 7}, {1: 5}]
     assert reachable(articles) == 1.0
 
 
@@ -339,7 +324,10 @@ def test_multihop_figures(data):
 
     assert rows["all", "document@5"] == {"one": 0.5, "both": 1.0}
     assert rows["all", "all documents@10"] == {"one": 0.0, "both": 1.0}
-    assert rows["all", "evidence@10"] == {"one": 0.5, "both": 1.0}
+    assert rows["all", "evidence"] == {"one": 0.5, "both": 1.0}
+    assert rows["all", "words precision"] == pytest.approx({"one": 7 / 26, "both": 12 / 19})
+    assert rows["even questions", "document@5"] == {"one": 0.5, "both": 1.0}
+    assert rows["all", "nothing told"] == rows["null_query", "nothing told"] == {"one": 0.0, "both": 0.0}
     assert rows["null_query", "abstention AUC"] == {"one": 1.0, "both": 0.5}
 
 
@@ -351,7 +339,7 @@ def test_multihop_figures(data):
     [
         ("locomo", ("bm25",), {"turn@5", "turn@10", "turn@20", "session@5", "session@10", "question p50"}),
         ("longmemeval", ("bm25",), {"turn@10", "session@5"}),
-        ("multihop", ("bm25",), {"document@5", "evidence@10", "abstention AUC"}),
+        ("multihop", ("bm25",), {"document@5", "evidence", "words IoU", "nothing told"}),
         ("conflicts", ("bm25",), {"question p95"}),
         ("msc", (), {"F1", "precision", "recall", "exact"}),
         ("temporal", (), {"accuracy"}),

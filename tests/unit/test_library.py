@@ -87,6 +87,27 @@ def test_secrets_are_not_in_what_is_derived(space):
         assert SECRET not in str(reader.spans_waiting(limit=9))
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        f"{SECRET[:3]}\u200b{SECRET[3:]}",
+        f"{SECRET[:3]}\U000e0041{SECRET[3:]}",
+        f"{SECRET[:12]}**{SECRET[12:]}**",
+    ],
+    ids=["invisible", "tag", "bold"],
+)
+def test_a_title_hides_nothing(space, title):
+    """
+    Neither a secret between whose letters something stands in the text, nor what no reader sees.
+    """
+    space.upload(f"# Key {title}\n\nKeep it.\n", name="k.md", id="k")
+
+    (section,) = space.sections("k")
+    assert section.title == section.path[0] == "Key [REDACTED:github-token]"
+    with space._read() as reader:
+        assert SECRET not in str(reader.spans_waiting(limit=9))
+
+
 def test_a_name_with_a_secret_is_shown_without_it(space):
     """
     A name is content, and content is cleaned.

@@ -29,7 +29,8 @@ _HIDING = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collaps
 
 _RAW = frozenset({"script", "style", "noscript", "iframe", "noembed", "noframes", "title", "textarea"})
 """What holds text that is no markup, up to its own end tag. Of these only title and textarea are read."""
-_UNSEEN = frozenset({"template", "svg", "math", "datalist", "object"})
+_UNSEEN = frozenset({"template", "svg", "math", "datalist", "object", "nav"})
+"""`nav` is seen, but it leads to other pages: what a menu says, this document does not."""
 _VOID = frozenset(
     {
         "area",
@@ -77,7 +78,6 @@ _BLOCKS = (
             "legend",
             "li",
             "main",
-            "nav",
             "optgroup",
             "option",
             "p",

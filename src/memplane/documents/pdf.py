@@ -28,7 +28,8 @@ _LARGER = 1.15
 _HEADING_CHARS_MAX = 200
 _HEADING_LINES_MAX = 4
 _HEADING_SHARE_MAX = 0.25
-"""Where more lines than this are large, size says nothing about headings."""
+"""Where more of the text than this is large, size says nothing about headings. Lines are not what counts: in a contract
+every second one may be a heading."""
 _LOCKED = "the PDF is locked with a password; save a copy without one and upload that"
 
 # pypdf says what it mended, in words that may quote the document.
@@ -240,7 +241,7 @@ def _large(lines: list[_Line]) -> list[Heading]:
         and len(line.words) <= _HEADING_CHARS_MAX
         and any(map(str.isalpha, line.words))
     ]
-    if len(large) > _HEADING_SHARE_MAX * len(lines) + 1:
+    if sum(len(line.words) for line in large) > _HEADING_SHARE_MAX * weights.total():
         return []
     levels = {
         size: min(rank, _LEVEL_MAX)

@@ -2,18 +2,19 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from memplane.evaluate.retrieval import Ask, EvalQuestion, EvalStore, EvalTurn, Finder, Found
 from memplane.main import Memplane
 from memplane.providers.embedding import Embedder
-from memplane.recall.result import Limits, Recall
+from memplane.recall.result import SPANS_MAX, Limits, Recall
 from memplane.space import Space
 from memplane.types import Role, State
 
 _WIDE = Limits(turns=100, facts=20)
 """Enough turns that ten sessions or documents are among them; the usual limits are what is timed."""
+_WIDE_SPANS = Limits(spans=SPANS_MAX)
 _STANDING = frozenset({State.ACTIVE, State.CONTESTED})
 
 
@@ -41,6 +42,38 @@ def memplane(embedder: Embedder | None) -> Finder:
                     places=[places[turn.entry_id] for turn, _ in turns],
                     facts=standing_facts(told),
                     score=turns[0][1] if turns else 0.0,
+                    embedding_ms=embedding_ms,
+                    rest_ms=ms - embedding_ms,
+                )
+
+            yield ask
+
+    return prepare
+
+
+def memplane_documents(embedder: Embedder | None, documents: Sequence[tuple[str, str, int]]) -> Finder:
+    """Uploads documents (name, text, place of the first span among the store's turns) and finds spans of them."""
+
+    @contextmanager
+    def prepare(store: EvalStore) -> Iterator[Ask]:
+        with (
+            tempfile.TemporaryDirectory(prefix="memplane-eval-") as folder,
+            Memplane.open(folder, embedder=embedder) as plane,
+        ):
+            space = plane.space(store.name)
+            firsts = {space.upload(text, name=name).id: first for name, text, first in documents}
+            space.enrich()
+
+            def ask(question: EvalQuestion) -> Found:
+                started = time.perf_counter()
+                usual = space.recall(question.text, reference_time=question.asked_at)
+                ms = (time.perf_counter() - started) * 1_000
+                embedding_ms = usual.timings.get("embed", 0.0)
+                told = space.recall(question.text, reference_time=question.asked_at, limits=_WIDE_SPANS)
+                return Found(
+                    places=[firsts[hit.span.document] + hit.span.ordinal for hit in told.spans],
+                    facts=[],
+                    score=told.spans[0].score if told.spans else 0.0,
                     embedding_ms=embedding_ms,
                     rest_ms=ms - embedding_ms,
                 )

@@ -11,7 +11,8 @@ from memplane.evaluate import conflicts
 from memplane.evaluate.cache import CachedEmbedder, Stopwatch
 from memplane.evaluate.extraction import Score, score_dialogues
 from memplane.evaluate.files import read_json
-from memplane.evaluate.multihop import load_multihop, multihop_rows, reachable
+from memplane.evaluate.multihop import TOKENS_MAX, load_multihop, multihop_rows, reachable
+from memplane.evaluate.product import memplane_documents
 from memplane.evaluate.report import EVERYTHING, MEMPLANE, Advance, Report, Request, Row
 from memplane.evaluate.retrieval import (
     EvalStore,
@@ -75,15 +76,17 @@ def _turns(request: Request, stores: Sequence[EvalStore], advance: Advance) -> R
 def _multihop(request: Request, advance: Advance) -> Report:
     with _reading(request):
         articles = load_multihop(request.path, request.limit)
-    with _asking(request, [articles.store], advance) as asked:
+    documents = [(document.name, document.body, document.first) for document in articles.documents]
+    with _asking(request, [articles.store], advance, documents) as asked:
         rows = [*multihop_rows(articles, asked), *latency_rows(asked)]
-    documents = len({turn.session for turn in articles.store.turns})
     return _report(
         request,
         asked,
         rows,
-        f"{documents} articles in {len(articles.store.turns):,} passages; one passage holds {reachable(articles):.3f}"
-        " of the evidence whole, which is the most that evidence@k can reach",
+        f"{len(documents)} articles in {len(articles.spans):,} spans; one span holds {reachable(articles):.3f} of the"
+        " evidence whole",
+        f"evidence and words: within {TOKENS_MAX:,} tokens of spans, as `tokens_of` counts them",
+        "nothing told: the share of questions that get no span; among those that no article answers it should be large",
     )
 
 
@@ -101,15 +104,20 @@ def _conflicts(request: Request, advance: Advance) -> Report:
 
 @contextmanager
 def _asking(
-    request: Request, stores: Sequence[EvalStore], advance: Advance
+    request: Request,
+    stores: Sequence[EvalStore],
+    advance: Advance,
+    documents: Sequence[tuple[str, str, int]] | None = None,
 ) -> Iterator[dict[str, list[Asked]]]:
+    """With documents, these are what Memplane is given instead of turns."""
     _check_some(request, sum(len(store.questions) for store in stores))
     with ExitStack() as opened:
         inner = embedder_of(request.settings) if request.embeddings else None
         if inner is not None and request.cache is not None:
             inner = opened.enter_context(CachedEmbedder(inner, request.cache))
         embedder = None if inner is None else Stopwatch(inner)
-        yield ask_all(stores, finders(request.compare, embedder), advance)
+        product = None if documents is None else memplane_documents(embedder, documents)
+        yield ask_all(stores, finders(request.compare, embedder, product), advance)
 
 
 def _named(store: EvalStore) -> EvalStore:

@@ -38,14 +38,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     found: Found
 
 
-def finders(compare: Sequence[str], embedder: Stopwatch | None) -> dict[str, Finder]:
-    """Memplane first, then the baselines asked for. Without an embedder nothing can be compared with its vectors."""
+def finders(
+    compare: Sequence[str], embedder: Stopwatch | None, product: Finder | None = None
+) -> dict[str, Finder]:
+    """Memplane first, which keeps turns unless another way to use it is given, then the baselines asked for. Without an embedder nothing can be compared with its vectors."""
     unknown = [name for name in compare if name not in BASELINES]
     if unknown:
         raise InvalidRequest(
             f"no baseline {unknown[0]!r}; there are {' and '.join(BASELINES)}", field="compare"
         )
-    systems: dict[str, Finder] = {MEMPLANE: memplane(embedder)}
+    systems: dict[str, Finder] = {MEMPLANE: product or memplane(embedder)}
     for name in dict.fromkeys(compare):
         if name == "bm25":
             systems[name] = by_scores(bm25, None)

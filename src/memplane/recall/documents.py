@@ -16,7 +16,10 @@ from memplane.recall.apportion import apportioned
 from memplane.recall.naming import (
     Phrase,
     asks_for_whole,
+    asks_in_short,
     best_sections,
+    is_of_the_kind,
+    is_title,
     names_document,
     phrases_of,
     telling_stems,
@@ -42,6 +45,8 @@ _SECTIONS_TOLD_MAX = 3
 _SHARE_MIN = 0.6
 """What holds so many of the words of a question has to do with it, however little is known about words in a small
 space."""
+_TITLES_SPARE = 4
+"""Fetched beyond what is wanted, for spans that are nothing but a title."""
 _MEMBERS_MAX = 200
 _MEMBERS_TOLD_MAX = 50
 _SPANS_PER_PLACE = 4
@@ -92,12 +97,13 @@ def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulte
     sections = _named_sections(reader, asked, shelf)
     if sections:
         return _sections(reader, asked, sections)
-    if asks_for_whole(asked.query) and (document := shelf.in_question()) is not None:
+    document = shelf.in_question()
+    if document is not None:
         return _document(reader, asked, ranking, document)
-    ranked = ranking.best(shelf.seqs(), asked.spans) if asked.spans else ()
+    ranked = ranking.best(shelf.seqs(), asked.spans + _TITLES_SPARE) if asked.spans else ()
     held = _Held(asked.query)
     told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
-    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told))
+    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told)[: asked.spans])
 
 
 def _visible(asked: DocumentsAsked, document: Document) -> bool:
@@ -134,11 +140,17 @@ class _Shelf:
         return frozenset(head.seq for head in self.heads())
 
     def in_question(self) -> Document | None:
-        """The one document there is, or the one that the question names."""
-        heads = self.heads()
-        if len(heads) > 1:
-            heads = [head for head in heads if names_document(self._asked.query, head.name)]
-        return self._reader.document(heads[0].id) if len(heads) == 1 else None
+        """The document whose whole the question asks for: the one that it names, or the only one that it can mean."""
+        query = self._asked.query
+        whole = asks_for_whole(query)
+        if not whole and not asks_in_short(query):
+            return None
+        found = [head for head in self.heads() if names_document(query, head.name)]
+        if whole and not found:
+            found = list(self.heads())
+        if whole and len(found) > 1:
+            found = [head for head in found if is_of_the_kind(query, head.name)]
+        return self._reader.document(found[0].id) if len(found) == 1 else None
 
     def _there_then(self) -> frozenset[int]:
         every = self._reader.documents(project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0)
@@ -159,11 +171,12 @@ class _Held:
 
 
 def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
-    """With the names of where they stand."""
+    """With the names of where they stand. A title with nothing under it is told only where there is nothing else: the
+    citations of its subsections hold it."""
     documents = _documents_of(reader, ranked)
     numbers = [span_number(documents[each.span.document].seq, each.span.section) for each in ranked]
     sections = reader.sections_at(list(dict.fromkeys(numbers)))
-    return tuple(
+    hits = tuple(
         SpanHit(
             span=_shown(each.span),
             document_name=documents[each.span.document].name,
@@ -175,6 +188,7 @@ def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
         )
         for each, number in zip(ranked, numbers, strict=True)
     )
+    return tuple(hit for hit in hits if not is_title(hit.span.text, hit.section)) or hits
 
 
 def _documents_of(reader: Reader, ranked: Sequence[RankedSpan]) -> dict[str, Document]:
@@ -249,7 +263,7 @@ def _sections(reader: Reader, asked: DocumentsAsked, found: Sequence[tuple[Docum
     return Consulted(
         strategy=Strategy.SECTION,
         documents=tuple(told.values()),
-        spans=_hits(reader, ranked[: asked.spans]),
+        spans=_hits(reader, ranked[: asked.spans + _TITLES_SPARE])[: asked.spans],
     )
 
 
@@ -309,10 +323,13 @@ def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document:
     ordinals = range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
     sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
     told = _in_short(document, None, list(sections.values()) if len(sections) > 1 else ())
-    ranked = ranking.best(frozenset({document.seq}), asked.spans) if asked.spans else ()
+    count = asked.spans + _TITLES_SPARE if asked.spans else 0
+    ranked = ranking.best(frozenset({document.seq}), count) if count else ()
     if not _with_anything_to_say(asked, ranked):
-        ranked = _beginning(reader, document, asked.spans)
-    return Consulted(strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked))
+        ranked = _beginning(reader, document, count)
+    return Consulted(
+        strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked)[: asked.spans]
+    )
 
 
 def _in_short(

@@ -54,15 +54,16 @@ _NUMBER = re.compile(
     rf"\W*(?:(?:{_PLACE}|part)\s+)?((?:\d+|[ivxlc]+|[a-z])(?:\.\d+)*)(?:[.):\s\-–—]|$)",  # noqa: RUF001
     re.IGNORECASE,
 )
-_WHOLE = re.compile(
-    r"\b(?:summari[sz]e|sum up|summary|overview|gist|outline|tl;?dr|abstract|digest|what\b.{0,40}\babout)\b",
-    re.IGNORECASE,
+_IN_SHORT = re.compile(
+    r"\b(?:summari[sz]e|sum up|summary|overview|gist|outline|tl;?dr|abstract|digest)\b", re.IGNORECASE
 )
+_ABOUT = re.compile(r"\bwhat\b.{0,40}\babout\b", re.IGNORECASE)
 _DOCUMENT = re.compile(
-    r"\b(?:document|file|paper|report|manual|pdf|handbook|guide|article|book|text|essay|contract|policy|spec(?:ification)?"
-    r"|page|upload|attachment)\b",
+    r"\b(?:document|file|paper|report|manual|pdf|handbook|guide|article|book|text|essay|contract|agreement|policy"
+    r"|spec(?:ification)?|page|upload|attachment)\b",
     re.IGNORECASE,
 )
+_TITLE_CHARS_MAX = 400
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
 
@@ -103,13 +104,42 @@ def _phrases(question: str) -> Iterator[Phrase]:
 def asks_for_whole(question: str) -> bool:
     """Whether what a document says as a whole is asked for: `summarise this document`."""
     question = question[:_CHARS_READ_MAX]
-    return _WHOLE.search(question) is not None and _DOCUMENT.search(question) is not None
+    return _DOCUMENT.search(question) is not None and (
+        _IN_SHORT.search(question) is not None or _ABOUT.search(question) is not None
+    )
+
+
+def asks_in_short(question: str) -> bool:
+    """Whether something is to be told in short, whatever it is: a document is meant where its name is said."""
+    return _IN_SHORT.search(question[:_CHARS_READ_MAX]) is not None
+
+
+def is_of_the_kind(question: str, name: str) -> bool:
+    """Whether a document is by its name what the question calls it: `the manual` may be `Toaster manual`."""
+    kinds = {word for found in _DOCUMENT.findall(question[:_CHARS_READ_MAX]) for word in stems_of(found)}
+    return not kinds.isdisjoint(stems_of(_EXTENSION.sub("", name)))
 
 
 def names_document(question: str, name: str) -> bool:
     """Whether all words of a document's name stand in the question; what kind of file it is need not."""
     wanted = stems_of(_EXTENSION.sub("", name))
     return bool(wanted) and set(stems_of(question[:_CHARS_READ_MAX])).issuperset(wanted)
+
+
+def bare(text: str) -> str:
+    """Nothing but its letters and digits: what is left when marks, spaces and line ends do not count."""
+    return "".join(sign for sign in text.lower() if sign.isalnum())
+
+
+def is_title(text: str, path: Sequence[str]) -> bool:
+    """Whether a text says no more than the title of the section it stands in."""
+    return bool(path) and len(text) <= _TITLE_CHARS_MAX and bare(text) in ("", bare(path[-1]))
+
+
+def without_title(text: str, path: Sequence[str]) -> str:
+    """What a section says, without the title that it begins with; as it is where it says nothing else."""
+    first, _, rest = text.lstrip().partition("\n")
+    return rest if is_title(first, path) and bare(rest) else text
 
 
 def telling_stems(text: str) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_KEPT = 512
+_KEPT = 2_000_000
+"""So many places where words stand are kept, those of the words asked for last: 32 MB."""
 
 Numbers = NDArray[np.int64]
 Counts = NDArray[np.float64]
@@ -19,6 +20,7 @@ class Postings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()
+        self._size = 0
 
     def of(self, stem: str, state: Hashable, read: Callable[[str], Sequence[int]]) -> tuple[Numbers, Counts]:
         """Read anew where the index is in another `state` than when it was read; `read` gives each number once for each
@@ -28,12 +30,21 @@ class Postings:
         if known is None or known[0] != state:
             numbers, counts = np.unique(np.array(read(stem), np.int64), return_counts=True)
             known = (state, numbers, counts.astype(np.float64))
-            with self._lock:
-                self._kept[stem] = known
-                self._kept.move_to_end(stem)
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            self._keep(stem, known)
         return known[1], known[2]
+
+    def _keep(self, stem: str, found: tuple[Hashable, Numbers, Counts]) -> None:
+        with self._lock:
+            before = self._kept.pop(stem, None)
+            self._kept[stem] = found
+            self._size += _size(found) - (0 if before is None else _size(before))
+            while self._size > _KEPT and len(self._kept) > 1:
+                self._size -= _size(self._kept.popitem(last=False)[1])
+
+
+def _size(found: tuple[Hashable, Numbers, Counts]) -> int:
+    """What a word takes; one that is nowhere takes a little, too."""
+    return len(found[1]) + 1
 
 
 def places_of(numbers: Numbers, among: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:

@@ -1,6 +1,6 @@
 """A recall as text within a budget of tokens: facts, open conflicts, what was said, episodes; the best first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -64,6 +64,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     short: Sequence[Group] = ()
     """Documents and sections in short."""
     passages: Sequence[Group] = ()
+    said_by: Mapping[str, str] = {}
+    """Passages that a line in short says all of; where that is told, they need not be."""
     memory_percent: int = 100
     """What memory gets at least; what one does not need, the other has."""
     first: bool = False
@@ -98,12 +100,20 @@ def render(
     left -= _cost(known)
     room = max(left * _SHORT_PERCENT // 100, left - _cost(_fitted(documents.passages, left)))
     short = _fitted(documents.short, room)
-    consulted = short + _fitted(documents.passages, left - _cost(short))
+    consulted = short + _fitted(_left_to_say(documents, short), left - _cost(short))
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
     text = fence("\n".join(kept))
     return text, tokens_of(text)
+
+
+def _left_to_say(documents: Share, short: Sequence[str]) -> list[Group]:
+    told = frozenset(short)
+    return [
+        (heading, [line for line in lines if documents.said_by.get(line) not in told])
+        for heading, lines in documents.passages
+    ]
 
 
 def _fitted(groups: Sequence[Group], left: int) -> list[str]:

@@ -1,8 +1,9 @@
 """What documents say, as lines of a recall: each cites the document and the section it comes from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memplane.recall.documents import Consulted
+from memplane.recall.naming import bare, is_title, without_title
 from memplane.recall.render import Group, Share, Tamer
 from memplane.recall.result import DEGRADED, DocumentTold, SpanHit, Strategy
 
@@ -19,36 +20,36 @@ def share_of(consulted: Consulted, memory_percent: int, tame: Tamer) -> Share:
     return Share(
         short=groups,
         passages=[("From documents:", passages)],
+        said_by=_said_by(short, passages),
         memory_percent=max(0, min(100, memory_percent)) // (2 if asked_for else 1),
         first=asked_for,
     )
 
 
 def _short(consulted: Consulted, tame: Tamer) -> Iterator[str]:
-    """A section that was asked for is told before the document it is in."""
+    """Who asked for a section did not ask for the document it is in."""
     for document in consulted.documents:
-        own = [f"- [{cited((document.name,), tame)}] {tame.short(said)}" for said in _said(document)]
-        if consulted.strategy is Strategy.SECTION:
-            yield from _sections(document, tame)
-            yield from own
-        else:
-            yield from own
-            yield from _sections(document, tame)
-
-
-def _said(document: DocumentTold) -> Iterator[str]:
-    if document.distillation:
-        yield document.distillation
+        if document.distillation and consulted.strategy is not Strategy.SECTION:
+            yield f"- [{cited((document.name,), tame)}] {tame.short(document.distillation)}"
+        yield from _sections(document, tame)
 
 
 def _sections(document: DocumentTold, tame: Tamer) -> Iterator[str]:
+    """But for those that have nothing to say in short: the citation tells their title already."""
     for section in document.sections:
-        if section.distillation:
+        if section.distillation and not is_title(section.distillation, section.path):
             yield f"- [{cited((document.name, *section.path), tame)}] {tame.short(section.distillation)}"
 
 
+def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
+    """By passage, the line in short that says all of it: that of a short section."""
+    said = {bare(line): line for line in short}
+    return {passage: said[bare(passage)] for passage in passages if bare(passage) in said}
+
+
 def passage(hit: SpanHit, tame: Tamer) -> str:
-    return f"- [{cited((hit.document_name, *hit.section), tame)}] {tame.short(hit.span.text).strip()}"
+    text = without_title(hit.span.text, hit.section)
+    return f"- [{cited((hit.document_name, *hit.section), tame)}] {tame.short(text).strip()}"
 
 
 def cited(path: tuple[str, ...], tame: Tamer) -> str:
