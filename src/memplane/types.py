@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -274,6 +274,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     distillation: str | None = None
     """What it says, in short."""
     collections: tuple[str, ...] = ()
+
+
+class AboutDocument(NamedTuple):
+    """The document that something said is about; it need not be kept here."""
+
+    id: str
+    name: str | None
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):

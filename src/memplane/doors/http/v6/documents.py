@@ -17,7 +17,8 @@ from memplane.doors.http.v6.shapes import (
     Uploaded,
     UploadSection,
 )
-from memplane.doors.http.v6.wire import answer, invalid
+from memplane.doors.http.v6.wire import answer
+from memplane.errors import InvalidRequest
 from memplane.storage.directory import Sort
 from memplane.types import Document, Section
 
@@ -113,18 +114,18 @@ class Documents:
 def _content(body: UploadBody) -> tuple[str | bytes, str | None]:
     """Text stays text; what came as base64 is what its media type says, or what its first bytes look like."""
     if body.content is not None and body.data is not None:
-        raise invalid("give content or data, not both", "data")
+        raise InvalidRequest("give content or data, not both", field="data")
     if body.data is not None:
         return body.data, body.content_type
     if body.content is None:
-        raise invalid("content is missing; give text or Markdown, or base64 in data", "content")
+        raise InvalidRequest("content is missing; give text or Markdown, or base64 in data", field="content")
     return body.content, body.content_type
 
 
 def _name(body: UploadBody) -> str:
     name = body.document_name or body.filename
     if name is None:
-        raise invalid("document_name is missing", "document_name")
+        raise InvalidRequest("document_name is missing", field="document_name")
     return name
 
 
