@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-server bench-metering bench-peers eval clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-peers eval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ bench: env ## The engine benchmark, as ratios of one run
 
 bench-recall: env ## The recall benchmark: latency by part, enrichment beside the bare model
 	$(BIN)/python -m benchmarks.recall
+
+bench-documents: env ## The document benchmark: uploads a second, span recall at 10 k and 100 k spans
+	$(BIN)/python -m benchmarks.documents
 
 bench-server: env ## The server benchmark: calls a second and latencies, beside the engine's own
 	$(BIN)/python -m benchmarks.server

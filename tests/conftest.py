@@ -87,6 +87,17 @@ def fresh_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@contextmanager
+def fresh_plane(clock: HandClock | None = None, **changes: Any) -> Iterator[Memplane]:
+    """A plane for one generated example: without an embedding model, on a clock that somebody turns."""
+    clock, options = clock or HandClock(), Settings(**changes)
+    with (
+        fresh_folder() as folder,
+        Memplane.open(folder, embedder=None, clock=clock, settings=options) as plane,
+    ):
+        yield plane
+
+
 @pytest.fixture
 def clock() -> HandClock:
     return HandClock()

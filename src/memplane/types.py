@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -276,6 +276,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     collections: tuple[str, ...] = ()
 
 
+class AboutDocument(NamedTuple):
+    """The document that something said is about; it need not be kept here."""
+
+    id: str
+    name: str | None
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A part of a document under one heading. Sections stand one after the other and leave nothing out."""
 
@@ -289,6 +296,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     start: int
     end: int
     distillation: str | None = None
+
+
+class WholeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document and what it is made of, all of it as it was at one moment."""
+
+    document: Document
+    sections: tuple[Section, ...]
+    text: str | None = None
+    """None where it was not asked for."""
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -28,16 +28,9 @@ from memplane.memory.sitting import PAUSE
 from memplane.providers.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.providers.llm import LLMFailed, LLMUnavailable
 from memplane.recall.embedded import asks, embedded_text, pair_text, turn_vectors
-from memplane.storage.base import (
-    TURNS_PER_ENTRY_MAX,
-    Filter,
-    MemoryVector,
-    Reader,
-    Store,
-    TurnVector,
-    Writer,
-    turn_number,
-)
+from memplane.storage.base import Reader, Store, Writer
+from memplane.storage.filter import Filter
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, MemoryVector, TurnVector, turn_number
 from memplane.storage.library import SpanVector
 from memplane.storage.words import stems_of
 from memplane.types import Caller, Draft, Entry, Memory, Op, State, Turn

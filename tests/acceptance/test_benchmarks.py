@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import engine, metering, peers, quality, recall, server
+from benchmarks import chunking, documents, engine, metering, peers, quality, recall, server
 
 from eval_samples import LOCOMO, write_samples
+from memplane.evaluate.files import usual_files
 from memplane.evaluate.retrieval import _locomo_store
 from memplane.providers.embedding_local import LocalEmbedder
 
@@ -51,6 +52,32 @@ def test_the_recall_benchmark_runs_tiny(tmp_path):
     names = {figure.name for figure in figures}
     assert all(figure.value > 0 for figure in figures)
     assert {"recall p95 at 40 memories", "… the rest p95 at 40 memories", "enrichment"} <= names
+
+
+def test_the_documents_benchmark_runs_tiny(tmp_path):
+    """
+    Uploads a second, and the latency of a recall at a number of spans.
+    """
+    figures = documents.run(documents.TINY, tmp_path)
+
+    names = {figure.name for figure in figures}
+    assert all(figure.value > 0 for figure in figures)
+    assert {"documents of 2 KB", "recall p95 at 30 spans", "… of it documents p95 at 30 spans"} <= names
+
+
+def test_the_cutters_are_compared_tiny(tmp_path):
+    """
+    Each cutter leaves nothing of a text out, and has its figures.
+    """
+    text = "\n\n".join(f"Paragraph {number} has a sentence. " * (number % 9 + 1) for number in range(30))
+    for cutter in chunking.CUTTERS.values():
+        assert "".join(text[start:end] for start, end in cutter(text)) == text
+
+    write_samples(tmp_path)
+    (path,) = usual_files("multihop", tmp_path)
+    figures = chunking.run(path, tokens_max=100, limit=None, cutters=chunking.CUTTERS)
+    assert len(figures) == 5 * len(chunking.CUTTERS)
+    assert all(0 <= figure.value <= 1 for figure in figures if figure.name.startswith("…"))
 
 
 def test_the_server_benchmark_runs_tiny(tmp_path):

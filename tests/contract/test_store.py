@@ -9,7 +9,8 @@ from tests.conftest import TENANT, Scribe, a_memory
 
 from memplane.clock import SECOND, to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.base import Filter, Scope, Writer
+from memplane.storage.base import Writer
+from memplane.storage.filter import Filter, Scope
 from memplane.types import RESERVED_CATEGORIES, Caller, Kind, Op, State, Tier
 
 

@@ -6,18 +6,10 @@ import pytest
 from tests.conftest import MORNING, a_memory
 
 from memplane.clock import to_instant
-from memplane.storage.base import (
-    TURNS_PER_ENTRY_MAX,
-    Evidence,
-    Filter,
-    Marks,
-    MemoryVector,
-    Rating,
-    Scope,
-    TurnVector,
-    Untold,
-    turn_number,
-)
+from memplane.storage.claims import Evidence, Rating
+from memplane.storage.episodes import Untold
+from memplane.storage.filter import Filter, Scope
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, MemoryVector, TurnVector, turn_number
 from memplane.types import Kind, Memory, State, Tier, TimeTold, Turn
 
 NOW = Filter(now=0)

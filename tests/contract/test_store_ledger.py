@@ -11,8 +11,9 @@ from tests.conftest import MORNING, Scribe, a_memory
 
 from memplane.clock import to_instant
 from memplane.errors import InvalidRequest
-from memplane.storage.base import Filter, Scope, Usage, Writer
+from memplane.storage.base import Usage, Writer
 from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
+from memplane.storage.filter import Filter, Scope
 from memplane.types import Caller, Draft, Head, Op, Turn
 
 ROUNDS = 12

@@ -3,7 +3,7 @@
 import pytest
 from tests.conftest import MORNING
 
-from memplane.storage.base import Scope
+from memplane.storage.filter import Scope
 from memplane.storage.library import LibraryMarks, Shelved, SpanVector, section_id, span_id, span_number
 from memplane.types import Collection, Document, DocumentStatus, Op, Section, Span
 

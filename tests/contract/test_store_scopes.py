@@ -3,7 +3,8 @@
 import pytest
 from tests.contract.test_store_index import ALL, claimed, episode, ids, number, turn_vector
 
-from memplane.storage.base import EVERYWHERE, Audience, Filter, MemoryVector
+from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.index import MemoryVector
 from memplane.types import Kind, Tier
 
 PLACES = [None, "project:p", "project:q", "conversation:c", "conversation:p"]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 from memplane.storage.words import stems_of, words_of
 
 NOW = Filter(now=0)

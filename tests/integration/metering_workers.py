@@ -15,8 +15,6 @@ LIMIT = 100
 RATE = 30
 ENDPOINT = "POST /v6/ingest"
 TENANT = "default"
-
-
 AT = 1_790_000_000_000_000
 
 

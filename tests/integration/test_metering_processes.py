@@ -3,11 +3,10 @@
 import multiprocessing
 import os
 import random
-import tempfile
-from pathlib import Path
 
 import apsw
 import pytest
+from tests.conftest import fresh_folder
 from tests.integration import metering_workers as workers
 from tests.integration.metering_workers import ENDPOINT, LIMIT, RATE, TENANT, plane_on
 
@@ -22,10 +21,9 @@ forked.set_forkserver_preload(["tests.integration.metering_workers"])
 
 @pytest.fixture
 def data():
-    """In memory where there is such a place: a kill takes nothing from the system's cache, so no disk is needed."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
+    """A kill takes nothing from the system's cache, so no disk is needed."""
+    with fresh_folder() as folder:
+        yield folder
 
 
 def answers_of(target, data, count, times):

@@ -10,7 +10,7 @@ from llm_server import TOKENS, LLMServer, claim, hangs_up, says, status
 from memplane import Memplane
 from memplane.ledger.payloads import Derived, Forgotten, decode, encode
 from memplane.providers.llm import LLMFailed, LLMUnavailable
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 from memplane.types import Draft, Op, State
 
 ROME = "I live in Rome"

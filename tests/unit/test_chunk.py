@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.documents.chunk import CHARS_MAX, WORDS_ENOUGH, WORDS_MAX, WORDS_WHOLE_MAX, chunks_of
+from memplane.documents.chunk import CHARS_MAX, SIZES, chunks_of
 from memplane.documents.parsed import Block, BlockKind, Parsed, Part
 
 PARTS = st.lists(
@@ -67,12 +67,12 @@ def test_prose_is_cut_between_sentences():
 
     assert len(pieces) > 3
     assert all(piece.startswith("This is sentence") and piece.strip().endswith("them.") for piece in pieces)
-    assert all(len(piece.split()) <= WORDS_MAX for piece in pieces[:-1])
+    assert all(len(piece.split()) <= SIZES.most for piece in pieces[:-1])
 
 
 def test_a_paragraph_closes_a_piece_that_is_long_enough():
     """Paragraphs stay whole where they have about the right size."""
-    paragraph = sentences(WORDS_ENOUGH // 7 + 1)
+    paragraph = sentences(SIZES.enough // 7 + 1)
 
     assert texts(("paragraph", paragraph), ("break", "\n\n"), ("paragraph", paragraph)) == [
         paragraph,
@@ -83,7 +83,7 @@ def test_a_paragraph_closes_a_piece_that_is_long_enough():
 def test_a_table_a_list_and_code_stay_whole():
     """What fits is not parted, however much of it there is already; what does not is parted between its lines."""
     table = "".join(f"| row {place} | value |\n" for place in range(20))
-    assert WORDS_MAX < len(table.split()) <= WORDS_WHOLE_MAX
+    assert SIZES.most < len(table.split()) <= SIZES.whole
     for kind in ("table", "list", "code"):
         assert table in texts(("paragraph", sentences(8)), ("break", "\n\n"), (kind, table))[-1]
 

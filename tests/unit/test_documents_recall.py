@@ -6,11 +6,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, fresh_plane
 
-from memplane import Memplane, Settings
 from memplane.errors import InvalidRequest, NotFound
-from memplane.recall.documents import apportioned
+from memplane.recall.apportion import apportioned
 from memplane.recall.result import DEGRADED, Limits
 from memplane.recall.tokens import tokens_of
 from memplane.types import DocumentStatus
@@ -455,10 +454,7 @@ def test_nothing_foreign_nothing_gone_nothing_over_budget(documents, query, toke
     Whatever is kept and asked: no other project's, nothing that was deleted, no more tokens and spans than allowed.
     """
     clock = HandClock()
-    with (
-        fresh_folder() as folder,
-        Memplane.open(folder, embedder=None, clock=clock, settings=Settings(recall_work_ms=60_000)) as plane,
-    ):
+    with fresh_plane(clock, recall_work_ms=60_000) as plane:
         space = plane.space("alice")
         shelf = space.create_collection("all")
         space.retain("I like tea and water")

@@ -10,7 +10,7 @@ from memplane import Memplane, worker
 from memplane.enrich import deriver
 from memplane.errors import InvalidRequest, NotFound
 from memplane.providers.embedding import EmbeddingUnavailable
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 from memplane.types import Kind, State, Tier
 
 DAY = timedelta(days=1)

@@ -3,9 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, fresh_plane
 
-from memplane import Memplane
 from memplane.enrich.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import decode
@@ -201,13 +200,12 @@ WORDS = st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 2, 3, 4, 5])
 @given(WORDS)
 def test_feedback_is_bounded_and_one_word_changes_little(words):
     """However many say what: importance stays within reach of where it was, and no single word moves it far."""
-    with fresh_folder() as folder, Memplane.open(folder, embedder=None, clock=HandClock()) as plane:
+    with fresh_plane(recall_work_ms=60_000) as plane:
         space = plane.space("alice")
         memory = space.store("fact", "Has a cat")
         before = memory.importance
         for useful, rating in words:
             space.feedback(*(([memory.id], []) if useful else ([], [memory.id])), rating=rating)
-            space.enrich()
             now = space.memory(memory.id)
             assert abs(now.importance - before) <= 2 * REACH * CHOSEN_STEP * 5 / 3 + 1e-3
             assert now.importance >= before if useful else now.importance <= before

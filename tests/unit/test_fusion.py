@@ -23,7 +23,7 @@ from memplane.recall.fusion import (
 )
 from memplane.recall.turn_index import Turns, _Columns
 from memplane.recall.vectors import VectorTable
-from memplane.storage.base import TurnHead
+from memplane.storage.index import TurnHead
 
 HOUR = 3_600 * 1_000_000
 JULY = to_instant(datetime(2023, 7, 10, 12, tzinfo=UTC))

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdapus import entry_line
-from conftest import HandClock, fresh_folder
-from memplane import Memplane
+from conftest import fresh_plane
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import BadLine, entry_id
 from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
@@ -217,7 +216,7 @@ def test_whatever_comes_is_taken_or_refused(entries):
     An entry is a shape that others choose: it is kept, found in the history as one line of JSON under its id, and never
     stops anything; or it is refused with an error of ours.
     """
-    with fresh_folder() as folder, Memplane.open(folder, embedder=None, clock=HandClock()) as plane:
+    with fresh_plane() as plane:
         space = plane.space("analyst")
         kept = []
         for number, entry in enumerate(entries):

@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, fresh_plane
 
-from memplane import Memplane
 from memplane.errors import InvalidRequest
 
 DAY = timedelta(hours=24)
@@ -105,19 +104,18 @@ def test_a_window_needs_a_key(space, named):
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=40))
 def test_any_run_of_retries_keeps_what_a_simple_model_keeps(steps):
     """However often a key comes back: one event a window, in order."""
-    with fresh_folder() as folder:
-        clock = HandClock()
-        with Memplane.open(folder, embedder=None, clock=clock) as plane:
-            space = plane.space("alice")
-            kept: dict[str, tuple[str, int]] = {}
-            for key, hours in steps:
-                clock.advance(hours=hours)
-                answer = keep(space, key=key)
-                before = kept.get(key)
-                fresh = before is None or clock() - before[1] >= DAY // timedelta(microseconds=1)
-                assert answer.deduped is not fresh
-                if fresh:
-                    assert all(answer.id != id_ for id_, _ in kept.values())
-                    kept[key] = (answer.id, clock())
-                else:
-                    assert answer.id == before[0]
+    clock = HandClock()
+    with fresh_plane(clock) as plane:
+        space = plane.space("alice")
+        kept: dict[str, tuple[str, int]] = {}
+        for key, hours in steps:
+            clock.advance(hours=hours)
+            answer = keep(space, key=key)
+            before = kept.get(key)
+            fresh = before is None or clock() - before[1] >= DAY // timedelta(microseconds=1)
+            assert answer.deduped is not fresh
+            if fresh:
+                assert all(answer.id != id_ for id_, _ in kept.values())
+                kept[key] = (answer.id, clock())
+            else:
+                assert answer.id == before[0]

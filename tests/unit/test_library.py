@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.memory.shelving import cleaned
-from memplane.storage.base import Scope
+from memplane.storage.filter import Scope
 from memplane.types import Draft
 
 TEXT = "# Manual\n\nTo install it, run make.\n\n## Use\n\nOpen the lid. Pour water in.\n\nClose the lid.\n"
@@ -83,6 +83,27 @@ def test_secrets_are_not_in_what_is_derived(space):
     assert "keep it." in whole
     assert all(whole[span.start : span.end] == span.text for span in space.spans("k"))
     assert SECRET not in str(space.sections("k"))
+    with space._read() as reader:
+        assert SECRET not in str(reader.spans_waiting(limit=9))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        f"{SECRET[:3]}\u200b{SECRET[3:]}",
+        f"{SECRET[:3]}\U000e0041{SECRET[3:]}",
+        f"{SECRET[:12]}**{SECRET[12:]}**",
+    ],
+    ids=["invisible", "tag", "bold"],
+)
+def test_a_title_hides_nothing(space, title):
+    """
+    Neither a secret between whose letters something stands in the text, nor what no reader sees.
+    """
+    space.upload(f"# Key {title}\n\nKeep it.\n", name="k.md", id="k")
+
+    (section,) = space.sections("k")
+    assert section.title == section.path[0] == "Key [REDACTED:github-token]"
     with space._read() as reader:
         assert SECRET not in str(reader.spans_waiting(limit=9))
 

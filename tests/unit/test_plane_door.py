@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdapus import entry_line, later
-from conftest import HandClock, fresh_folder
-from memplane import Memplane, Settings
+from conftest import fresh_plane
+from memplane import Settings
 from memplane.config import settings_from
 from memplane.doors.http.endpoint import Call, Endpoint
 from memplane.doors.http.plane.history import page_of, parse_limit
@@ -74,7 +74,7 @@ def test_recall_is_within_its_limits_whatever_is_stored(texts, question):
     """
     The whole way, from what agents said to the bytes that leave; no other agent's words are among them.
     """
-    with fresh_folder() as folder, Memplane.open(folder, embedder=None, clock=HandClock()) as plane:
+    with fresh_plane() as plane:
         for number, text in enumerate(texts):
             line = entry_line(text, text, at=later(number)).line
             plane.space("analyst").retain_entry(line)
@@ -211,7 +211,7 @@ def test_pages_by_time_tell_everything_once(seconds, own, failed, limit):
     Whoever pages by the last second they saw meets every entry once, in the order of time: lines of a proxy, turns of
     other doors within a second, and turns that failed.
     """
-    with fresh_folder() as folder, Memplane.open(folder, embedder=None, clock=HandClock()) as plane:
+    with fresh_plane() as plane:
         space = plane.space("analyst")
         for number, second in enumerate(seconds):
             if number in own:

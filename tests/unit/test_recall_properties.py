@@ -21,7 +21,8 @@ from memplane.governance.fence import BEGIN, END, strip_injected
 from memplane.governance.redact import redact
 from memplane.recall.result import Limits, Recall
 from memplane.recall.tokens import tokens_of
-from memplane.storage.base import Filter, turn_number
+from memplane.storage.filter import Filter
+from memplane.storage.index import turn_number
 from memplane.storage.words import words_of
 from memplane.types import Memory, Role, State
 

@@ -12,7 +12,7 @@ from tests.conftest import HandClock, fresh_folder
 from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 from memplane.types import Kind
 
 SAID = (

@@ -98,6 +98,8 @@ class Model:
 
     things: dict[str, Thing] = field(default_factory=dict)
     tombstones: set[str] = field(default_factory=set)
+    feedback: set[str] = field(default_factory=set)
+    """Entries that say which memories were of use; they belong to no place and go with everything."""
     receipts: int = 0
     seq: int = 0
 
@@ -139,6 +141,13 @@ class Model:
                 counts[sort] += 1
             thing.erased = True
             self.tombstones.add(thing.id)
+        return counts
+
+    def erase_everything(self) -> dict[str, int]:
+        counts = self.erase(self.in_scope({"everything": True}))
+        counts["entries"] += len(self.feedback)
+        self.tombstones |= self.feedback
+        self.feedback = set()
         return counts
 
     def in_scope(self, scope: dict) -> list[Thing]:
@@ -325,7 +334,10 @@ class EngineMachine(RuleBasedStateMachine):
             self.model.things[id_].chosen += 1
         for id_ in passed:
             self.model.things[id_].passed_over += 1
-        self.model.seq += bool(there or passed)
+        if there or passed:
+            (entry,) = self.space.entries(after=self.model.seq)
+            self.model.feedback.add(entry.id)
+            self.model.seq += 1
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -422,7 +434,11 @@ class EngineMachine(RuleBasedStateMachine):
         dry = self.space.forget(**asked, dry_run=True)
         told = self.episodes()
         receipt = self.space.forget(**asked)
-        counts = self.model.erase(self.model.in_scope(scope)) | {"episodes": told - self.episodes()}
+        if scope.get("everything"):
+            counts = self.model.erase_everything()
+        else:
+            counts = self.model.erase(self.model.in_scope(scope))
+        counts["episodes"] = told - self.episodes()
         assert dry.counts == counts
         assert receipt.off_disk
         self._forgot(receipt, counts)

@@ -12,7 +12,7 @@ from memplane.doctor import examine
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import entry_id
 from memplane.ledger.history_entry import Payload, compose_line
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 from memplane.transfer import export_lines, import_file, left_out
 from memplane.types import Draft, Op
 

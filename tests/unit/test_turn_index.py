@@ -15,7 +15,8 @@ from memplane.recall.relevance import Question
 from memplane.recall.turn_index import TurnIndex, Turns, _Columns
 from memplane.recall.turn_ranking import holders, rank_turns
 from memplane.recall.vectors import VectorTable
-from memplane.storage.base import Filter, TurnHead, TurnVector, turn_number
+from memplane.storage.filter import Filter
+from memplane.storage.index import TurnHead, TurnVector, turn_number
 from memplane.storage.words import stems_of
 
 MODEL = ("stub", 40)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memplane.doors.http.envelope import envelope_of
 from memplane.doors.http.refusal import Refusal, Refused
-from memplane.doors.http.v6.facts import fact_of, tags_of
+from memplane.doors.http.v6.facts import fact_of
 from memplane.doors.http.v6.recall_id import Told, read_recall_id, recall_id_of
 
 
@@ -73,9 +73,9 @@ def test_an_event_tags_its_facts_with_a_document(space):
     space.retain("I work at Acme")
     space.enrich()
     memories = space.newest_memories(10)
-    tags = tags_of(space, memories)
+    about = space.about_documents(memories)
 
-    found = {memory.object_text: fact_of(memory, tags) for memory in memories}
+    found = {memory.object_text: fact_of(memory, about) for memory in memories}
     assert (found["Svelte"].document_id, found["Svelte"].document_name) == ("d1", "Notes")
     assert (found["Lisbon"].document_id, found["Acme"].document_id) == (None, None)
 

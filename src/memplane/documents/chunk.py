@@ -14,12 +14,6 @@ import msgspec
 
 from memplane.documents.parsed import Block, BlockKind, Parsed, Part
 
-WORDS_ENOUGH = 60
-"""From here on the end of a paragraph closes a piece."""
-WORDS_MAX = 100
-"""Of prose. The sentence that would go beyond opens a new piece."""
-WORDS_WHOLE_MAX = 150
-"""A list, a table or a piece of code up to this size stays whole, and so does a sentence."""
 CHARS_MAX = 2_000
 """Of any piece, whatever it holds: a sentence that never ends is cut between words, a word between characters."""
 
@@ -47,6 +41,20 @@ _ABBREVIATION_CHARS_MAX = 8
 _WHOLE = frozenset({BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE})
 
 
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """How long pieces grow, in words."""
+
+    enough: int = 60
+    """From here on the end of a paragraph closes a piece."""
+    most: int = 100
+    """Of prose. The sentence that would go beyond opens a new piece."""
+    whole: int = 150
+    """A list, a table or a piece of code up to this size stays whole, and so does a sentence."""
+
+
+SIZES = Sizes()
+
+
 class Piece(msgspec.Struct, frozen=True, gc=False):
     """A span to be: `text[start:end]`, and the place of the section it lies in."""
 
@@ -67,15 +75,15 @@ class _Atom(msgspec.Struct, frozen=True, gc=False):
     """It belongs to what follows, as a heading does."""
 
 
-def chunks_of(parsed: Parsed, sections: Sequence[Part]) -> list[Piece]:
+def chunks_of(parsed: Parsed, sections: Sequence[Part], sizes: Sizes = SIZES) -> list[Piece]:
     """In order. An empty text has none."""
     pieces: list[Piece] = []
     starts = [block.start for block in parsed.blocks]
     for place, section in enumerate(sections):
-        atoms = _atoms(
-            parsed.text, _blocks_of(parsed, section, max(bisect_right(starts, section.start) - 1, 0))
-        )
-        pieces += [Piece(start, end, place) for start, end in _rests_joined(list(_packed(atoms)))]
+        first = max(bisect_right(starts, section.start) - 1, 0)
+        atoms = _atoms(parsed.text, _blocks_of(parsed, section, first), sizes)
+        packed = list(_packed(atoms, sizes))
+        pieces += [Piece(start, end, place) for start, end in _rests_joined(packed, sizes)]
     return pieces
 
 
@@ -90,12 +98,12 @@ def _blocks_of(parsed: Parsed, section: Part, first: int) -> Iterator[Block]:
             yield block if end - start == block.end - block.start else Block(start, end, block.kind)
 
 
-def _packed(atoms: Iterator[_Atom]) -> Iterator[_Atom]:
+def _packed(atoms: Iterator[_Atom], sizes: Sizes) -> Iterator[_Atom]:
     """Atoms put together. Headings at the end of a full piece open the next one instead."""
     taken: list[_Atom] = []
     words = 0
     for atom in atoms:
-        if taken and words and words + atom.words > WORDS_MAX:
+        if taken and words and words + atom.words > sizes.most:
             opening = _opening(taken)
             if opening:
                 yield _joined(taken[:opening])
@@ -106,7 +114,7 @@ def _packed(atoms: Iterator[_Atom]) -> Iterator[_Atom]:
             taken, words = [], 0
         taken.append(atom)
         words += atom.words
-        if atom.closes and words >= WORDS_ENOUGH:
+        if atom.closes and words >= sizes.enough:
             yield _joined(taken)
             taken, words = [], 0
     if taken:
@@ -128,7 +136,7 @@ def _joined(atoms: Sequence[_Atom]) -> _Atom:
     return _Atom(atoms[0].start, atoms[-1].end, sum(atom.words for atom in atoms))
 
 
-def _rests_joined(pieces: list[_Atom]) -> list[tuple[int, int]]:
+def _rests_joined(pieces: list[_Atom], sizes: Sizes) -> list[tuple[int, int]]:
     """Empty lines, and the few words that are left over at the end of a section, go with what stands before them."""
     joined: list[_Atom] = []
     for place, piece in enumerate(pieces):
@@ -138,7 +146,7 @@ def _rests_joined(pieces: list[_Atom]) -> list[tuple[int, int]]:
             before is not None
             and (few or not before.words)
             and piece.end - before.start <= CHARS_MAX
-            and piece.words + before.words <= WORDS_WHOLE_MAX
+            and piece.words + before.words <= sizes.whole
         ):
             joined[-1] = _joined([before, piece])
         else:
@@ -146,18 +154,18 @@ def _rests_joined(pieces: list[_Atom]) -> list[tuple[int, int]]:
     return [(piece.start, piece.end) for piece in joined]
 
 
-def _atoms(text: str, blocks: Iterator[Block]) -> Iterator[_Atom]:
+def _atoms(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[_Atom]:
     for block in blocks:
         kind, words = block.kind, _words(text, block.start, block.end)
         if kind is BlockKind.HEADING:
-            yield from _bounded(text, _Atom(block.start, block.end, words, opens=True))
+            yield from _bounded(text, _Atom(block.start, block.end, words, opens=True), sizes)
         elif kind is BlockKind.BREAK:
-            yield from _bounded(text, _Atom(block.start, block.end, words))
-        elif kind in _WHOLE and words <= WORDS_WHOLE_MAX:
-            yield from _bounded(text, _Atom(block.start, block.end, words, closes=True))
+            yield from _bounded(text, _Atom(block.start, block.end, words), sizes)
+        elif kind in _WHOLE and words <= sizes.whole:
+            yield from _bounded(text, _Atom(block.start, block.end, words, closes=True), sizes)
         else:
             for atom in _split(text, block):
-                yield from _bounded(text, atom)
+                yield from _bounded(text, atom, sizes)
 
 
 def _split(text: str, block: Block) -> Iterator[_Atom]:
@@ -181,9 +189,9 @@ def _is_abbreviated(text: str, border: re.Match[str]) -> bool:
     return _ABBREVIATED.search(text[max(0, dot - _ABBREVIATION_CHARS_MAX) : dot]) is not None
 
 
-def _bounded(text: str, atom: _Atom) -> Iterator[_Atom]:
+def _bounded(text: str, atom: _Atom, sizes: Sizes) -> Iterator[_Atom]:
     """The atom, or, where it is too long by itself, parts of it, cut between words where there are words."""
-    if atom.words <= WORDS_WHOLE_MAX and atom.end - atom.start <= CHARS_MAX:
+    if atom.words <= sizes.whole and atom.end - atom.start <= CHARS_MAX:
         yield atom
         return
     start = atom.start

@@ -1,46 +1,60 @@
-"""DOCX: the paragraphs, lists and tables of a Word document, read as a stream of XML events.
+"""DOCX: the paragraphs, lists, tables and notes of a Word document, as python-docx opens it.
 
-No tree is built, so a document costs what its text costs. A document type, which Word never writes, is refused: it is
-where entities that grow without end would be declared.
+The library knows parts, styles and properties. Its way through a body knows neither content controls nor insertions nor text
+boxes, and takes the square of the blocks' number (or whatever a merged cell says) in time, so its elements are followed here.
 """
 
 import re
-import zipfile
-from collections.abc import Callable, Iterator
-from io import BytesIO
-from xml.parsers import expat
+from collections.abc import Iterator
+from typing import Any
 
+import docx
 import msgspec
+from docx.document import Document
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.oxml.ns import qn
+from docx.oxml.parser import parse_xml
 
-from memplane.documents.assembly import Assembly
+from memplane.documents.assembly import HEADING_CHARS_MAX, Assembly
 from memplane.documents.decode import cleaned
 from memplane.documents.limits import Budget, ParseLimits
+from memplane.documents.package import repacked
 from memplane.documents.parsed import BlockKind, Parsed
 from memplane.errors import DocumentUnreadable
 
-_ENTRIES_MAX = 10_000
-_ROOM_BYTES = 16 << 20
-"""A small document may always grow to this much, whatever its ratio: XML of little words compresses well."""
-_COMPRESSIONS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-_ENCRYPTED_FLAG = 0x1
-_BODY = "word/document.xml"
-_STYLES = "word/styles.xml"
-_NOTES = ("word/footnotes.xml", "word/endnotes.xml")
-_NAMESPACES = frozenset(
+_DEPTH_MAX = 256
+"""The library's XML parser goes no deeper, whatever the limits say. Word nests a few dozen."""
+_NOTES = (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES)
+_PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+_RUN, _RUN_PROPERTIES, _TEXT = qn("w:r"), qn("w:rPr"), qn("w:t")
+_PARAGRAPH_PROPERTIES, _VANISH, _VALUE = qn("w:pPr"), qn("w:vanish"), qn("w:val")
+_STYLE_OF, _OUTLINE, _NUMBERING = qn("w:pStyle"), qn("w:outlineLvl"), qn("w:numPr")
+_NUMBER, _INDENT = qn("w:numId"), qn("w:ilvl")
+_STYLE, _STYLE_ID, _NAME, _BASED_ON = qn("w:style"), qn("w:styleId"), qn("w:name"), qn("w:basedOn")
+_UNSEEN = frozenset(
     {
-        "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
-        "http://purl.oclc.org/ooxml/wordprocessingml/main",
+        qn("w:del"),
+        qn("w:moveFrom"),
+        _PARAGRAPH_PROPERTIES,
+        "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
     }
 )
+"""What is deleted, moved away, or said a second time for older programs; and tab stops, which are no words."""
+_SIGNS = {
+    qn("w:tab"): "\t",
+    qn("w:ptab"): "\t",
+    qn("w:br"): "\n",
+    qn("w:cr"): "\n",
+    qn("w:noBreakHyphen"): "-",
+}
 _OFF = frozenset({"0", "false", "off", "none"})
-_SIGNS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _HEADING_NAME = re.compile(r"heading ([1-9])\Z", re.IGNORECASE)
 _LEVEL_MAX = 9
 _ANCESTORS_MAX = 16
 """Styles are based on others; beyond this many they go in a circle."""
 
-_Start = Callable[[str, dict[str, str]], None]
-_End = Callable[[str], None]
+_Element = Any
+"""An element of the library's tree; lxml says nothing about its types."""
 
 
 class _Style(msgspec.Struct):
@@ -53,115 +67,63 @@ class _Style(msgspec.Struct):
 
 
 def parse_docx(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
+    depth_max = min(limits.depth, _DEPTH_MAX)
     try:
-        archive = zipfile.ZipFile(BytesIO(content))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as exc:
-        raise DocumentUnreadable(
-            "the DOCX document is no zip archive, or a damaged one; save it again as DOCX and upload that"
-        ) from exc
-    with archive:
-        sizes = _checked(archive, content, limits)
-        styles = _styles(_part(archive, _STYLES), limits) if _STYLES in sizes else {}
-        out = Assembly(budget)
-        reader = _BodyReader(out, styles)
-        for name in (_BODY, *_NOTES):
-            if name in sizes:
-                _feed(_part(archive, name), reader.start, reader.end, reader.text, limits)
-                out.end()
-    return out.parsed(reader.title)
+        return _parsed(docx.Document(repacked(content, limits)), depth_max, budget)
+    except SyntaxError as exc:
+        if exc.msg.startswith("Excessive depth"):
+            raise _too_deep(depth_max) from exc
+        raise
 
 
-def _checked(archive: zipfile.ZipFile, content: bytes, limits: ParseLimits) -> dict[str, int]:
-    """The sizes of the parts, once it is sure that none of them can be a bomb. A part is never read beyond the size
-    that it declares, so the sizes declared are what counts."""
-    entries = archive.infolist()
-    room = min(max(limits.expansion * len(content), _ROOM_BYTES), 4 * limits.chars)
-    if len(entries) > _ENTRIES_MAX:
-        raise DocumentUnreadable(f"the DOCX document has more than {_ENTRIES_MAX:,} parts; save it again")
-    if sum(entry.file_size for entry in entries) > room:
-        raise DocumentUnreadable(
-            f"the DOCX document unpacks to more than {room:,} bytes; leave out pictures or split it"
-        )
-    sizes = {entry.filename: entry.file_size for entry in entries}
-    if _BODY not in sizes:
-        raise DocumentUnreadable(f"the DOCX document has no {_BODY}; save it again as DOCX")
-    for entry in entries:
-        if entry.flag_bits & _ENCRYPTED_FLAG:
-            raise DocumentUnreadable(
-                "the DOCX document is locked with a password; remove it and upload again"
-            )
-    return sizes
+def _parsed(document: Document, depth_max: int, budget: Budget) -> Parsed:
+    budget.check(0)
+    parts = {relation.reltype: relation.target_part for relation in document.part.rels.values()}
+    styles = _styles(parts[RELATIONSHIP_TYPE.STYLES].element) if RELATIONSHIP_TYPE.STYLES in parts else {}
+    out = Assembly(budget)
+    reader = _BodyReader(out, styles, depth_max)
+    reader.read(document.element)
+    for kind in _NOTES:
+        if kind in parts:
+            reader.read(parse_xml(parts[kind].blob))
+    return out.parsed(reader.title or _core_title(document))
 
 
-def _part(archive: zipfile.ZipFile, name: str) -> bytes:
-    entry = archive.getinfo(name)
-    if entry.compress_type not in _COMPRESSIONS:
-        raise DocumentUnreadable("the DOCX document is packed in a way that Word does not; save it again")
-    with archive.open(entry) as part:
-        return part.read(entry.file_size)
+def _too_deep(depth: int) -> DocumentUnreadable:
+    return DocumentUnreadable(f"the DOCX document nests more than {depth:,} elements deep")
 
 
-def _feed(part: bytes, start: _Start, end: _End, text: _End, limits: ParseLimits) -> None:
-    """Read a part, telling its elements by their local names; those of other vocabularies keep their namespace."""
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    names: dict[str, str] = {}
-    depth = 0
-
-    def local(name: str) -> str:
-        if name not in names:
-            space, _, bare = name.rpartition(" ")
-            names[name] = bare if space in _NAMESPACES or bare == "Fallback" else name
-        return names[name]
-
-    def started(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > limits.depth:
-            raise DocumentUnreadable(f"the DOCX document nests more than {limits.depth:,} elements deep")
-        start(local(name), {key.rpartition(" ")[2]: value for key, value in attributes.items()})
-
-    def ended(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        end(local(name))
-
-    def refused(*_: object) -> None:
-        raise DocumentUnreadable(
-            "the DOCX document declares a document type, as Word never does; save it again"
-        )
-
-    parser.StartElementHandler = started
-    parser.EndElementHandler = ended
-    parser.CharacterDataHandler = text
-    parser.StartDoctypeDeclHandler = refused
-    parser.Parse(part, True)  # noqa: FBT003 - expat takes it by position
+def _core_title(document: Document) -> str:
+    """What the properties say, which is often what they said of the document that this one was made from. Asked for them,
+    the library makes some up if there are none."""
+    kinds = {relation.reltype for relation in document.part.package.rels.values()}
+    if RELATIONSHIP_TYPE.CORE_PROPERTIES not in kinds:
+        return ""
+    return " ".join(cleaned(document.core_properties.title).split())[:HEADING_CHARS_MAX]
 
 
-def _styles(part: bytes, limits: ParseLimits) -> dict[str, _Style]:
+def _styles(root: _Element) -> dict[str, _Style]:
     """The styles by id, each with what it takes from those it is based on."""
-    styles: dict[str, _Style] = {}
-    current = _Style()
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal current
-        value = attributes.get("val", "")
-        match name:
-            case "style":
-                current = styles.setdefault(attributes.get("styleId", ""), _Style())
-            case "name":
-                heading = _HEADING_NAME.match(value)
-                current.level = int(heading[1]) if heading else current.level
-                current.title = value.lower() == "title"
-            case "basedOn":
-                current.parent = value
-            case "outlineLvl":
-                current.level = _outline_level(value)
-            case "numPr":
-                current.listed = True
-
-    _feed(part, start, lambda _: None, lambda _: None, limits)
+    styles = {element.get(_STYLE_ID, ""): _style(element) for element in root.iter(_STYLE)}
     return {name: _inherited(style, styles) for name, style in styles.items()}
+
+
+def _style(element: _Element) -> _Style:
+    name = _child_value(element, _NAME)
+    heading = _HEADING_NAME.match(name)
+    properties = element.find(_PARAGRAPH_PROPERTIES)
+    outline = 0 if properties is None else _outline_level(_child_value(properties, _OUTLINE))
+    return _Style(
+        level=outline or (int(heading[1]) if heading else 0),
+        title=name.lower() == "title",
+        listed=properties is not None and properties.find(_NUMBERING) is not None,
+        parent=_child_value(element, _BASED_ON),
+    )
+
+
+def _child_value(element: _Element, tag: str) -> str:
+    child = element.find(tag)
+    return "" if child is None else str(child.get(_VALUE, ""))
 
 
 def _inherited(style: _Style, styles: dict[str, _Style]) -> _Style:
@@ -188,119 +150,91 @@ def _outline_level(value: str) -> int:
 
 
 class _Paragraph:
-    """A paragraph while it is read: its words, and what makes it a heading or an item."""
+    """What makes a paragraph a heading or an item: its own properties, or else its style."""
 
-    def __init__(self) -> None:
-        self.words: list[str] = []
+    def __init__(self, element: _Element, styles: dict[str, _Style]) -> None:
         self.style = _Style()
-        self.level = 0
-        self.listed: bool | None = None
         self.indent = 0
-        self.hidden = False
-        """Whether the run that is read is not to be seen."""
+        level = 0
+        listed: bool | None = None
+        properties = element.find(_PARAGRAPH_PROPERTIES)
+        for child in () if properties is None else properties:
+            if child.tag == _STYLE_OF:
+                self.style = styles.get(child.get(_VALUE, ""), self.style)
+            elif child.tag == _OUTLINE:
+                level = _outline_level(child.get(_VALUE, ""))
+            elif child.tag == _NUMBERING:
+                number, indent = _child_value(child, _NUMBER), _child_value(child, _INDENT)
+                listed = number != "0" if number else listed
+                self.indent = int(indent) if indent.isdecimal() and len(indent) == 1 else 0
+        self.level = 1 if self.style.title else level or self.style.level
+        self.listed = self.style.listed if listed is None else listed
 
 
 class _BodyReader:
-    """Follows the elements of a document's body. Paragraphs may stand in each other (a text box in a paragraph), and
+    """Goes through the elements of a document's parts. Paragraphs may stand in each other (a text box in a paragraph), and
     tables in tables: the outermost table makes the rows."""
 
-    def __init__(self, out: Assembly, styles: dict[str, _Style]) -> None:
+    def __init__(self, out: Assembly, styles: dict[str, _Style], depth_max: int) -> None:
         self.title = ""
         self._out = out
         self._styles = styles
-        self._paragraphs: list[_Paragraph] = []
-        self._skipped = 0
-        self._in_text = False
-        self._in_run_properties = False
-        self._tables = 0
-        self._cells: list[list[str]] = []
+        self._depth_max = depth_max
         self._kind: BlockKind | None = None
+        self._cell: list[str] | None = None
+        """What the open cell of a table says so far."""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._skipped or name in {"Fallback", "del", "moveFrom"}:
-            self._skipped += 1
-            return
-        match name:
-            case "p":
-                self._paragraphs.append(_Paragraph())
-            case "tbl":
-                self._tables += 1
-                self._kind = self._kind if self._tables > 1 else None
-            case "tr" if self._tables == 1:
-                self._cells = []
-            case "tc" if self._tables == 1:
-                self._cells.append([])
-            case _ if self._paragraphs:
-                self._start_in_paragraph(name, attributes)
+    def read(self, root: _Element) -> None:
+        self._words(root, 1)
+        self._out.end()
+        self._kind = None
 
-    def _start_in_paragraph(self, name: str, attributes: dict[str, str]) -> None:
-        paragraph = self._paragraphs[-1]
-        if name in _SIGNS:
-            self._append(_SIGNS[name])
-        elif name == "t":
-            self._in_text = not paragraph.hidden
-        elif name == "r":
-            paragraph.hidden = False
-        elif name == "rPr":
-            self._in_run_properties = True
-        elif name == "vanish":
-            paragraph.hidden = self._in_run_properties and attributes.get("val") not in _OFF
-        elif "val" in attributes:
-            self._property(paragraph, name, attributes["val"])
+    def _words(self, element: _Element, depth: int) -> str:
+        """What an element says, outside of the paragraphs and tables that stand in it: those are read on the way."""
+        words: list[str] = []
+        hidden = False
+        todo = [element.iterchildren()]
+        while todo:
+            for child in todo[-1]:
+                tag = child.tag
+                if tag == _TEXT:
+                    words.append("" if hidden else _text(child))
+                elif tag in _SIGNS:
+                    words.append("" if hidden else _SIGNS[tag])
+                elif tag == _RUN_PROPERTIES:
+                    vanish = child.find(_VANISH)
+                    hidden = vanish is not None and vanish.get(_VALUE) not in _OFF
+                elif tag == _PARAGRAPH:
+                    self._paragraph(child, self._deeper(depth, todo))
+                elif tag == _TABLE:
+                    self._table(child, self._deeper(depth, todo))
+                elif tag not in _UNSEEN and len(child):
+                    hidden = hidden and tag != _RUN
+                    self._deeper(depth, todo)
+                    todo.append(child.iterchildren())
+                    break
+            else:
+                todo.pop()
+        return "".join(words)
 
-    def _property(self, paragraph: _Paragraph, name: str, value: str) -> None:
-        match name:
-            case "pStyle":
-                paragraph.style = self._styles.get(value, paragraph.style)
-            case "outlineLvl":
-                paragraph.level = _outline_level(value)
-            case "numId":
-                paragraph.listed = value != "0"
-            case "ilvl":
-                paragraph.indent = int(value) if value.isdecimal() and len(value) == 1 else 0
+    def _deeper(self, depth: int, todo: list[_Element]) -> int:
+        if depth + len(todo) > self._depth_max:
+            raise _too_deep(self._depth_max)
+        return depth + len(todo)
 
-    def end(self, name: str) -> None:
-        if self._skipped:
-            self._skipped -= 1
-            return
-        match name:
-            case "t":
-                self._in_text = False
-            case "rPr":
-                self._in_run_properties = False
-            case "p" if self._paragraphs:
-                self._end_paragraph(self._paragraphs.pop())
-            case "tr" if self._tables == 1:
-                self._end_row()
-            case "tbl" if self._tables:
-                self._tables -= 1
-
-    def text(self, words: str) -> None:
-        if self._in_text and not self._skipped and self._paragraphs:
-            self._paragraphs[-1].words.append(words)
-
-    def _append(self, sign: str) -> None:
-        """Tabs and breaks also stand in a paragraph's properties, where they are no words."""
-        paragraph = self._paragraphs[-1]
-        if paragraph.words and not paragraph.hidden:
-            paragraph.words.append(sign)
-
-    def _end_paragraph(self, paragraph: _Paragraph) -> None:
-        words = cleaned("".join(paragraph.words)).strip()
+    def _paragraph(self, element: _Element, depth: int) -> None:
+        words = cleaned(self._words(element, depth)).strip()
         if not words:
             return
-        if self._tables:
-            if self._cells:
-                self._cells[-1].append(" ".join(words.split()))
+        if self._cell is not None:
+            self._cell.append(" ".join(words.split()))
             return
-        level = paragraph.level or paragraph.style.level
-        listed = paragraph.style.listed if paragraph.listed is None else paragraph.listed
+        paragraph = _Paragraph(element, self._styles)
         if paragraph.style.title:
             self.title = self.title or " ".join(words.split())
-            level = 1
-        if level:
-            self._begin(BlockKind.HEADING, level)
-        elif listed:
+        if paragraph.level:
+            self._begin(BlockKind.HEADING, paragraph.level)
+        elif paragraph.listed:
             if self._kind is not BlockKind.LIST:
                 self._begin(BlockKind.LIST)
             self._out.line()
@@ -309,9 +243,22 @@ class _BodyReader:
             self._begin(BlockKind.PARAGRAPH)
         self._out.write(words)
 
-    def _end_row(self) -> None:
-        row = " | ".join(" ".join(cell) for cell in self._cells)
-        self._cells = []
+    def _table(self, table: _Element, depth: int) -> None:
+        """A merged cell stands where it begins, once, and not at every place of the grid that it covers."""
+        if self._cell is not None:
+            self._words(table, depth)
+            return
+        self._kind = None
+        for row in _outermost(table, _ROW):
+            cells = []
+            for cell in _outermost(row, _CELL):
+                self._cell = []
+                self._words(cell, depth + 2)
+                cells.append(" ".join(self._cell))
+            self._cell = None
+            self._end_row(" | ".join(cells))
+
+    def _end_row(self, row: str) -> None:
         if not row.strip(" |"):
             return
         if self._kind is not BlockKind.TABLE:
@@ -322,3 +269,22 @@ class _BodyReader:
     def _begin(self, kind: BlockKind, level: int = 0) -> None:
         self._kind = kind
         self._out.begin(kind, level)
+
+
+def _outermost(element: _Element, wanted: str) -> Iterator[_Element]:
+    """The rows of a table or the cells of a row, also those in content controls, but none of the tables in it."""
+    todo = [element.iterchildren()]
+    while todo:
+        for child in todo[-1]:
+            if child.tag == wanted:
+                yield child
+            elif child.tag not in _UNSEEN and child.tag != _TABLE and len(child):
+                todo.append(child.iterchildren())
+                break
+        else:
+            todo.pop()
+
+
+def _text(element: _Element) -> str:
+    """A comment in a text parts it, and is no part of it."""
+    return "".join([element.text or "", *(child.tail or "" for child in element)])

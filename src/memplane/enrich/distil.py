@@ -88,10 +88,10 @@ def distil(sections: Sequence[tuple[Section, str]], name: str) -> Distillation:
 
 def shortened_title(title: str) -> str:
     """A heading, or a name, on one line; some headings are paragraphs that somebody made bold."""
-    return shortened(on_one_line(title), TITLE_CHARS_MAX)
+    return _cut_at_word(on_one_line(title), TITLE_CHARS_MAX)
 
 
-def shortened(text: str, chars_max: int) -> str:
+def _cut_at_word(text: str, chars_max: int) -> str:
     """At most so many characters, ending with a whole word where there are any; a mark says that there was more."""
     if len(text) <= chars_max:
         return text
@@ -238,7 +238,7 @@ def _beginning(passages: Sequence[Passage], section: Section, name: str) -> str:
     first = next((passage for passage in passages if passage.tells), passages[0] if passages else None)
     if first is None:
         return shortened_title(section.title or name)
-    return bounded(shortened(first.said, SECTION_CHARS_MAX), SECTION_WORDS_MAX)
+    return bounded(_cut_at_word(first.said, SECTION_CHARS_MAX), SECTION_WORDS_MAX)
 
 
 def _titles(sections: Sequence[Section]) -> str:

@@ -12,7 +12,8 @@ from memplane.enrich.catalog import Catalog
 from memplane.enrich.claims import decode_claim, wants_to_be_hot
 from memplane.enrich.tier import tier_of
 from memplane.ledger.payloads import Rated
-from memplane.storage.base import Rating, Writer
+from memplane.storage.base import Writer
+from memplane.storage.claims import Rating
 from memplane.types import Kind, Memory, Tier
 
 CHOSEN_STEP = 0.2

@@ -9,7 +9,8 @@ from memplane.enrich.claims import decode_claim
 from memplane.enrich.conflict import LATER, Known, Outcome, settle, settle_as
 from memplane.enrich.proposition import Proposition, Tense
 from memplane.recall.relevance import Question
-from memplane.storage.base import Evidence, Writer
+from memplane.storage.base import Writer
+from memplane.storage.claims import Evidence
 from memplane.types import Memory, State, Tier
 
 _RIVALS_MAX = 48

@@ -10,7 +10,9 @@ from memplane.clock import Instant, to_instant
 from memplane.enrich.episodes import Episode, Spoken, tell_episodes
 from memplane.ledger.ids import derived_id
 from memplane.memory.sitting import ANEW, PAUSE
-from memplane.storage.base import Reader, Untold, Writer, turn_number
+from memplane.storage.base import Reader, Writer
+from memplane.storage.episodes import Untold
+from memplane.storage.index import turn_number
 from memplane.types import Kind, Memory, Role, Turn
 
 EXTRACTOR = "episode-1"

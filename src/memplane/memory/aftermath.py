@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from memplane.clock import to_instant
 from memplane.ledger.ids import derivation_id
 from memplane.ledger.payloads import Aftermath, Forgotten, decode
-from memplane.storage.base import Evidence, LedgerRow, Reader
+from memplane.storage.base import LedgerRow, Reader
+from memplane.storage.claims import Evidence
 from memplane.types import Memory
 
 ADD, CONTEST, RETIRE, SUPERSEDE = "add", "contest", "retire", "supersede"

@@ -10,7 +10,8 @@ from memplane.governance.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.governance.neutral import one_line, shortened
 from memplane.governance.redact import redact
 from memplane.memory.paths import is_path
-from memplane.storage.base import EVERYWHERE, Audience, Reader
+from memplane.storage.base import Reader
+from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.types import Caller, Kind, Memory, State
 
 _WARNING = (

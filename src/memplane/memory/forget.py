@@ -13,15 +13,11 @@ from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
 from memplane.memory.sitting import ANEW, PAUSE
-from memplane.storage.base import (
-    TURNS_PER_ENTRY_MAX,
-    Evidence,
-    Reader,
-    Scope,
-    Untold,
-    Writer,
-    turn_number,
-)
+from memplane.storage.base import Reader, Writer
+from memplane.storage.claims import Evidence
+from memplane.storage.episodes import Untold
+from memplane.storage.filter import Scope
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Entry, Memory, Op, Receipt, State, Turn
 
 _FOLLOWERS_PER_LOOK = 64

@@ -24,7 +24,8 @@ from memplane.ledger.payloads import (
     decode_body,
 )
 from memplane.memory.shelving import shelved
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Writer
+from memplane.storage.base import Writer
+from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import Shelved
 from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn, within
 

@@ -8,7 +8,7 @@ import msgspec
 from memplane.documents.chunk import chunks_of
 from memplane.documents.limits import ParseLimits
 from memplane.documents.parse import parse
-from memplane.documents.parsed import Parsed, Part
+from memplane.documents.parsed import Heading, Parsed, Part
 from memplane.documents.sections import sections_of
 from memplane.governance.neutral import harmful_spans, visible
 from memplane.governance.redact import NATIVE, redact
@@ -17,8 +17,18 @@ from memplane.storage.library import Shelved, section_id, span_id
 from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300
+_MARKS = "#=-*_ "
+"""What makes a heading of a line of Markdown."""
 _UNLIMITED = ParseLimits(
-    bytes=1 << 62, chars=1 << 62, pages=1 << 62, depth=1 << 62, seconds=float("inf"), expansion=1 << 62
+    bytes=1 << 62,
+    chars=1 << 62,
+    blocks=1 << 62,
+    headings=1 << 62,
+    pages=1 << 62,
+    depth=1 << 62,
+    marks=1 << 62,
+    seconds=float("inf"),
+    expansion=1 << 62,
 )
 
 
@@ -56,9 +66,31 @@ def cleaned(parsed: Parsed) -> Parsed:
     parsed = _spliced(parsed, unseen)
     findings = redact(parsed.text).findings
     return _spliced(
-        parsed,
+        _titled(parsed, [(found.start, found.end) for found in findings]),
         [(found.start, found.end, NATIVE.placeholder.format(type=found.type)) for found in findings],
     )
+
+
+def _titled(parsed: Parsed, secrets: Sequence[tuple[int, int]]) -> Parsed:
+    """With clean titles. A title is not the slice of the text that its heading is: marks are gone that may have stood
+    between the letters of a secret, or been some of them. Where the slice holds one, it is the title, cleaned."""
+
+    def title_of(heading: Heading) -> str:
+        after = bisect_right(secrets, (heading.start, heading.start))
+        ends = secrets[after - 1][1] if after else 0
+        begins = secrets[after][0] if after < len(secrets) else heading.end
+        if ends <= heading.start and begins >= heading.end:
+            return _clean(heading.title)
+        return " ".join(_clean(parsed.text[heading.start : heading.end]).split()).strip(_MARKS)[
+            :LEAD_CHARS_MAX
+        ]
+
+    headings = (msgspec.structs.replace(heading, title=title_of(heading)) for heading in parsed.headings)
+    return msgspec.structs.replace(parsed, headings=tuple(headings), title=_clean(parsed.title))
+
+
+def _clean(words: str) -> str:
+    return redact(visible(words)).text
 
 
 def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
@@ -84,12 +116,7 @@ def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
         for block in parsed.blocks
     ]
     headings = [
-        msgspec.structs.replace(
-            heading,
-            start=moved(heading.start),
-            end=moved(heading.end),
-            title=redact(heading.title).text,
-        )
+        msgspec.structs.replace(heading, start=moved(heading.start), end=moved(heading.end))
         for heading in parsed.headings
     ]
     return Parsed(
@@ -97,7 +124,7 @@ def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
         headings=tuple(heading for heading in headings if heading.start < heading.end),
         blocks=tuple(block for block in blocks if block.start < block.end),
         places=tuple((moved(offset), place) for offset, place in parsed.places),
-        title=redact(parsed.title).text,
+        title=parsed.title,
     )
 
 
@@ -115,7 +142,7 @@ def _section(entry_id: str, ordinal: int, part: Part) -> Section:
 
 def _lead(name: str, part: Part) -> str:
     """What a span is found by besides its text: the document's name and the titles above it."""
-    return " > ".join((redact(visible(name)).text, *part.path))[:LEAD_CHARS_MAX] + "\n\n"
+    return " > ".join((_clean(name), *part.path))[:LEAD_CHARS_MAX] + "\n\n"
 
 
 def _place(parsed: Parsed, offset: int) -> int | None:

@@ -9,7 +9,7 @@ from memplane.recall.asked import Asked
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question, Relevance
 from memplane.recall.turn_index import Floats, Ints, Turns
-from memplane.storage.base import Filter
+from memplane.storage.filter import Filter
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):

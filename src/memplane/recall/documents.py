@@ -12,6 +12,7 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.errors import NotFound
 from memplane.governance.redact import redact
+from memplane.recall.apportion import apportioned
 from memplane.recall.naming import (
     NAMES_KEPT,
     Phrase,
@@ -264,18 +265,7 @@ def _sections(reader: Reader, asked: DocumentsAsked, found: Sequence[tuple[Docum
     ranked: list[RankedSpan] = []
     for document, section in found:
         family = _family(reader, document, section)
-        before = told.get(document.id)
-        sections = tuple(
-            SectionTold(id=each.id, path=each.path, distillation=_shown_text(each.distillation))
-            for each in family
-        )
-        told[document.id] = DocumentTold(
-            id=document.id,
-            name=document.name,
-            distillation=_shown_text(document.distillation),
-            degraded=document.distillation is None,
-            sections=(before.sections if before else ()) + sections,
-        )
+        told[document.id] = _in_short(document, told.get(document.id), family)
         ranked += _in_section(reader, asked, document, family[0], family[-1])
     ranked.sort(key=lambda each: -each.score)
     return Consulted(
@@ -338,16 +328,9 @@ def _asked_for(reader: Reader, asked: DocumentsAsked, document_id: str) -> Docum
 
 def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document: Document) -> Consulted:
     """The whole in short, every section in short, and the passages that answer best."""
-    sections = tuple(
-        SectionTold(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
-        for section in reader.sections_at(
-            [
-                span_number(document.seq, ordinal)
-                for ordinal in range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
-            ]
-        ).values()
-    )
-    told = msgspec.structs.replace(_in_short(document), sections=sections if len(sections) > 1 else ())
+    ordinals = range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
+    sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
+    told = _in_short(document, None, list(sections.values()) if len(sections) > 1 else ())
     count = asked.spans + _TITLES_SPARE if asked.spans else 0
     ranked = ranking.best(frozenset({document.seq}), count) if count else ()
     if not _with_anything_to_say(asked, ranked):
@@ -357,12 +340,20 @@ def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document:
     )
 
 
-def _in_short(document: Document) -> DocumentTold:
+def _in_short(
+    document: Document, before: DocumentTold | None = None, sections: Sequence[Section] = ()
+) -> DocumentTold:
+    """The document and these sections, behind those that are told already."""
     return DocumentTold(
         id=document.id,
         name=document.name,
         distillation=_shown_text(document.distillation),
         degraded=document.distillation is None,
+        sections=(() if before is None else before.sections)
+        + tuple(
+            SectionTold(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
+            for section in sections
+        ),
     )
 
 
@@ -422,24 +413,3 @@ def _most_relevant(members: Sequence[Document], weights: Mapping[str, float]) ->
     """In order; of a large collection, those that have something to say."""
     best = sorted(range(len(members)), key=lambda at: (-weights.get(members[at].id, 0.0), at))
     return [members[at] for at in sorted(best[:_MEMBERS_TOLD_MAX])]
-
-
-def apportioned(parties: Mapping[str, tuple[float, int]], seats: int) -> dict[str, int]:
-    """How many seats each party of a weight and a size gets: by largest remainders, none more than it can fill."""
-    given = dict.fromkeys(parties, 0)
-    while seats:
-        open_ = [id_ for id_, (weight, size) in parties.items() if given[id_] < size and weight > 0]
-        if not open_:
-            break
-        whole = sum(parties[id_][0] for id_ in open_)
-        due = {id_: seats * parties[id_][0] / whole for id_ in open_}
-        sure = {id_: min(int(due[id_]), parties[id_][1] - given[id_]) for id_ in open_}
-        if not any(sure.values()):
-            for id_ in sorted(open_, key=lambda id_: -due[id_])[:seats]:
-                given[id_] += 1
-                seats -= 1
-            continue
-        for id_, count in sure.items():
-            given[id_] += count
-            seats -= count
-    return given

@@ -3,7 +3,9 @@
 from memplane.clock import Instant
 from memplane.memory.shown import has_expired
 from memplane.recall.result import Recall, RecallHit
-from memplane.storage.base import Audience, Reader, turn_number
+from memplane.storage.base import Reader
+from memplane.storage.filter import Audience
+from memplane.storage.index import turn_number
 from memplane.types import Memory, Role, State, Tier
 
 _ELSEWHERE = "It was said for {place} alone, and is told only there."

@@ -15,7 +15,8 @@ from memplane.recall.asking import Asking
 from memplane.recall.embedded import DEVIATIONS_MIN
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Relevance
-from memplane.storage.base import Filter, Reader
+from memplane.storage.base import Reader
+from memplane.storage.filter import Filter
 from memplane.types import Kind, Memory, State, Tier
 
 _PER_CHANNEL = 12

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
 from memplane.recall.vectors import VectorTable, dots, unpacked
-from memplane.storage.base import EVERYWHERE, Audience, Marks, Reader
+from memplane.storage.base import Reader
+from memplane.storage.filter import EVERYWHERE, Audience
+from memplane.storage.index import Marks
 
 _LOAD = 10_000
 _LOOKED_AT_PER_WANTED = 8

@@ -1,8 +1,7 @@
 """What an agent is told before a turn, shaped by that turn: route, channels, fuse, govern, render."""
 
-import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TypeVar
@@ -17,14 +16,15 @@ from memplane.memory.shown import shown, shown_turn
 from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.asked import Asked, read_question
 from memplane.recall.asking import Asking
+from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, rank_facts
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
-from memplane.recall.render_documents import likely, share_of, span_block, when
-from memplane.recall.result import Block, Conflict, Limits, Recall, RecallHit, Routing, SpanHit
+from memplane.recall.render_documents import share_of
+from memplane.recall.result import Conflict, Limits, Recall, RecallHit, Routing
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
@@ -32,7 +32,9 @@ from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
 from memplane.recall.working import working_memory
-from memplane.storage.base import Audience, Filter, Reader, turn_number
+from memplane.storage.base import Reader
+from memplane.storage.filter import Audience, Filter
+from memplane.storage.index import turn_number
 from memplane.types import Memory, Role, State, Turn
 
 _EPISODES_MAX = 3
@@ -422,46 +424,3 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
     tame = Tamer(Question(request.query).words)
     blocks = blocks_of(hits, request.limits, settings, tame)
     return Recall(query=request.query, text="", blocks=blocks, hits=tuple(hits), degraded=(BY_WORDS,))
-
-
-def blocks_of(
-    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Tamer
-) -> tuple[Block, ...]:
-    """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
-    nothing more."""
-    blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
-    bytes_left = math.inf if limits.bytes is None else limits.bytes
-    kept: list[Block] = []
-    entries: set[str] = set()
-    chars = 0
-    for hit in hits:
-        memory = hit.memory if isinstance(hit, RecallHit) else None
-        if len(kept) == blocks_max:
-            break
-        if memory is not None and memory.derived and memory.entry_id in entries:
-            continue
-        block = _block(hit, tame) if isinstance(hit, RecallHit) else span_block(hit, tame)
-        size = len(block.text.encode("utf-8"))
-        if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
-            kept.append(block)
-            chars += len(block.text)
-            bytes_left -= size
-            entries |= {block.id} if block.kind == "turn" else set()
-    return tuple(kept)
-
-
-def _block(hit: RecallHit, tame: Tamer) -> Block:
-    memory, turn = hit.memory, hit.turn
-    if memory is not None:
-        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
-    else:
-        assert turn is not None
-        text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
-    return Block(
-        id=hit.id,
-        text=tame.short(text),
-        kind=kind,
-        source=source,
-        ts=when(at),
-        score=likely(hit.score),
-    )

@@ -1,13 +1,11 @@
 """What documents say, as lines of a recall: each cites the document and the section it comes from."""
 
-import math
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from memplane.recall.documents import Consulted
 from memplane.recall.naming import bare, is_title, without_title
 from memplane.recall.render import Group, Share, Tamer
-from memplane.recall.result import DEGRADED, Block, DocumentTold, SpanHit, Strategy
+from memplane.recall.result import DEGRADED, DocumentTold, SpanHit, Strategy
 
 _CITED_CHARS_MAX = 200
 _BRACKETS = str.maketrans("[]", "()")
@@ -17,7 +15,7 @@ def share_of(consulted: Consulted, memory_percent: int, tame: Tamer) -> Share:
     """The lines, and the room they may take: half as much is kept for memory where documents were asked for."""
     asked_for = consulted.strategy not in (None, Strategy.LOCAL)
     short = [*([DEGRADED] if consulted.degraded else []), *_short(consulted, tame)]
-    passages = [_passage(hit, tame) for hit in consulted.spans]
+    passages = [passage(hit, tame) for hit in consulted.spans]
     groups: list[Group] = [("Documents in short:", short)]
     return Share(
         short=groups,
@@ -49,7 +47,7 @@ def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
     return {passage: said[bare(passage)] for passage in passages if bare(passage) in said}
 
 
-def _passage(hit: SpanHit, tame: Tamer) -> str:
+def passage(hit: SpanHit, tame: Tamer) -> str:
     text = without_title(hit.span.text, hit.section)
     return f"- [{cited((hit.document_name, *hit.section), tame)}] {tame.short(text).strip()}"
 
@@ -58,23 +56,3 @@ def cited(path: tuple[str, ...], tame: Tamer) -> str:
     """`handbook.md > Brewing > Green tea`; what a title says cannot end the citation."""
     whole = " > ".join(" ".join(tame(part).translate(_BRACKETS).split()) for part in path)
     return whole if len(whole) <= _CITED_CHARS_MAX else f"{whole[: _CITED_CHARS_MAX - 1]}…"
-
-
-def span_block(hit: SpanHit, tame: Tamer) -> Block:
-    return Block(
-        id=hit.span.id,
-        text=_passage(hit, tame).removeprefix("- "),
-        kind="span",
-        source="document",
-        ts=when(hit.updated_at),
-        score=likely(hit.score),
-    )
-
-
-def when(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def likely(score: float) -> float:
-    """A score as a share, for whoever compares."""
-    return round(1 / (1 + math.exp(-score / 2)), 4)

@@ -8,7 +8,8 @@ import msgspec
 from memplane.clock import Instant
 from memplane.memory.shown import shown, shown_turn
 from memplane.recall.relevance import Question, Relevance
-from memplane.storage.base import EVERYWHERE, Audience, Filter, Reader
+from memplane.storage.base import Reader
+from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.types import Kind, Memory, Turn
 
 LIMIT_DEFAULT = 20

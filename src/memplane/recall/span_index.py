@@ -6,22 +6,18 @@ is read anew.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.recall.postings import Postings, places_of
 from memplane.recall.turn_index import Floats, Ints
-from memplane.recall.vectors import VectorTable
+from memplane.recall.vectors import VectorTable, grown
 from memplane.storage.base import Reader
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, LibraryMarks, SpanHead
 
 _LOAD = 10_000
-_ROWS_MIN = 256
-_POSTINGS_KEPT = 2_000_000
-"""So many places where words stand are kept in memory, those of the words asked for last: 32 MB."""
 
 
 class Spans:
@@ -44,10 +40,7 @@ class Spans:
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Where spans with these numbers would stand, and whether they do."""
-        if not self.count:
-            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
-        places = np.minimum(np.searchsorted(self.n, numbers), self.count - 1)
-        return places, self.n[places] == numbers
+        return places_of(numbers, self.n)
 
 
 class _Columns:
@@ -60,9 +53,7 @@ class _Columns:
 
     def add(self, heads: list[SpanHead]) -> None:
         count = self.count + len(heads)
-        if count > len(self.n):
-            room = max(_ROWS_MIN, count * 3 // 2)
-            self.n, self.words = _grown(self.n, self.count, room), _grown(self.words, self.count, room)
+        self.n, self.words = grown(self.n, count), grown(self.words, count)
         self.n[self.count : count] = [head.n for head in heads]
         self.words[self.count : count] = [head.words for head in heads]
         self.count = count
@@ -87,8 +78,7 @@ class SpanIndex:
         self._spans: Spans | None = None
         self._heads: tuple[DocumentHead, ...] = ()
         self._stamp = 0
-        self._postings: OrderedDict[str, tuple[tuple[int, int], Ints, Floats]] = OrderedDict()
-        self._postings_held = 0
+        self._postings = Postings()
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> Spans:
@@ -110,29 +100,13 @@ class SpanIndex:
     ) -> dict[str, tuple[Ints, Floats]]:
         """For each stem, the places of the spans that hold it, and how often each does."""
         marks = reader.library_marks()
-        seen = (marks.generation, marks.last_span)
-        return {stem: self._occurrences(reader, spans, stem, seen) for stem in stems}
-
-    def _occurrences(
-        self, reader: Reader, spans: Spans, stem: str, seen: tuple[int, int]
-    ) -> tuple[Ints, Floats]:
-        with self._lock:
-            known = self._postings.get(stem)
-        if known is None or known[0] != seen:
-            numbers, counts = np.unique(np.array(reader.span_occurrences(stem), np.int64), return_counts=True)
-            known = (seen, numbers, counts.astype(np.float64))
-            self._keep(stem, known)
-        _, numbers, found = known
-        places, there = spans.find(numbers)
-        return places[there], found[there]
-
-    def _keep(self, stem: str, found: tuple[tuple[int, int], Ints, Floats]) -> None:
-        with self._lock:
-            before = self._postings.pop(stem, None)
-            self._postings[stem] = found
-            self._postings_held += _held(found) - (0 if before is None else _held(before))
-            while self._postings_held > _POSTINGS_KEPT and len(self._postings) > 1:
-                self._postings_held -= _held(self._postings.popitem(last=False)[1])
+        state = (marks.generation, marks.last_span)
+        found: dict[str, tuple[Ints, Floats]] = {}
+        for stem in stems:
+            numbers, counts = self._postings.of(stem, state, reader.span_occurrences)
+            places, there = spans.find(numbers)
+            found[stem] = (places[there], counts[there])
+        return found
 
     def _known(self) -> Spans:
         if self._spans is None or self._spans.count != self._columns.count:
@@ -166,16 +140,5 @@ class SpanIndex:
             self._stamp = found[-1][0]
 
 
-def _held(found: tuple[tuple[int, int], Ints, Floats]) -> int:
-    """What a word takes; one that is nowhere takes a little, too."""
-    return len(found[1]) + 1
-
-
 def _is_older(marks: LibraryMarks, than: LibraryMarks) -> bool:
     return (marks.generation, marks.last_span, marks.stamp) < (than.generation, than.last_span, than.stamp)
-
-
-def _grown(values: NDArray[Any], count: int, room: int) -> NDArray[Any]:
-    grown = np.zeros(room, values.dtype)
-    grown[:count] = values[:count]
-    return grown

@@ -5,7 +5,7 @@ last look; when something was forgotten, everything is read anew.
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from memplane.memory.sitting import PAUSE
 from memplane.recall.embedded import ROLES
+from memplane.recall.postings import Postings, places_of
 from memplane.recall.vectors import VectorTable
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Marks, Reader, TurnHead, turn_number
+from memplane.storage.base import Reader
+from memplane.storage.filter import Audience
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, turn_number
 from memplane.storage.words import is_prefix, stems_of
 from memplane.types import Role
 
@@ -32,7 +35,6 @@ _ROWS_MIN = 256
 _PAUSE = int(PAUSE.total_seconds()) * 1_000_000
 _LOAD = 10_000
 _TAIL_MAX = 4_096
-_POSTINGS_KEPT = 512
 
 
 class Turns:
@@ -77,10 +79,7 @@ class Turns:
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Where turns with these numbers would stand, and whether they do."""
-        if not self.count:
-            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
-        places = np.minimum(np.searchsorted(self.n, numbers), self.count - 1)
-        return places, self.n[places] == numbers
+        return places_of(numbers, self.n)
 
 
 class _Columns:
@@ -231,7 +230,7 @@ class TurnIndex:
         self._turns: Turns | None = None
         self._stamp = 0
         self._tail: dict[int, Counter[str]] = {}
-        self._postings: OrderedDict[str, tuple[int, Ints, Floats]] = OrderedDict()
+        self._postings = Postings()
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> Turns:
@@ -261,17 +260,7 @@ class TurnIndex:
     def _occurrences(
         self, reader: Reader, turns: Turns, stem: str, indexed: int, tail: Mapping[int, Counter[str]]
     ) -> tuple[Ints, Floats]:
-        with self._lock:
-            known = self._postings.get(stem)
-        if known is None or known[0] != indexed:
-            numbers, counts = np.unique(np.array(reader.occurrences(stem), np.int64), return_counts=True)
-            known = (indexed, numbers, counts.astype(np.float64))
-            with self._lock:
-                self._postings[stem] = known
-                self._postings.move_to_end(stem)
-                if len(self._postings) > _POSTINGS_KEPT:
-                    self._postings.popitem(last=False)
-        _, numbers, found = known
+        numbers, found = self._postings.of(stem, indexed, reader.occurrences)
         waiting = [(n, count) for n, held in tail.items() if (count := _count(held, stem))]
         if waiting:
             numbers = np.concatenate([numbers, np.array([n for n, _ in waiting], np.int64)])

@@ -15,7 +15,9 @@ from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
 from memplane.recall.vectors import dots, unpacked
-from memplane.storage.base import EVERYWHERE, TURNS_PER_ENTRY_MAX, Audience, Filter, Reader
+from memplane.storage.base import Reader
+from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import Turn
 
 COMMON = 20_000

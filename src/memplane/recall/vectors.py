@@ -57,12 +57,12 @@ class VectorTable:
         if count > self._kept_max:
             self._small = None
         if self._rows is not None:
-            self._rows = _grown(self._rows, count)
+            self._rows = grown(self._rows, count)
         if self._small is not None:
-            self._small, self._scale = _grown(self._small, count), _grown(self._scale, count)
+            self._small, self._scale = grown(self._small, count), grown(self._scale, count)
         if self._codes is not None:
-            self._codes = [_grown(words, count) for words in self._codes]
-        self._there = _grown(self._there, count)
+            self._codes = [grown(words, count) for words in self._codes]
+        self._there = grown(self._there, count)
         self._count = count
 
     def put(self, places: Places, packed: Sequence[bytes]) -> None:
@@ -144,7 +144,7 @@ def _made_small(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
     return np.rint(vectors / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 
 
-def _grown(rows: NDArray, count: int) -> NDArray:  # type: ignore[type-arg]
+def grown(rows: NDArray, count: int) -> NDArray:  # type: ignore[type-arg]
     """The same rows with room for `count`; room grows faster than rows, so that adding one by one stays cheap."""
     if count <= len(rows):
         return rows

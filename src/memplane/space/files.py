@@ -15,7 +15,8 @@ from memplane.memory import projection
 from memplane.memory.checks import check_encodable, check_news
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
 from memplane.space.writing import Writing, present
-from memplane.storage.base import Filter, Reader, Scope, Writer
+from memplane.storage.base import Reader, Writer
+from memplane.storage.filter import Filter, Scope
 from memplane.types import Memory, Op, Receipt
 
 CATEGORY = "memory_files"

@@ -19,7 +19,8 @@ from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallRequest, Tools, recall, recall_by_words
 from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
-from memplane.storage.base import Filter, Reader, Writer
+from memplane.storage.base import Reader, Writer
+from memplane.storage.filter import Filter
 from memplane.types import Memory, Op
 from memplane.worker import Enrichment, note_accesses
 

@@ -6,15 +6,16 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Derived, Forgotten, decode, decode_body, encode
+from memplane.ledger.payloads import Derived, Forgotten, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury, bury_again
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
-from memplane.storage.base import Reader, Scope, Sizes, Writer
-from memplane.types import AuditRecord, Draft, Entry, Loaded, Op, Receipt, Tombstone
+from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.filter import Scope
+from memplane.types import AboutDocument, AuditRecord, Draft, Entry, Loaded, Memory, Op, Receipt, Tombstone
 
 Moment = datetime | str | float
 
@@ -33,6 +34,18 @@ class Records(Access):
         """Those of these entries that are still there, in order."""
         with self._read() as reader:
             return reader.entries_at(seqs)
+
+    def about_documents(self, memories: Iterable[Memory]) -> dict[str, AboutDocument]:
+        """By entry, the documents that turns were said to be about from which these memories were read."""
+        seqs = sorted({memory.seq for memory in memories if memory.derived})
+        if not seqs:
+            return {}
+        said = [(entry.id, decode(entry)) for entry in self.entries_at(seqs) if entry.op is Op.TURN]
+        return {
+            id_: AboutDocument(payload.document, payload.document_name)
+            for id_, payload in said
+            if isinstance(payload, Said) and payload.document is not None
+        }
 
     def said(self, *, after: int = 0, limit: int = 1_000) -> list[int]:
         """Where in the ledger something was said, in the order it came in; what was forgotten is not among it."""

@@ -52,7 +52,8 @@ from memplane.space.files import Files
 from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
-from memplane.storage.base import Audience, Category, Filter, Scope, Writer
+from memplane.storage.base import Category, Writer
+from memplane.storage.filter import Audience, Filter, Scope
 from memplane.types import (
     STORABLE_KINDS,
     Conversation,

@@ -10,7 +10,8 @@ from memplane.memory import projection
 from memplane.memory.forget import forget
 from memplane.memory.shown import has_expired
 from memplane.space.recalling import Recalling
-from memplane.storage.base import Scope, Writer
+from memplane.storage.base import Writer
+from memplane.storage.filter import Scope
 from memplane.types import Entry, Memory, Op, Receipt
 
 

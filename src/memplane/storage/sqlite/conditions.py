@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, Audience, Filter, Scope
+from memplane.storage.filter import Audience, Filter, Scope
+from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import RESERVED_CATEGORIES, Op, State
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"

@@ -1,30 +1,14 @@
-"""`IndexReader` over a SQLite connection: what ranking asks for."""
+"""`IndexReader` and `IndexWriter` over a SQLite connection: vectors and words."""
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
-
-from memplane.clock import Instant, to_instant
-from memplane.storage.base import (
-    Evidence,
-    Filter,
-    Marks,
-    MemoryVector,
-    TurnHead,
-    TurnVector,
-    Untold,
-    turn_number,
-)
+from memplane.clock import to_instant
+from memplane.storage.filter import Filter
+from memplane.storage.index import Marks, MemoryVector, TurnHead, TurnVector, turn_number
 from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.session import Session, match
-from memplane.storage.words import is_prefix
+from memplane.storage.sqlite.session import SQL, Session
 from memplane.types import Memory, Turn
-
-_LAST_CHARACTER = "\U0010ffff"
-_decode_numbers = msgspec.json.Decoder(list[int]).decode
-_decode_memory = msgspec.json.Decoder(Memory).decode
 
 
 class SqliteIndexReader(Session):
@@ -78,18 +62,10 @@ class SqliteIndexReader(Session):
         return dict(self._all("memory_digests", model=model, ids=json.dumps(ids)))
 
     def occurrences(self, stem: str) -> list[int]:
-        if is_prefix(stem):
-            found = self._one("occurrences_of_prefix", stem=stem, last=stem + _LAST_CHARACTER)
-        else:
-            found = self._one("occurrences", stem=stem)
-        return _decode_numbers(found[0])
+        return self._holding("occurrences", stem)
 
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        return {
-            word
-            for word in words
-            if self._one("count_up_to", match=match([word]), limit=beyond + 1)[0] > beyond
-        }
+        return self._common("count_up_to", words, beyond)
 
     def not_indexed(self, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
         first = max(after, self._indexed())
@@ -110,60 +86,6 @@ class SqliteIndexReader(Session):
 
     def waiting_count(self) -> int:
         return int(self._one("waiting_count")[0])
-
-    def rivals(
-        self,
-        subject: str,
-        predicate: str,
-        words: Sequence[str],
-        *,
-        limit: int,
-        topic: str = "",
-        within: str | None = None,
-    ) -> list[Memory]:
-        about = {"subject": subject, "within": within, "limit": limit}
-        found = self._all("rivals", predicate=predicate, **about)
-        if topic and len(found) == limit:
-            found += self._all("rivals_by_topic", predicate=predicate, topic=topic, **about)
-        found += self._all("newest_rivals", **about)
-        if words:
-            found += self._all("rivals_by_words", match=match(words), **about)
-        return list({row[0]: rows.memory_from(row) for row in found}.values())
-
-    def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        found = (self._memories("claimed", where, predicate=name, limit=limit) for name in predicates)
-        return [memory for memories in found for memory in memories]
-
-    def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)
-
-    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("hot", where, limit=limit)
-
-    def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        found = self._all("conflicts", ids=json.dumps(ids)) if ids else self._all("all_conflicts")
-        return [(left, right) for left, right in found]
-
-    def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
-        return [
-            Evidence(memory, _decode_memory(body))
-            for memory, body in self._all("evidence", ids=json.dumps(memory_ids))
-        ]
-
-    def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
-        return [rows.memory_from(row) for row in self._all("memories_from", seqs=json.dumps(seqs))]
-
-    def heirs(self, ids: Sequence[str]) -> dict[str, str]:
-        return dict(self._all("heirs", ids=json.dumps(ids)))
-
-    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
-        return [seq for (seq,) in self._all("all_replaced", seqs=json.dumps(seqs))]
-
-    def replaced_by(self, ids: Sequence[str]) -> list[str]:
-        return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
-
-    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
-        return dict(self._all("accesses", ids=json.dumps(ids)))
 
     def turn_before(self, turn: Turn) -> Turn | None:
         n = turn_number(turn.seq, turn.ordinal)
@@ -188,32 +110,50 @@ class SqliteIndexReader(Session):
             )
         return [rows.turn_from(row) for row in found]
 
-    def untold(self, *, before: Instant, limit: int) -> list[Untold]:
-        return [Untold(*row) for row in self._all("untold", before=before, limit=limit)]
 
-    def untold_in(self, conversation: str) -> Untold | None:
-        row = self._one("untold_in", conversation=conversation)
-        return None if row is None else Untold(*row)
+class SqliteIndexWriter(SqliteIndexReader):
+    """See `IndexWriter`."""
 
-    def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
-        found = self._all("turns_of", conversation=conversation, since=since)
-        return [rows.turn_from(row) for row in found]
+    def use_model(self, model_id: str, dimension: int) -> int:
+        found = self._one("model", id=model_id, dimension=dimension)
+        if found is None:
+            self._many("add_model", [(model_id, dimension)])
+            found = self._one("model", id=model_id, dimension=dimension)
+        number = int(found[0])
+        before = self.current_model()
+        if before != number:
+            self._set_note("model", str(number))
+            for query in ("embed_anew", "embed_spans_anew", "forget_embedded") + (
+                ("grow_generation",) if before else ()
+            ):
+                self._connection.execute(SQL[query])
+        return number
 
-    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
-        row = self._one("last_turn_of", conversation=conversation, before=before)
-        return None if row is None else rows.turn_from(row)
+    def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
+        self._ready()
+        self._many("drop_turn_vector", [(vector.n,) for vector in vectors])
+        self._many(
+            "add_turn_vector",
+            [
+                (vector.n, vector.words, int(vector.asks), model, vector.digest, vector.vector)
+                for vector in vectors
+            ],
+        )
+        self._set_note(f"embedded:{model}", str(until))
 
-    def episode_count(self, conversations: Sequence[str]) -> int:
-        return int(self._one("episode_count", conversations=json.dumps(conversations))[0])
+    def embed_again(self, numbers: Sequence[int]) -> None:
+        self._ready()
+        self._many("embed_turn_again", [(n,) for n in numbers])
 
-    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
-        return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
+    def add_memory_vectors(self, model: int, vectors: Sequence[MemoryVector]) -> None:
+        self._ready()
+        self._many("drop_memory_vector", [(vector.id,) for vector in vectors])
+        self._many(
+            "add_memory_vector", [(vector.id, model, vector.digest, vector.vector) for vector in vectors]
+        )
+        self._many("set_embedded", [(model, vector.id) for vector in vectors])
 
-    def episodes_of(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("episodes_of", where, conversations=json.dumps(conversations), limit=limit)
-
-    def _memories(self, query: str, where: Filter, /, **parameters: Any) -> list[Memory]:
-        return [
-            rows.memory_from(row)
-            for row in self._filtered(query, conditions.of_memories(where), **parameters)
-        ]
+    def keep_memory_vectors(self, model: int, ids: Sequence[str]) -> None:
+        self._ready()
+        self._many("stamp_memory_vector", [(id_,) for id_ in ids])
+        self._many("set_embedded", [(model, id_) for id_ in ids])

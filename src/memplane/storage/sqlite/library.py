@@ -3,8 +3,6 @@
 import json
 from collections.abc import Sequence
 
-import msgspec
-
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage.library import (
     SPANS_PER_DOCUMENT_MAX,
@@ -16,13 +14,11 @@ from memplane.storage.library import (
     span_number,
 )
 from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.session import SQL, Session, match
-from memplane.storage.words import index_text, is_prefix
+from memplane.storage.sqlite.session import SQL, Session
+from memplane.storage.words import index_text
 from memplane.types import Collection, Document, Member, Section, Span
 
-_LAST_CHARACTER = "\U0010ffff"
 _CHARS_PER_WORD = 6
-_decode_numbers = msgspec.json.Decoder(list[int]).decode
 
 
 class SqliteLibraryReader(Session):
@@ -95,18 +91,10 @@ class SqliteLibraryReader(Session):
         return dict(self._all("span_digests", model=model, numbers=json.dumps(numbers)))
 
     def span_occurrences(self, stem: str) -> list[int]:
-        if is_prefix(stem):
-            found = self._one("span_occurrences_of_prefix", stem=stem, last=stem + _LAST_CHARACTER)
-        else:
-            found = self._one("span_occurrences", stem=stem)
-        return _decode_numbers(found[0])
+        return self._holding("span_occurrences", stem)
 
     def common_in_spans(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        return {
-            word
-            for word in words
-            if self._one("count_spans_up_to", match=match([word]), limit=beyond + 1)[0] > beyond
-        }
+        return self._common("count_spans_up_to", words, beyond)
 
     def undistilled(self, *, limit: int) -> list[Document]:
         return [rows.document_from(row) for row in self._all("undistilled", limit=limit)]

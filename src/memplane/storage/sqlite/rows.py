@@ -6,7 +6,8 @@ from typing import Any, cast
 import msgspec
 
 from memplane.clock import to_datetime, to_instant
-from memplane.storage.base import TURNS_PER_ENTRY_MAX, LedgerRow, turn_number
+from memplane.storage.base import LedgerRow
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, section_id, span_id, span_number
 from memplane.types import (
     Caller,

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import apsw
+import msgspec
 
 from memplane.storage import queries
-from memplane.storage.base import TURNS_PER_ENTRY_MAX
+from memplane.storage.filter import Filter
+from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.words import is_prefix
+from memplane.types import Memory
+
+_LAST_CHARACTER = "\U0010ffff"
+_decode_numbers = msgspec.json.Decoder(list[int]).decode
 
 _PARTS = {
     "{columns}": rows.MEMORY_COLUMNS,
@@ -64,6 +70,22 @@ class Session:
     def _one(self, query: str, /, **parameters: Any) -> Any:
         self._ready()
         return self._connection.execute(SQL[query], parameters).fetchone()
+
+    def _memories(self, query: str, where: Filter, /, **parameters: Any) -> list[Memory]:
+        found = self._filtered(query, conditions.of_memories(where), **parameters)
+        return [rows.memory_from(row) for row in found]
+
+    def _holding(self, query: str, stem: str) -> list[int]:
+        """The number of every turn or span that holds a stem, once for each time it does."""
+        if is_prefix(stem):
+            found = self._one(f"{query}_of_prefix", stem=stem, last=stem + _LAST_CHARACTER)
+        else:
+            found = self._one(query, stem=stem)
+        return _decode_numbers(found[0])
+
+    def _common(self, query: str, words: Sequence[str], beyond: int) -> set[str]:
+        """Of these words, those that more than so many hold; the query looks no further than its limit."""
+        return {word for word in words if self._one(query, match=match([word]), limit=beyond + 1)[0] > beyond}
 
     def _note(self, name: str) -> str | None:
         row = self._one("note", name=name)

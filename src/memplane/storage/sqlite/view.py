@@ -12,24 +12,14 @@ import msgspec
 
 from memplane.clock import SECOND, Instant, to_datetime
 from memplane.entropy import random_bytes
-from memplane.storage.base import (
-    EVERYWHERE,
-    TURNS_PER_ENTRY_MAX,
-    Audience,
-    AuditRow,
-    Category,
-    Filter,
-    LedgerRow,
-    Marks,
-    SaidAt,
-    Scope,
-    Sizes,
-    Usage,
-)
+from memplane.storage.base import AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
+from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
 from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.index import SqliteIndexReader
-from memplane.storage.sqlite.index_writer import SqliteIndexWriter
+from memplane.storage.sqlite.claims import SqliteClaimReader, SqliteClaimWriter
+from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
+from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
@@ -63,7 +53,7 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
+class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader):
     """One consistent view of a space. See `Reader`."""
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
@@ -322,7 +312,9 @@ class SqliteReader(SqliteIndexReader, SqliteLibraryReader):
         return sorted(seqs)
 
 
-class SqliteWriter(SqliteReader, SqliteIndexWriter, SqliteLibraryWriter):
+class SqliteWriter(
+    SqliteReader, SqliteIndexWriter, SqliteClaimWriter, SqliteEpisodeWriter, SqliteLibraryWriter
+):
     """The same inside a write transaction. See `Writer`.
 
     Several works share a transaction. What they append waits in memory and is written together, so a work that

@@ -3,7 +3,7 @@
 from memplane.clock import iso
 from memplane.doors.http.endpoint import Call, Response
 from memplane.doors.http.v6.bodies import CollectionBody, MemberBody
-from memplane.doors.http.v6.locating import Locator
+from memplane.doors.http.v6.locating import Locator, space_of
 from memplane.doors.http.v6.shapes import (
     CollectionDeleted,
     CollectionDocument,
@@ -14,7 +14,7 @@ from memplane.doors.http.v6.shapes import (
     MemberAdded,
     MemberRemoved,
 )
-from memplane.doors.http.v6.wire import answer, missing
+from memplane.doors.http.v6.wire import answer
 from memplane.storage.directory import Sort
 from memplane.types import Collection
 
@@ -45,9 +45,7 @@ class Collections:
 
     def read(self, call: Call) -> Response:
         collection_id, owner = call.path["collection_id"], call.query["user_id"]
-        space = call.existing_space(owner)
-        if space is None:
-            raise missing("collection", collection_id)
+        space = space_of(call, owner, "collection", collection_id)
         return answer(
             CollectionRead(
                 collection=_row(call, owner, space.collection(collection_id)),
@@ -73,9 +71,7 @@ class Collections:
     def add(self, call: Call) -> Response:
         body: MemberBody = call.body
         collection_id = call.path["collection_id"]
-        space = call.existing_space(body.user_id)
-        if space is None:
-            raise missing("collection", collection_id)
+        space = space_of(call, body.user_id, "collection", collection_id)
         space.add_to_collection(collection_id, body.document_id, position=body.position)
         return answer(MemberAdded(collection_id=collection_id, document_id=body.document_id))
 

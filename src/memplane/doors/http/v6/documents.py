@@ -17,7 +17,8 @@ from memplane.doors.http.v6.shapes import (
     Uploaded,
     UploadSection,
 )
-from memplane.doors.http.v6.wire import answer, invalid
+from memplane.doors.http.v6.wire import answer
+from memplane.errors import InvalidRequest
 from memplane.storage.directory import Sort
 from memplane.types import Document, Section
 
@@ -33,7 +34,7 @@ class Documents:
         body: UploadBody = call.body
         space = call.space(body.user_id)
         content, media_type = _content(body)
-        document = space.upload(
+        kept = space.upload_whole(
             content,
             name=_name(body),
             project=body.project_id,
@@ -42,6 +43,7 @@ class Documents:
             collection=body.collection_id,
             position=body.position,
         )
+        document = kept.document
         return answer(
             Uploaded(
                 document_id=document.id,
@@ -49,8 +51,7 @@ class Documents:
                 project_id=body.project_id,
                 collection_id=body.collection_id,
                 sections=[
-                    UploadSection(node_id=section.id, title=section.title)
-                    for section in space.sections(document.id)
+                    UploadSection(node_id=section.id, title=section.title) for section in kept.sections
                 ],
                 spans_created=document.spans,
             )
@@ -89,8 +90,8 @@ class Documents:
     def read(self, call: Call) -> Response:
         document_id = call.path["document_id"]
         owner, space = self._locator.space_with(call, Sort.DOCUMENT, document_id)
-        document = space.document(document_id)
-        wanted = call.query["content"]
+        whole = space.whole_document(document_id, text=call.query["content"])
+        document = whole.document
         return answer(
             DocumentRead(
                 **msgspec.structs.asdict(_item(document, owner)),
@@ -98,8 +99,8 @@ class Documents:
                 chars=document.chars,
                 updated_at=iso(document.updated_at),
                 distillation=document.distillation,
-                sections=[_section(section) for section in space.sections(document_id)],
-                content=space.document_text(document_id) if wanted else msgspec.UNSET,
+                sections=[_section(section) for section in whole.sections],
+                content=msgspec.UNSET if whole.text is None else whole.text,
             )
         )
 
@@ -113,18 +114,18 @@ class Documents:
 def _content(body: UploadBody) -> tuple[str | bytes, str | None]:
     """Text stays text; what came as base64 is what its media type says, or what its first bytes look like."""
     if body.content is not None and body.data is not None:
-        raise invalid("give content or data, not both", "data")
+        raise InvalidRequest("give content or data, not both", field="data")
     if body.data is not None:
         return body.data, body.content_type
     if body.content is None:
-        raise invalid("content is missing; give text or Markdown, or base64 in data", "content")
+        raise InvalidRequest("content is missing; give text or Markdown, or base64 in data", field="content")
     return body.content, body.content_type
 
 
 def _name(body: UploadBody) -> str:
     name = body.document_name or body.filename
     if name is None:
-        raise invalid("document_name is missing", "document_name")
+        raise InvalidRequest("document_name is missing", field="document_name")
     return name
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from memplane.config import Settings
 from memplane.doors.http.endpoint import Door, Endpoint, Handle, Query
 from memplane.doors.http.v6 import bodies, events, shapes
+from memplane.doors.http.v6.bodies import Name
 from memplane.doors.http.v6.collections import Collections
 from memplane.doors.http.v6.documents import Documents
 from memplane.doors.http.v6.locating import Locator
@@ -12,7 +13,7 @@ from memplane.doors.http.v6.reading import conversation, conversations, fact, fa
 from memplane.doors.http.v6.recalling import Recaller
 from memplane.doors.http.v6.receipts import Receipts
 from memplane.doors.http.v6.usage import RANGE, Usage
-from memplane.doors.http.v6.wire import MAYBE_USER, PROJECT, USER, Name, paging
+from memplane.doors.http.v6.wire import MAYBE_USER, PROJECT, USER, paging
 from memplane.engine import Engine
 from memplane.identity.principal import Right
 from memplane.metering.usage import UsageBreakdown, UsageLimits, UsageSummary
@@ -47,8 +48,8 @@ def door(plane: Engine, settings: Settings) -> Door:
 
 def _memory(recaller: Recaller) -> list[Endpoint]:
     return [
-        _writing("/v6/ingest", "Remember an event", events.ingest, bodies.IngestBody, shapes.Ingested),
-        _writing(
+        _writes("/v6/ingest", "Remember an event", events.ingest, bodies.IngestBody, shapes.Ingested),
+        _writes(
             "/v6/recall",
             "What to tell a model about a user before it answers",
             recaller.handle,
@@ -56,14 +57,14 @@ def _memory(recaller: Recaller) -> list[Endpoint]:
             shapes.Recalled,
             right=Right.READ,
         ),
-        _writing(
+        _writes(
             "/v6/recall/{recall_id}/feedback",
             "Say which of the facts a recall told were of use",
             events.feedback,
             bodies.FeedbackBody,
             shapes.FeedbackTaken,
         ),
-        _writing(
+        _writes(
             "/v6/forget",
             "Forget for good; with nothing but a user, all of theirs",
             events.forget,
@@ -75,7 +76,7 @@ def _memory(recaller: Recaller) -> list[Endpoint]:
 
 def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
     return [
-        _writing(
+        _writes(
             "/v6/documents",
             "Keep a document; under the same id again it replaces the one before",
             documents.upload,
@@ -115,7 +116,7 @@ def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
 
 def _collections(collections: Collections) -> list[Endpoint]:
     return [
-        _writing(
+        _writes(
             "/v6/collections",
             "Make a collection",
             collections.create,
@@ -135,7 +136,7 @@ def _collections(collections: Collections) -> list[Endpoint]:
             collections.remove,
             shapes.MemberRemoved,
         ),
-        _writing(
+        _writes(
             f"{_COLLECTION_PATH}/documents",
             "Put a document into a collection",
             collections.add,
@@ -235,7 +236,7 @@ def _usage(usage: Usage) -> list[Endpoint]:
     ]
 
 
-def _writing(
+def _writes(
     path: str,
     summary: str,
     handle: Handle,

@@ -8,7 +8,8 @@ from memplane.doors.http.v6.bodies import FeedbackBody, ForgetBody, IngestBody
 from memplane.doors.http.v6.recall_id import read_recall_id
 from memplane.doors.http.v6.receipts import counts_of
 from memplane.doors.http.v6.shapes import FeedbackTaken, Forgotten, Ingested
-from memplane.doors.http.v6.wire import answer, invalid, moment
+from memplane.doors.http.v6.wire import answer, moment
+from memplane.errors import InvalidRequest
 from memplane.metering.allowance import What
 from memplane.recall.tokens import tokens_of
 
@@ -22,7 +23,9 @@ def ingest(call: Call) -> Response:
     """Durable and searchable when it is answered; facts follow."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
-        raise invalid("scope project needs a project_id; give one, or another scope", "project_id")
+        raise InvalidRequest(
+            "scope project needs a project_id; give one, or another scope", field="project_id"
+        )
     space, at = call.space(body.user_id), moment(body.event_time, "event_time")
     with call.using(What.INGEST):
         kept = space.retain(
@@ -54,7 +57,9 @@ def forget(call: Call) -> Response:
     body: ForgetBody = call.body
     conversation = body.conversation_id or body.thread_id
     if body.thread_id is not None and conversation != body.thread_id:
-        raise invalid("thread_id is the former name of conversation_id; give one of them", "thread_id")
+        raise InvalidRequest(
+            "thread_id is the former name of conversation_id; give one of them", field="thread_id"
+        )
     narrowed = (conversation, body.project_id, body.document_id, body.from_time, body.to_time)
     receipt = call.space(body.user_id).forget(
         conversation=conversation,
@@ -74,12 +79,7 @@ def feedback(call: Call) -> Response:
     recall_id = call.path["recall_id"]
     told = read_recall_id(recall_id)
     space = call.existing_space(told.owner)
-    selected = list(dict.fromkeys(body.selected_ids))
-    chosen = set(selected)
-    ignored = [fact for fact in told.facts if fact not in chosen]
-    recorded = (
-        0
-        if space is None
-        else space.feedback(selected, ignored, recall=iso(told.at), rating=body.user_rating)
-    )
+    recorded = 0
+    if space is not None:
+        recorded = space.feedback(body.selected_ids, told.facts, recall=iso(told.at), rating=body.user_rating)
     return answer(FeedbackTaken(recall_id=recall_id, facts_recorded=recorded))

@@ -1,41 +1,24 @@
 """A memory, as clients of CLAIV Memory read a fact."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from memplane.clock import iso
 from memplane.doors.http.v6.shapes import Fact, TemporalMatch, TemporalRange
 from memplane.doors.http.v6.wire import spelled
-from memplane.ledger.payloads import Said, decode
-from memplane.space import Space
-from memplane.types import Memory, Op, TimeTold
+from memplane.types import AboutDocument, Memory, TimeTold
 
 SUBJECT = "user"
 """Whom something is about that was stored on purpose, and names nobody."""
 
-Tags = Mapping[str, tuple[str | None, str | None]]
-"""By entry: the id and the name of the document that an event is about."""
+About = Mapping[str, AboutDocument]
+"""By entry: the document that the event is about."""
 
 
-def tags_of(space: Space, memories: Iterable[Memory]) -> Tags:
-    """The documents that the events are about from which these memories were read."""
-    seqs = sorted({memory.seq for memory in memories if memory.derived})
-    said = {
-        entry.id: decode(entry)
-        for entry in (space.entries_at(seqs) if seqs else ())
-        if entry.op is Op.TURN and entry.body is not None and b'"document"' in entry.body
-    }
-    return {
-        id_: (payload.document, payload.document_name)
-        for id_, payload in said.items()
-        if isinstance(payload, Said) and payload.document is not None
-    }
-
-
-def fact_of(memory: Memory, tags: Tags) -> Fact:
+def fact_of(memory: Memory, about: About) -> Fact:
     """What was stored on purpose has no predicate: its key says what it is, or its kind."""
     predicate = memory.predicate or memory.key or memory.kind.value
     said = memory.object_text or memory.text
-    document, name = tags.get(memory.entry_id, (None, None))
+    document, name = about.get(memory.entry_id, (None, None))
     return Fact(
         fact_id=memory.id,
         subject=memory.subject or SUBJECT,

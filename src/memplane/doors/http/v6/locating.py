@@ -17,10 +17,7 @@ class Locator:
     def space_with(self, call: Call, sort: Sort, id_: str) -> tuple[str, Space]:
         """The user who has it, and their space; a 404 where nobody has, a 409 where several do."""
         owner = call.query["user_id"] or self._owner_of(call, sort, id_)
-        space = call.existing_space(owner)
-        if space is None:
-            raise missing(sort.value, id_)
-        return owner, space
+        return owner, space_of(call, owner, sort.value, id_)
 
     def _owner_of(self, call: Call, sort: Sort, id_: str) -> str:
         owners = [owner for owner in self._plane.whose(call.principal.tenant, sort, id_) if call.opens(owner)]
@@ -33,3 +30,11 @@ class Locator:
                 f"{len(owners)} users have a {sort.value} with the id {id_!r}; say whose with the query parameter user_id",
             )
         return owners[0]
+
+
+def space_of(call: Call, owner: str, what: str, id_: str) -> Space:
+    """The space of the user who is said to have it; a 404 where they have none."""
+    space = call.existing_space(owner)
+    if space is None:
+        raise missing(what, id_)
+    return space

@@ -4,7 +4,8 @@ import msgspec
 
 from memplane.clock import iso
 from memplane.doors.http.endpoint import Call, Response
-from memplane.doors.http.v6.facts import fact_of, tags_of
+from memplane.doors.http.v6.facts import fact_of
+from memplane.doors.http.v6.locating import space_of
 from memplane.doors.http.v6.shapes import (
     ConversationItem,
     ConversationList,
@@ -34,21 +35,19 @@ def facts(call: Call) -> Response:
             limit=limit + 1,
             offset=offset,
         )
-    tags = {} if space is None else tags_of(space, found)
-    page = [fact_of(memory, tags) for memory in found[:limit]]
+    about = {} if space is None else space.about_documents(found)
+    page = [fact_of(memory, about) for memory in found[:limit]]
     return answer(FactList(facts=page, limit=limit, offset=offset, more=len(found) > limit))
 
 
 def fact(call: Call) -> Response:
     fact_id = call.path["fact_id"]
-    space = call.existing_space(call.query["user_id"])
-    if space is None:
-        raise missing("fact", fact_id)
+    space = space_of(call, call.query["user_id"], "fact", fact_id)
     memory = space.memory(fact_id)
     places, base = space.evidence(fact_id), memory.importance_base
     return answer(
         FactRead(
-            **msgspec.structs.asdict(fact_of(memory, tags_of(space, [memory]))),
+            **msgspec.structs.asdict(fact_of(memory, space.about_documents([memory]))),
             conversation_id=memory.conversation,
             project_id=memory.project,
             superseded_by=memory.superseded_by,

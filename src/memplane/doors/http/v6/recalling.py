@@ -7,7 +7,7 @@ import msgspec
 from memplane.clock import Clock, iso, to_datetime
 from memplane.doors.http.endpoint import Call, Response
 from memplane.doors.http.v6.bodies import IncludeBody, LimitsBody, RecallBody
-from memplane.doors.http.v6.facts import Tags, fact_of, tags_of
+from memplane.doors.http.v6.facts import About, fact_of
 from memplane.doors.http.v6.recall_id import Told, recall_id_of
 from memplane.doors.http.v6.shapes import (
     Conflict,
@@ -44,8 +44,8 @@ class Recaller:
         with call.using(What.RECALL):
             told = self._nothing(body) if space is None else _told(space, body)
         call.spent.tokens += tokens_of(body.query) + told.tokens
-        tags = {} if space is None else _tags(space, told)
-        recalled = _recalled(body, told, tags, self._recall_id(body.user_id, told))
+        about = {} if space is None else _about(space, told)
+        recalled = _recalled(body, told, about, self._recall_id(body.user_id, told))
         if (body.include or IncludeBody()).debug:
             recalled = msgspec.structs.replace(recalled, debug=_debug(body, told))
         return answer(recalled)
@@ -92,14 +92,15 @@ def _limits(asked: LimitsBody) -> Limits:
     return msgspec.structs.replace(usual, facts=max(usual.facts, wanted), **chosen)
 
 
-def _tags(space: Space, told: Recall) -> Tags:
+def _about(space: Space, told: Recall) -> About:
     pairs = [memory for conflict in told.conflicts for memory in (conflict.left, conflict.right)]
-    return tags_of(space, [*(hit.memory for hit in told.facts if hit.memory is not None), *pairs])
+    facts = [hit.memory for hit in told.facts if hit.memory is not None]
+    return space.about_documents([*facts, *pairs])
 
 
-def _recalled(body: RecallBody, told: Recall, tags: Tags, recall_id: str) -> Recalled:
+def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> Recalled:
     def facts(hits: tuple[RecallHit, ...]) -> list[Any]:
-        return [fact_of(hit.memory, tags) for hit in hits if hit.memory is not None]
+        return [fact_of(hit.memory, about) for hit in hits if hit.memory is not None]
 
     return Recalled(
         answer_facts=facts(told.answer_facts),
@@ -120,7 +121,7 @@ def _recalled(body: RecallBody, told: Recall, tags: Tags, recall_id: str) -> Rec
         conflicts=[
             Conflict(
                 content=f"{conflict.left.line}; but also: {conflict.right.line}",
-                facts=[fact_of(conflict.left, tags), fact_of(conflict.right, tags)],
+                facts=[fact_of(conflict.left, about), fact_of(conflict.right, about)],
             )
             for conflict in told.conflicts
         ],

@@ -368,17 +368,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
 
 
-class FactRead(Fact, frozen=True, kw_only=True):
-    """One fact with all that is known of it."""
-
-    conversation_id: str | None
-    project_id: str | None
-    superseded_by: str | None
-    supersedes: str | None
-    evidence: list[Evidence]
-    feedback: "FeedbackCounts"
-
-
 class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was told and called useful, or told and passed over; which way that leans, from -1 to 1; and how
     important it was before there was any."""
@@ -387,6 +376,17 @@ class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
     ignored: int
     leaning: float
     importance_before: float
+
+
+class FactRead(Fact, frozen=True, kw_only=True):
+    """One fact with all that is known of it."""
+
+    conversation_id: str | None
+    project_id: str | None
+    superseded_by: str | None
+    supersedes: str | None
+    evidence: list[Evidence]
+    feedback: FeedbackCounts
 
 
 class ConversationItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,13 +8,12 @@ import msgspec
 from memplane.clock import iso, parse_instant, to_datetime
 from memplane.doors.http.endpoint import Query, Response, json_response
 from memplane.doors.http.refusal import Refused
-from memplane.errors import InvalidRequest
+from memplane.doors.http.v6.bodies import Name
 
 PAGE_MAX = 1_000
 
 Page = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 USER = Query(name="user_id", type=Name, required=True, description="Whose.")
 MAYBE_USER = Query(
@@ -41,10 +40,6 @@ def spelled(moment: datetime | None) -> str | None:
 def moment(value: str | float | None, field: str) -> datetime | None:
     """ISO 8601 or Unix seconds, refused under the name it came with."""
     return None if value is None else to_datetime(parse_instant(value, field=field))
-
-
-def invalid(message: str, field: str) -> InvalidRequest:
-    return InvalidRequest(message, field=field)
 
 
 def missing(what: str, name: str) -> Refused:

@@ -1,0 +1,73 @@
+"""A recall as blocks, each with its source and a score: for agents that put together their own text."""
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+
+from memplane.config import Settings
+from memplane.recall.render import Tamer
+from memplane.recall.render_documents import passage
+from memplane.recall.result import Block, Limits, RecallHit, SpanHit
+
+
+def blocks_of(
+    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Tamer
+) -> tuple[Block, ...]:
+    """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
+    nothing more."""
+    blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
+    bytes_left = math.inf if limits.bytes is None else limits.bytes
+    kept: list[Block] = []
+    entries: set[str] = set()
+    chars = 0
+    for hit in hits:
+        memory = hit.memory if isinstance(hit, RecallHit) else None
+        if len(kept) == blocks_max:
+            break
+        if memory is not None and memory.derived and memory.entry_id in entries:
+            continue
+        block = _block(hit, tame) if isinstance(hit, RecallHit) else _span_block(hit, tame)
+        size = len(block.text.encode("utf-8"))
+        if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
+            kept.append(block)
+            chars += len(block.text)
+            bytes_left -= size
+            entries |= {block.id} if block.kind == "turn" else set()
+    return tuple(kept)
+
+
+def _block(hit: RecallHit, tame: Tamer) -> Block:
+    memory, turn = hit.memory, hit.turn
+    if memory is not None:
+        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
+    else:
+        assert turn is not None
+        text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
+    return Block(
+        id=hit.id,
+        text=tame.short(text),
+        kind=kind,
+        source=source,
+        ts=_when(at),
+        score=_likely(hit.score),
+    )
+
+
+def _span_block(hit: SpanHit, tame: Tamer) -> Block:
+    return Block(
+        id=hit.span.id,
+        text=passage(hit, tame).removeprefix("- "),
+        kind="span",
+        source="document",
+        ts=_when(hit.updated_at),
+        score=_likely(hit.score),
+    )
+
+
+def _when(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _likely(score: float) -> float:
+    """A score as a share, for whoever compares."""
+    return round(1 / (1 + math.exp(-score / 2)), 4)

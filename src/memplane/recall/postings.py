@@ -1,0 +1,55 @@
+"""Which turns or spans hold a word: what the store said last, for the words asked for last."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_KEPT = 2_000_000
+"""So many places where words stand are kept, those of the words asked for last: 32 MB."""
+
+Numbers = NDArray[np.int64]
+Counts = NDArray[np.float64]
+
+
+class Postings:
+    """By stem, the numbers that hold it and how often each does. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()
+        self._size = 0
+
+    def of(self, stem: str, state: Hashable, read: Callable[[str], Sequence[int]]) -> tuple[Numbers, Counts]:
+        """Read anew where the index is in another `state` than when it was read; `read` gives each number once for each
+        time it holds the stem."""
+        with self._lock:
+            known = self._kept.get(stem)
+        if known is None or known[0] != state:
+            numbers, counts = np.unique(np.array(read(stem), np.int64), return_counts=True)
+            known = (state, numbers, counts.astype(np.float64))
+            self._keep(stem, known)
+        return known[1], known[2]
+
+    def _keep(self, stem: str, found: tuple[Hashable, Numbers, Counts]) -> None:
+        with self._lock:
+            before = self._kept.pop(stem, None)
+            self._kept[stem] = found
+            self._size += _size(found) - (0 if before is None else _size(before))
+            while self._size > _KEPT and len(self._kept) > 1:
+                self._size -= _size(self._kept.popitem(last=False)[1])
+
+
+def _size(found: tuple[Hashable, Numbers, Counts]) -> int:
+    """What a word takes; one that is nowhere takes a little, too."""
+    return len(found[1]) + 1
+
+
+def places_of(numbers: Numbers, among: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Where these numbers would stand in a column of ascending ones, and whether they do."""
+    if not len(among):
+        return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(among, numbers), len(among) - 1)
+    return places, among[places] == numbers

@@ -1,0 +1,109 @@
+"""`ClaimReader` and `ClaimWriter` over a SQLite connection: what was read out of turns."""
+
+import json
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.storage.claims import Evidence, Rating
+from memplane.storage.filter import Filter
+from memplane.storage.sqlite import rows
+from memplane.storage.sqlite.session import Session, match
+from memplane.types import Memory, State, Tier
+
+_encode = msgspec.json.Encoder().encode
+_decode_memory = msgspec.json.Decoder(Memory).decode
+
+
+class SqliteClaimReader(Session):
+    """See `ClaimReader`."""
+
+    def rivals(
+        self,
+        subject: str,
+        predicate: str,
+        words: Sequence[str],
+        *,
+        limit: int,
+        topic: str = "",
+        within: str | None = None,
+    ) -> list[Memory]:
+        about = {"subject": subject, "within": within, "limit": limit}
+        found = self._all("rivals", predicate=predicate, **about)
+        if topic and len(found) == limit:
+            found += self._all("rivals_by_topic", predicate=predicate, topic=topic, **about)
+        found += self._all("newest_rivals", **about)
+        if words:
+            found += self._all("rivals_by_words", match=match(words), **about)
+        return list({row[0]: rows.memory_from(row) for row in found}.values())
+
+    def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        found = (self._memories("claimed", where, predicate=name, limit=limit) for name in predicates)
+        return [memory for memories in found for memory in memories]
+
+    def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)
+
+    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("hot", where, limit=limit)
+
+    def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        found = self._all("conflicts", ids=json.dumps(ids)) if ids else self._all("all_conflicts")
+        return [(left, right) for left, right in found]
+
+    def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
+        return [
+            Evidence(memory, _decode_memory(body))
+            for memory, body in self._all("evidence", ids=json.dumps(memory_ids))
+        ]
+
+    def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("memories_from", seqs=json.dumps(seqs))]
+
+    def heirs(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._all("heirs", ids=json.dumps(ids)))
+
+    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
+        return [seq for (seq,) in self._all("all_replaced", seqs=json.dumps(seqs))]
+
+    def replaced_by(self, ids: Sequence[str]) -> list[str]:
+        return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
+
+    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._all("accesses", ids=json.dumps(ids)))
+
+
+class SqliteClaimWriter(SqliteClaimReader):
+    """See `ClaimWriter`."""
+
+    def set_derived(self, seq: int) -> None:
+        self._set_note("derived", str(seq))
+
+    def add_evidence(self, evidence: Evidence) -> None:
+        self._ready()
+        own = evidence.own
+        self._many("add_evidence", [(evidence.memory, own.seq, own.id, _encode(own).decode())])
+
+    def contest(self, left: str, right: str) -> None:
+        self._ready()
+        self._many("add_conflict", [(min(left, right), max(left, right))])
+        self._many("set_state", [(left, State.CONTESTED), (right, State.CONTESTED)])
+
+    def settle(self, memory_id: str) -> None:
+        others = self._all("at_odds", id=memory_id)
+        if others:
+            self._many("drop_conflicts", [(memory_id,)])
+            self._many("uncontest", [*others, (memory_id,)])
+
+    def rate(self, rating: Rating) -> None:
+        self._ready()
+        self._many("rate", [msgspec.structs.astuple(rating)])
+
+    def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
+        self._ready()
+        self._many("set_tier", tiers)
+
+    def add_accesses(self, ids: Sequence[str], *, at: Instant) -> None:
+        self._ready()
+        self._many("add_access", [(id_, at) for id_ in ids])
