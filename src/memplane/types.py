@@ -298,6 +298,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     distillation: str | None = None
 
 
+class WholeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document and what it is made of, all of it as it was at one moment."""
+
+    document: Document
+    sections: tuple[Section, ...]
+    text: str | None = None
+    """None where it was not asked for."""
+
+
 class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A passage of a document, whose text from `start` to `end` it is, exactly. Spans stand one after the other and
     leave nothing out: joined, they are the text."""

@@ -481,7 +481,22 @@ def test_a_wrong_body_is_refused_by_name(client, body, named):
 
     assert (found.value.status, found.value.code) == (400, "invalid_request")
     assert named in str(found.value)
+    assert found.value.details == {"field": named}
     assert isinstance(found.value, ClaivError)
+
+
+def test_a_wrong_member_is_named_as_it_was_sent(client):
+    """
+    Also where it is in another object, or the engine has another name for it.
+    """
+    with pytest.raises(ClaivApiError) as nested:
+        client.recall({**HERE, "query": "x", "limits": {"document_chunks": 0}})
+    with pytest.raises(ClaivApiError) as turned:
+        client.forget({"user_id": "alice", "from_time": "2026-02-01", "to_time": "2026-01-01"})
+
+    assert nested.value.details == {"field": "limits.document_chunks"}
+    assert turned.value.details == {"field": "from_time"}
+    assert str(turned.value) == "the range of time must end after it begins"
 
 
 def test_refusals_are_objects_the_client_can_read(drive, server):

@@ -429,6 +429,24 @@ def test_words_that_part_the_leaves_of_the_index_go_too(thousands, tmp_path):
     assert left == []
 
 
+def test_words_that_part_the_leaves_of_the_index_of_documents_go_too(tmp_path):
+    """As above, where documents are found by their words. Words that begin alike are told apart by long beginnings."""
+    rng = random.Random("pages")
+    beginning = new_word(rng, LETTERS, 40)
+    with opened(tmp_path) as space:
+        for _ in range(60):
+            space.upload(" ".join(new_word(rng, LETTERS, 12) for _ in range(150)), name="other")
+            gone = " ".join(beginning + new_word(rng, LETTERS, 200) for _ in range(5))
+            space.upload(gone, name="gone", project="gone")
+        written = Traces(tmp_path).of(beginning)
+        receipt = space.forget(project="gone")
+        left = Traces(tmp_path).of(beginning)
+
+    assert written
+    assert receipt.off_disk
+    assert left == []
+
+
 @contextmanager
 def snapshot_held(space: Space) -> Iterator[None]:
     """Someone else reads, and is not done before the block is."""

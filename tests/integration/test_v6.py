@@ -6,7 +6,9 @@ import pytest
 
 from http_server import serving
 from memplane.config import Settings
+from memplane.doors.http.v6 import documents
 from memplane.identity.principal import Right
+from memplane.space.library import Library
 
 HERE = {"user_id": "alice", "conversation_id": "monday"}
 USUAL = (Right.READ, Right.WRITE)
@@ -143,6 +145,52 @@ def test_a_document_is_read_with_its_sections(server):
     assert [section["title"] for section in read["sections"]] == ["One", "Two"]
     assert "".join(text[section["start"] : section["end"]] for section in read["sections"]) == text
     assert client.get("/v6/documents/d/status").json()["spans_created"] >= 1
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda space: space.upload("# Second\n\nTwo.\n\n# Third\n\nThree.\n", name="d.md", id="d"),
+        lambda space: space.delete_document("d"),
+    ],
+    ids=["replaced", "deleted"],
+)
+def test_an_upload_answers_for_itself(server, monkeypatch, meanwhile):
+    """
+    Whatever becomes of the document meanwhile does not change what was uploaded.
+    """
+    client, space, write = server.client(), server.plane.space("alice"), Library._write
+
+    def written(self, name, work):
+        done = write(self, name, work)
+        monkeypatch.setattr(Library, "_write", write)
+        meanwhile(space)
+        return done
+
+    monkeypatch.setattr(Library, "_write", written)
+    answer = upload(client, document_id="d", content="# First\n\nOne.\n")
+
+    assert answer.status_code == 200
+    assert [section["title"] for section in answer.json()["sections"]] == ["First"]
+
+
+def test_a_document_is_read_whole(server, monkeypatch):
+    """
+    Name, sections and text are of one upload, whenever the next one comes.
+    """
+    client, space = server.client(), server.plane.space("alice")
+    space.upload("# First\n\nOne.\n", name="first.md", id="d")
+    item = documents._item
+
+    def replaced(*given):
+        space.upload("# Second\n\nTwo.\n", name="second.md", id="d")
+        return item(*given)
+
+    monkeypatch.setattr(documents, "_item", replaced)
+    read = client.get("/v6/documents/d", params={"content": True}).json()
+
+    assert (read["document_name"], read["content"]) == ("first.md", "# First\n\nOne.\n")
+    assert [section["title"] for section in read["sections"]] == ["First"]
 
 
 def test_one_id_of_several_users(server):

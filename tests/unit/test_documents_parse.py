@@ -193,6 +193,33 @@ def test_documents_beyond_the_limits_are_refused(size_limit):
 
 
 @pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        ("# a\n" * 11, MARKDOWN),
+        ("a\n\n" * 11, MARKDOWN),
+        ("a\n\n" * 11, PLAIN),
+        ("<h1>a</h1>" * 11, HTML),
+        ("<p>a" * 11, HTML),
+        (make_docx_of("<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 11), DOCX),
+    ],
+)
+def test_documents_in_too_many_pieces_are_refused(content, media_type):
+    """
+    Two bytes may be a section, and a section is kept with its span and its titles.
+    """
+    with pytest.raises(DocumentUnreadable, match=r"more than 10 (headings|paragraphs); split it"):
+        parse(content, media_type, limits=ParseLimits(blocks=10, headings=10))
+
+
+def test_reading_markdown_stops_when_time_is_up():
+    """
+    However fast a line is read, there may be millions.
+    """
+    with pytest.raises(DocumentUnreadable, match="more than 0 seconds"):
+        parse("a\n" * 5_000, MARKDOWN, limits=ParseLimits(seconds=0))
+
+
+@pytest.mark.parametrize(
     "failure", [MemoryError, RecursionError, KeyError, AssertionError, zlib.error, UnicodeError]
 )
 def test_no_failure_of_a_parser_gets_out(monkeypatch, failure):

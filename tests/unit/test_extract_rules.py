@@ -51,6 +51,8 @@ def triples(text):
         ("My name is Ada.", [("user", "is_named", "Ada")]),
         ("I'm 34 years old", [("user", "has_age", "34 years old")]),
         ("I live in Lisbon.", [("user", "lives_in", "Lisbon")]),
+        ("Actually I live in Turin now", [("user", "lives_in", "Turin")]),
+        ("I work at Acme these days", [("user", "works_at", "Acme")]),
         ("I moved to Turin last spring", [("user", "lives_in", "Turin")]),
         ("I'm originally from Ohio", [("user", "is_from", "Ohio")]),
         ("I\u2019m a nurse", [("user", "works_as", "nurse")]),

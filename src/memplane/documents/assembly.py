@@ -81,7 +81,7 @@ class Assembly:
             if not self._line_ended:
                 self._append("\n")
             self._blocks.append(Block(self._begun, self._chars, self._finished_kind(self._begun)))
-            self._budget.check(self._chars)
+            self._budget.check(self._chars, blocks=len(self._blocks), headings=len(self._headings))
         self._begun = None
         self._gap = self._prefix = ""
         self._line_ended = False

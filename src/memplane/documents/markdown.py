@@ -8,6 +8,7 @@ sixteen that quote deeply; `tests/unit/test_documents_markdown.py` compares what
 import re
 from typing import NamedTuple
 
+from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
 
 TITLE_CHARS_MAX = 300
@@ -17,6 +18,8 @@ _TAB = 4
 _CODE_INDENT = 4
 _NESTING_MAX = 16
 """How many quotes and lists within each other are looked through on one line; what lies deeper counts as words."""
+
+_CHECK_EVERY = 4_096
 
 _LINE = re.compile(r"([ \t]*+)([^\r\n]*+)(?:\r\n|[\r\n]|\Z)")
 _SPECIAL = frozenset("`~#-*+_=>|<:0123456789")
@@ -81,15 +84,19 @@ class _Item(NamedTuple):
     ordinal: int
 
 
-def parse_markdown(text: str) -> Parsed:
+def parse_markdown(text: str, budget: Budget | None = None) -> Parsed:
+    budget = budget or Budget(ParseLimits())
     start, title = _front_matter(text)
     blocks = [Block(0, start, BlockKind.CODE)] if start else []
     scanner = _Scanner(text, start, blocks)
-    for match in _LINE.finditer(text, start):
+    for count, match in enumerate(_LINE.finditer(text, start), start=1):
         if match.end() == match.start():
             break
         scanner.read(_line(match))
+        if not count % _CHECK_EVERY:
+            budget.check(match.end(), blocks=len(blocks), headings=len(scanner.headings))
     scanner.finish(len(text))
+    budget.check(len(text), blocks=len(blocks), headings=len(scanner.headings))
     return Parsed(text, headings=tuple(scanner.headings), blocks=tuple(scanner.blocks), title=title)
 
 

@@ -58,4 +58,4 @@ def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed
     budget.check(len(text))
     if media_type == HTML:
         return parse_html(text, limits, budget)
-    return parse_markdown(text) if media_type == MARKDOWN else parse_plain(text)
+    return parse_markdown(text, budget) if media_type == MARKDOWN else parse_plain(text, budget)

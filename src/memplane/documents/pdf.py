@@ -77,7 +77,7 @@ def parse_pdf(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
             raise DocumentUnreadable(
                 "the PDF unpacks to far more than a document does; print it anew and upload that"
             ) from exc
-    return _put_together(pages, outline, title)
+    return _put_together(pages, outline, title, budget)
 
 
 def _opened(content: bytes) -> pypdf.PdfReader:
@@ -160,7 +160,9 @@ def _title(reader: pypdf.PdfReader) -> str:
     return " ".join(cleaned(str(told)).split())[:_HEADING_CHARS_MAX] if told else ""
 
 
-def _put_together(pages: list[_Page], outline: list[tuple[int, str, int]], title: str) -> Parsed:
+def _put_together(
+    pages: list[_Page], outline: list[tuple[int, str, int]], title: str, budget: Budget
+) -> Parsed:
     if not any(page.text.strip() for page in pages):
         raise DocumentUnreadable(
             "the PDF has no text, only pictures of it; run text recognition over it and upload the result"
@@ -174,10 +176,11 @@ def _put_together(pages: list[_Page], outline: list[tuple[int, str, int]], title
         start += len(page.text) + 2
     places = [(offset, number) for offset, number in places if offset < len(text)]
     headings = _bookmarked(lines, outline) or _large(lines)
+    budget.check(len(text), headings=len(headings))
     return Parsed(
         text,
         headings=tuple(headings),
-        blocks=tuple(_blocks(text, headings)),
+        blocks=tuple(_blocks(text, headings, budget)),
         places=tuple(places),
         title=title,
     )
@@ -263,10 +266,10 @@ def _large(lines: list[_Line]) -> list[Heading]:
     return headings
 
 
-def _blocks(text: str, headings: list[Heading]) -> Iterator[Block]:
+def _blocks(text: str, headings: list[Heading], budget: Budget) -> Iterator[Block]:
     position = 0
     for heading in headings:
-        yield from paragraphs(text, position, heading.start)
+        yield from paragraphs(text, position, heading.start, budget)
         yield Block(heading.start, heading.end, BlockKind.HEADING)
         position = heading.end
-    yield from paragraphs(text, position, len(text))
+    yield from paragraphs(text, position, len(text), budget)

@@ -29,9 +29,11 @@ _ASSISTANT_SHARE = 0.6
 
 _HAPPENING = frozenset({"experienced", "does", "owns"})
 _COMPANY = re.compile(
-    r"(?<=\w),? (?:with (?:my|our|a|an|the|two|three)|since|and (?:it|i|we|my|have|am)) .*", re.IGNORECASE
+    r"(?<=\w),? (?:(?:with (?:my|our|a|an|the|two|three)|since|and (?:it|i|we|my|have|am)) .*"
+    r"|(?:(?:right )?now|currently|nowadays|these days|at the moment|at present)$)",
+    re.IGNORECASE,
 )
-"""What goes beyond the value of a one-valued predicate: `Berlin with my two dogs`."""
+"""What goes beyond the value of a one-valued predicate: `Berlin with my two dogs`, `Berlin now`."""
 
 
 class Reading(NamedTuple):

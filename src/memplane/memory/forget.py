@@ -43,7 +43,7 @@ def checked_scope(scope: Scope) -> Scope:
     for entry_id in scope.entries:
         check_encodable(entry_id, field="entries")
     if scope.since is not None and scope.until is not None and scope.since >= scope.until:
-        raise InvalidRequest("since must be before until", field="since")
+        raise InvalidRequest("the range of time must end after it begins", field="since")
     return scope
 
 

@@ -22,6 +22,8 @@ _MARKS = "#=-*_ "
 _UNLIMITED = ParseLimits(
     bytes=1 << 62,
     chars=1 << 62,
+    blocks=1 << 62,
+    headings=1 << 62,
     pages=1 << 62,
     depth=1 << 62,
     marks=1 << 62,

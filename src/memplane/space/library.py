@@ -24,7 +24,7 @@ from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
 from memplane.storage.directory import Sort
 from memplane.storage.filter import Scope
-from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span
+from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span, WholeDocument
 
 _NAME_CHARS_MAX = 512
 _SPANS_DEFAULT = 1_000
@@ -51,6 +51,28 @@ class Library(Writing):
 
         Under an id that is there already it takes the place of all that was there. `collection` puts it into one.
         """
+        return self.upload_whole(
+            content,
+            name=name,
+            project=project,
+            id=id,
+            media_type=media_type,
+            collection=collection,
+            position=position,
+        ).document
+
+    def upload_whole(
+        self,
+        content: str | bytes,
+        *,
+        name: str,
+        project: str | None = None,
+        id: str | None = None,
+        media_type: str | None = None,
+        collection: str | None = None,
+        position: int | None = None,
+    ) -> WholeDocument:
+        """As `upload`, with the sections that this upload has, whoever replaces or deletes it meanwhile."""
         now = self._clock()
         name = check_text(name, field="name", chars_max=_NAME_CHARS_MAX)
         document_id = check_name(id, field="id") or new_id("doc", now)
@@ -74,7 +96,7 @@ class Library(Writing):
             ready = shelved(entry_id, uploaded)
         check_counts(position=position or 0)
 
-        def work(writer: Writer) -> Document:
+        def work(writer: Writer) -> WholeDocument:
             before = writer.document(document_id)
             made = uploaded
             if before is not None:
@@ -85,7 +107,7 @@ class Library(Writing):
             projection.record(writer, draft, now, ready=ready)
             if collection is not None:
                 self._add_member(writer, collection, document_id, position)
-            return _present(writer, document_id)
+            return WholeDocument(document=_present(writer, document_id), sections=ready.sections)
 
         self._parts.directory.note(self.tenant, Sort.DOCUMENT, document_id, self.owner, now=now)
         return self._write("upload", work)
@@ -113,6 +135,16 @@ class Library(Writing):
         check_asked(project=project, collection=collection)
         with self._operation("documents") as reader:
             return reader.document_count(project=project, collection=collection)
+
+    def whole_document(self, document_id: str, *, text: bool = True) -> WholeDocument:
+        """A document with its sections and its text, of one and the same upload."""
+        check_asked(id=document_id)
+        with self._operation("document") as reader:
+            return WholeDocument(
+                document=_present(reader, document_id),
+                sections=tuple(reader.sections(document_id)),
+                text="".join(span.text for span in reader.spans(document_id)) if text else None,
+            )
 
     def document_text(self, document_id: str) -> str:
         """The whole text, as sections and spans count it."""

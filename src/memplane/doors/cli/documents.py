@@ -103,13 +103,11 @@ def show(
     text: Annotated[bool, typer.Option("--text", help="The whole text, and nothing else.")] = False,
 ) -> None:
     """What a document is, in short, section by section; or its text."""
-    space = call.existing_space()
-    found = space.document(document_id)
-    if text:
-        whole = space.document_text(document_id)
-        call.out.answer_text({"document": found, "text": whole}, whole)
+    whole = call.existing_space().whole_document(document_id, text=text)
+    found, sections = whole.document, whole.sections
+    if whole.text is not None:
+        call.out.answer_text({"document": found, "text": whole.text}, whole.text)
         return
-    sections = space.sections(document_id)
     rows = [
         (part.ordinal, " > ".join(part.path), part.start, part.end, part.distillation) for part in sections
     ]

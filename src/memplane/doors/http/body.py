@@ -21,6 +21,8 @@ _DISCARD_BYTES_MAX = 256 << 20
 _SMALL_BYTES = 64 << 10
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
 """Taken whole or to the end of the body, and never tried again from within: whoever waits for it holds up everybody."""
+_AT = re.compile(r" - at `\$\.([^`]+)`$")
+_MEMBER = re.compile(r"^Object (?:missing required|contains unknown) field `([^`]+)`")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 
@@ -115,7 +117,7 @@ def decode_json(raw: bytes, type_: Any) -> Any:
         value = msgspec.json.decode(raw, type=type_)
         _names_decoder.decode(text)
     except msgspec.ValidationError as exc:
-        raise InvalidRequest(f"the body does not fit: {exc}") from exc
+        raise InvalidRequest(f"the body does not fit: {exc}", field=_member_of(str(exc))) from exc
     except msgspec.DecodeError as exc:
         raise MalformedBody(f"the body is not JSON: {exc}") from exc
     except UnicodeDecodeError as exc:
@@ -123,6 +125,13 @@ def decode_json(raw: bytes, type_: Any) -> Any:
     except RecursionError as exc:
         raise MalformedBody(f"the body is nested deeper than {DEPTH_MAX}") from exc
     return value
+
+
+def _member_of(message: str) -> str | None:
+    """Which member does not fit, where that can be told: `limits.document_chunks`."""
+    path, name = _AT.search(message), _MEMBER.search(message)
+    parts = [path[1]] if path else []
+    return ".".join([*parts, *([name[1]] if name else [])]) or None
 
 
 def check_depth(raw: bytes) -> None:

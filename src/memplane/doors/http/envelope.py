@@ -18,6 +18,15 @@ _PLANE_PREFIX = "/history/"
 
 _V6_PREFIXES = ("/v6/", "/v1/usage/", "/v1/deletion-receipts")
 
+_V6_FIELDS = {
+    "since": "from_time",
+    "until": "to_time",
+    "conversation": "conversation_id",
+    "project": "project_id",
+    "document": "document_id",
+    "collection": "collection_id",
+}
+"""What the engine calls a member, and what it is called in a body there."""
 _V6_CODES = {
     "unauthenticated": "unauthorized",
     "missing_credential": "unauthorized",
@@ -75,6 +84,8 @@ def strict(refusal: Refusal, request_id: str) -> Response:
     details = dict(refusal.details)
     if wait := refusal.headers.get("retry-after"):
         details.setdefault("retry_after", int(wait))
+    if "field" in details:
+        details["field"] = _V6_FIELDS.get(details["field"], details["field"])
     code = _V6_CODES.get(refusal.code, refusal.code)
     error = ErrorDetail(code, refusal.message, request_id, details or msgspec.UNSET)
     return json_response(NestedError(error), status=_bad_request(refusal.status), headers=refusal.headers)

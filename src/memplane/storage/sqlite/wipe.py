@@ -9,7 +9,12 @@ write-ahead log holds the pages as they were: a truncating checkpoint empties it
 
 import apsw
 
-_INDEXES = ("turn_index", "memory_index")
+_INDEXES = {
+    "turn_index": "turn_vocabulary",
+    "memory_index": "memory_vocabulary",
+    "span_index": "span_words",
+}
+"""With the table that lists each one's words in order."""
 
 
 def leave_nothing(connection: apsw.Connection, bytes_max: int | None) -> bool:
@@ -25,15 +30,14 @@ def leave_nothing(connection: apsw.Connection, bytes_max: int | None) -> bool:
 
 
 def _merge_stale_separators(connection: apsw.Connection) -> None:
-    for index in _INDEXES:
-        if _has_stale_separator(connection, index):
+    for index, vocabulary in _INDEXES.items():
+        if _has_stale_separator(connection, index, vocabulary):
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
 
-def _has_stale_separator(connection: apsw.Connection, index: str) -> bool:
+def _has_stale_separator(connection: apsw.Connection, index: str, vocabulary: str) -> bool:
     """A separator begins with `0` and is the shortest prefix that tells two leaves apart: it is stale when no
     word in the index starts with it. It is counted in bytes, so it may end in the middle of a character."""
-    vocabulary = index.replace("_index", "_vocabulary")
     separators = connection.execute(
         f"SELECT DISTINCT substr(term, 2) FROM {index}_idx WHERE length(term) > 1"
     )

@@ -34,7 +34,7 @@ class Documents:
         body: UploadBody = call.body
         space = call.space(body.user_id)
         content, media_type = _content(body)
-        document = space.upload(
+        kept = space.upload_whole(
             content,
             name=_name(body),
             project=body.project_id,
@@ -43,6 +43,7 @@ class Documents:
             collection=body.collection_id,
             position=body.position,
         )
+        document = kept.document
         return answer(
             Uploaded(
                 document_id=document.id,
@@ -50,8 +51,7 @@ class Documents:
                 project_id=body.project_id,
                 collection_id=body.collection_id,
                 sections=[
-                    UploadSection(node_id=section.id, title=section.title)
-                    for section in space.sections(document.id)
+                    UploadSection(node_id=section.id, title=section.title) for section in kept.sections
                 ],
                 spans_created=document.spans,
             )
@@ -90,8 +90,8 @@ class Documents:
     def read(self, call: Call) -> Response:
         document_id = call.path["document_id"]
         owner, space = self._locator.space_with(call, Sort.DOCUMENT, document_id)
-        document = space.document(document_id)
-        wanted = call.query["content"]
+        whole = space.whole_document(document_id, text=call.query["content"])
+        document = whole.document
         return answer(
             DocumentRead(
                 **msgspec.structs.asdict(_item(document, owner)),
@@ -99,8 +99,8 @@ class Documents:
                 chars=document.chars,
                 updated_at=iso(document.updated_at),
                 distillation=document.distillation,
-                sections=[_section(section) for section in space.sections(document_id)],
-                content=space.document_text(document_id) if wanted else msgspec.UNSET,
+                sections=[_section(section) for section in whole.sections],
+                content=msgspec.UNSET if whole.text is None else whole.text,
             )
         )
 
