@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SqliteEngine, fresh_folder
-from memplane.storage.accounts import MINUTE, Place, Quota, Taken, Tally
+from memplane.storage.accounts import MINUTE, Account, Quota, Taken, Tally
 
 NOW = 1_790_000_000_000_000
 DAY = 20_000
@@ -47,28 +47,28 @@ def test_counts_of_all_programs_add_up(accounts, elsewhere):
         tokens=7,
         work_units=8,
     )
-    accounts.add({Place("t", DAY, "GET /a"): full, Place("u", DAY, "GET /a"): full}, oldest=0)
-    elsewhere.add({Place("t", DAY, "GET /a"): full, Place("t", DAY + 1, "GET /b"): full}, oldest=0)
+    accounts.add({Account("t", DAY, "GET /a"): full, Account("u", DAY, "GET /a"): full}, oldest=0)
+    elsewhere.add({Account("t", DAY, "GET /a"): full, Account("t", DAY + 1, "GET /b"): full}, oldest=0)
     twice = Tally()
     twice.add(full)
     twice.add(full)
 
     assert accounts.tallies("t", first=DAY, last=DAY + 1) == [
-        (Place("t", DAY, "GET /a"), twice),
-        (Place("t", DAY + 1, "GET /b"), full),
+        (Account("t", DAY, "GET /a"), twice),
+        (Account("t", DAY + 1, "GET /b"), full),
     ]
-    assert accounts.tallies("t", first=DAY + 1, last=DAY + 9) == [(Place("t", DAY + 1, "GET /b"), full)]
+    assert accounts.tallies("t", first=DAY + 1, last=DAY + 9) == [(Account("t", DAY + 1, "GET /b"), full)]
 
 
 def test_what_is_too_old_is_dropped(accounts):
     """
     What is there already, and what comes too late.
     """
-    accounts.add({Place("t", DAY, "GET /a"): Tally(requests=1)}, oldest=0)
-    accounts.add({Place("t", DAY + 1, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
-    accounts.add({Place("t", DAY, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
+    accounts.add({Account("t", DAY, "GET /a"): Tally(requests=1)}, oldest=0)
+    accounts.add({Account("t", DAY + 1, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
+    accounts.add({Account("t", DAY, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
 
-    assert [place.day for place, _ in accounts.tallies("t", first=0, last=DAY + 9)] == [DAY + 1]
+    assert [account.day for account, _ in accounts.tallies("t", first=0, last=DAY + 9)] == [DAY + 1]
 
 
 def take(accounts, *, now=NOW, rate=None, quota=None, tenant="t", what="ingest"):
@@ -109,9 +109,9 @@ def test_a_quota_begins_with_what_was_metered(accounts):
     """
     Since the cycle began; what was counted and not metered yet stays counted.
     """
-    accounts.add({Place("t", DAY - 1, "a"): Tally(ingest_events=9)}, oldest=0)
+    accounts.add({Account("t", DAY - 1, "a"): Tally(ingest_events=9)}, oldest=0)
     accounts.add(
-        {Place("t", DAY, "a"): Tally(ingest_events=2), Place("t", DAY + 1, "b"): Tally(ingest_events=1)},
+        {Account("t", DAY, "a"): Tally(ingest_events=2), Account("t", DAY + 1, "b"): Tally(ingest_events=1)},
         oldest=0,
     )
     accounts.begin("t", "ingest", since=DAY)

@@ -16,7 +16,7 @@ from memplane.errors import InvalidRequest, QuotaExceeded, RateLimited, Settings
 from memplane.metering.allowance import Allowance, What
 from memplane.metering.cycle import cycle_of, to_date, to_day
 from memplane.metering.meter import Meter
-from memplane.storage.accounts import Place, Tally
+from memplane.storage.accounts import Account, Tally
 
 INGEST = "POST /v6/ingest"
 RECALL = "POST /v6/recall"
@@ -234,8 +234,8 @@ def test_what_could_not_be_written_is_written_later(accounts, clock):
 
     day = clock() // 86_400_000_000
     assert accounts.tallies("t", first=0, last=99_999) == [
-        (Place("t", day, INGEST), Tally(requests=1, work_units=1)),
-        (Place("t", day, RECALL), Tally(requests=2, tokens=3, work_units=2)),
+        (Account("t", day, INGEST), Tally(requests=1, work_units=1)),
+        (Account("t", day, RECALL), Tally(requests=2, tokens=3, work_units=2)),
     ]
 
 
@@ -273,11 +273,11 @@ def test_counters_add_up_under_threads(shares):
             expected[tenant, endpoint, "units"] += 0 if failed else 1 + tokens // 1_000
         found = Counter()
         for tenant in ("t", "u"):
-            for place, tally in accounts.tallies(tenant, first=0, last=99_999):
-                found[tenant, place.endpoint, "requests"] += tally.requests
-                found[tenant, place.endpoint, "tokens"] += tally.tokens
-                found[tenant, place.endpoint, "errors"] += tally.errors
-                found[tenant, place.endpoint, "units"] += tally.work_units
+            for account, tally in accounts.tallies(tenant, first=0, last=99_999):
+                found[tenant, account.endpoint, "requests"] += tally.requests
+                found[tenant, account.endpoint, "tokens"] += tally.tokens
+                found[tenant, account.endpoint, "errors"] += tally.errors
+                found[tenant, account.endpoint, "units"] += tally.work_units
 
         assert found == expected
 
@@ -381,7 +381,7 @@ def test_one_is_told_at_eighty_percent(open_plane):
     for used in (0, 799, 800, 859, 999, 1_000):
         day = plane.allowance.cycle().first
         have = plane.allowance.standing("default").used
-        accounts.add({Place("default", day, INGEST): Tally(ingest_events=used - have)}, oldest=0)
+        accounts.add({Account("default", day, INGEST): Tally(ingest_events=used - have)}, oldest=0)
         accounts.begin("default", What.INGEST, since=day)
         standing = plane.allowance.standing("default")
         told[standing.used] = (standing.percent, standing.approaching)

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from memplane.clock import DAY, SECOND, Clock
 from memplane.errors import StorageError
-from memplane.storage.accounts import Accounts, Place, Tally
+from memplane.storage.accounts import Account, Accounts, Tally
 
 KEPT_DAYS = 400
 """How long usage is on record: a year, and the month one compares it with."""
@@ -25,7 +25,7 @@ class Meter:
         self._accounts = accounts
         self._clock = clock
         self._write_every_s = write_every_s
-        self._counted: dict[Place, Tally] = {}
+        self._counted: dict[Account, Tally] = {}
         self._counting = threading.Lock()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -45,11 +45,11 @@ class Meter:
     ) -> None:
         """One request. `endpoint` is a template, never a path: what stands in a path is somebody's. A work unit is a request
         that succeeded, and one more for every thousand tokens of it."""
-        place = Place(tenant, self._clock() // DAY, endpoint)
+        account = Account(tenant, self._clock() // DAY, endpoint)
         with self._counting:
-            tally = self._counted.get(place)
+            tally = self._counted.get(account)
             if tally is None:
-                tally = self._counted[place] = Tally()
+                tally = self._counted[account] = Tally()
                 self._begin()
             tally.requests += 1
             tally.latency_us += int(seconds * SECOND)
@@ -93,7 +93,7 @@ class Meter:
             with suppress(StorageError):
                 self.write()
 
-    def _keep(self, counted: dict[Place, Tally]) -> None:
+    def _keep(self, counted: dict[Account, Tally]) -> None:
         with self._counting:
-            for place, tally in counted.items():
-                self._counted.setdefault(place, Tally()).add(tally)
+            for account, tally in counted.items():
+                self._counted.setdefault(account, Tally()).add(tally)

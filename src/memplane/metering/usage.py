@@ -10,7 +10,7 @@ from memplane.errors import InvalidRequest
 from memplane.metering.allowance import Allowance
 from memplane.metering.cycle import to_date, to_day
 from memplane.metering.meter import Meter
-from memplane.storage.accounts import Accounts, Place, Tally
+from memplane.storage.accounts import Account, Accounts, Tally
 
 K = TypeVar("K", bound=Hashable)
 
@@ -108,9 +108,9 @@ class Usage:
     def summary(self, tenant: str, period: str = "7d") -> UsageSummary:
         first, last = self._days(period)
         found = self._tallies(tenant, first, last)
-        by_day = _added(found, lambda place: place.day)
+        by_day = _added(found, lambda account: account.day)
         whole = _added(found, lambda _: None).get(None, Tally())
-        sorts = _added(found, lambda place: _SORTS.get(place.endpoint.rpartition("/")[2]))
+        sorts = _added(found, lambda account: _SORTS.get(account.endpoint.rpartition("/")[2]))
         return UsageSummary(
             range=period,
             start_date=to_date(first).isoformat(),
@@ -132,7 +132,7 @@ class Usage:
 
     def breakdown(self, tenant: str, period: str = "7d") -> UsageBreakdown:
         first, last = self._days(period)
-        by_endpoint = _added(self._tallies(tenant, first, last), lambda place: place.endpoint)
+        by_endpoint = _added(self._tallies(tenant, first, last), lambda account: account.endpoint)
         busiest = sorted(by_endpoint.items(), key=lambda pair: (-pair[1].requests, pair[0]))
         return UsageBreakdown(
             range=period,
@@ -167,7 +167,7 @@ class Usage:
             },
         )
 
-    def _tallies(self, tenant: str, first: int, last: int) -> list[tuple[Place, Tally]]:
+    def _tallies(self, tenant: str, first: int, last: int) -> list[tuple[Account, Tally]]:
         self._meter.write()
         return self._accounts.tallies(tenant, first=first, last=last)
 
@@ -185,10 +185,10 @@ class Usage:
         raise InvalidRequest(f"range: give one of {', '.join(get_args(Period))}", field="range")
 
 
-def _added(found: Iterable[tuple[Place, Tally]], key: Callable[[Place], K]) -> dict[K, Tally]:
+def _added(found: Iterable[tuple[Account, Tally]], key: Callable[[Account], K]) -> dict[K, Tally]:
     sums: dict[K, Tally] = {}
-    for place, tally in found:
-        sums.setdefault(key(place), Tally()).add(tally)
+    for account, tally in found:
+        sums.setdefault(key(account), Tally()).add(tally)
     return sums
 
 

@@ -14,8 +14,8 @@ from memplane.clock import SECOND, Instant
 MINUTE = 60 * SECOND
 
 
-class Place(NamedTuple):
-    """What is counted together."""
+class Account(NamedTuple):
+    """What is counted together: the calls of a tenant to an endpoint, on one day."""
 
     tenant: str
     day: int
@@ -65,10 +65,10 @@ class Taken(msgspec.Struct, frozen=True):
 class Accounts(Protocol):
     """Any number of threads and processes use it at once; what one adds, all see."""
 
-    def add(self, tallies: Mapping[Place, Tally], *, oldest: int) -> None:
+    def add(self, tallies: Mapping[Account, Tally], *, oldest: int) -> None:
         """Add to what is there, all or none; what is of a day before `oldest` is dropped."""
 
-    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Place, Tally]]:
+    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, Tally]]:
         """Of the days from the first to the last, in their order."""
 
     def begin(self, tenant: str, what: str, *, since: int) -> None:

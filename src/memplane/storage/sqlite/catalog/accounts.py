@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memplane.clock import Instant
-from memplane.storage.accounts import MINUTE, Place, Quota, Taken, Tally
+from memplane.storage.accounts import MINUTE, Account, Quota, Taken, Tally
 from memplane.storage.sqlite.catalog.file import CatalogFile, CatalogWriter
 
 _COUNTS = Tally.__struct_fields__
@@ -16,11 +16,11 @@ class SqliteAccounts:
     def __init__(self, file: CatalogFile) -> None:
         self._file = file
 
-    def add(self, tallies: Mapping[Place, Tally], *, oldest: int) -> None:
+    def add(self, tallies: Mapping[Account, Tally], *, oldest: int) -> None:
         rows = [
-            (*place, *(getattr(tally, name) for name in _COUNTS))
-            for place, tally in tallies.items()
-            if place.day >= oldest
+            (*account, *(getattr(tally, name) for name in _COUNTS))
+            for account, tally in tallies.items()
+            if account.day >= oldest
         ]
 
         def work(writer: CatalogWriter) -> None:
@@ -29,10 +29,10 @@ class SqliteAccounts:
 
         self._file.jot(work)
 
-    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Place, Tally]]:
+    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, Tally]]:
         found = self._file.read("usage", tenant=tenant, first=first, last=last)
         return [
-            (Place(tenant, day, endpoint), Tally(**dict(zip(_COUNTS, counts, strict=True))))
+            (Account(tenant, day, endpoint), Tally(**dict(zip(_COUNTS, counts, strict=True))))
             for day, endpoint, *counts in found
         ]
 
