@@ -24,7 +24,7 @@ LAYERS = (
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
-    ("identity",),
+    ("identity", "history", "services"),
     ("recall", "enrich"),
     ("worker",),
     ("background",),
