@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -58,7 +59,7 @@ class Asked:
     def stream(self) -> bool:
         return self.body.get("stream") is True
 
-    @property
+    @cached_property
     def messages(self) -> list[Any]:
         """The conversation, each turn of it a JSON value; a plain input is what the user said."""
         said = self.body.get("input" if self.api is Api.RESPONSES else "messages")
@@ -66,7 +67,7 @@ class Asked:
             return [{"role": "user", "content": said}]
         return said if isinstance(said, list) else []
 
-    @property
+    @cached_property
     def question(self) -> str:
         """The last thing the user said; without one, what the agent was told to be."""
         spoken = [turn.text for turn in heard(self.body) if turn.role == "user"]
@@ -74,6 +75,11 @@ class Asked:
             return spoken[-1]
         told = [_content(message) for message in self.messages if _role(message) in _SYSTEM_ROLES]
         return join_parts((*told, _text(self.body.get("system")), _text(self.body.get("instructions"))))
+
+    @property
+    def begins(self) -> bool:
+        """Whether nobody has answered yet."""
+        return not any(_role(message) == "assistant" for message in self.messages)
 
     @property
     def goes_on(self) -> bool:

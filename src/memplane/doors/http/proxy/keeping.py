@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from memplane.config import Settings
+from memplane.doors.http.proxy.turn import Kept, Turn
 from memplane.engine import Engine
 from memplane.entropy import random_bytes
 from memplane.errors import InvalidRequest, MemplaneError
@@ -28,19 +29,6 @@ THREADS = 8
 _RETRY_S = (0.25, 1.0, 2.0, 5.0, 15.0)
 _CLOSING_S = 5.0
 _log = logging.getLogger("memplane.proxy")
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn on its way into the ledger."""
-
-    tenant: str
-    owner: str
-    actor: str
-    conversation: str
-    line: bytes
-    """As the ledger keeps it."""
-    history: bytes
-    """As the session history has it: with what went upstream."""
 
 
 _FILE: msgspec.msgpack.Decoder[Kept] = msgspec.msgpack.Decoder(Kept)
@@ -58,16 +46,17 @@ class Keeper:
         self._threads = ThreadPoolExecutor(THREADS, "memplane-keep")
         self._waiting: set[asyncio.Task[None]] = set()
         self._late = 0
-        self._closing = asyncio.Event()
         # Where everything on disk is encrypted, a file beside it must not be plain.
         self._folder = None if settings.key else Path(settings.data).expanduser() / FOLDER
 
-    async def keep(self, turn: Kept) -> bool:
-        """Wait until it is durable, or until the time for that is up; whether it is."""
-        task = asyncio.ensure_future(self._written(turn))
-        self._hold(task)
-        done, _ = await asyncio.wait({task}, timeout=self._seconds)
-        return bool(done)
+    async def keep(self, turn: Turn) -> bool:
+        """Wait until it is durable, or until it is clear that this takes longer; whether it is."""
+        first = self._attempt(turn)
+        done, _ = await asyncio.wait({first}, timeout=self._seconds)
+        if done and first.exception() is None:
+            return True
+        self._hold(asyncio.ensure_future(self._later(turn, first)))
+        return False
 
     def degraded(self) -> tuple[str, ...]:
         return ("proxy_retain",) if self._late else ()
@@ -81,7 +70,6 @@ class Keeper:
         """Give what waits a little time. What is not written by then is in its file."""
         if self._waiting:
             await asyncio.wait(self._waiting, timeout=min(_CLOSING_S, self._seconds))
-        self._closing.set()
         for task in self._waiting:
             task.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
@@ -91,16 +79,11 @@ class Keeper:
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    async def _written(self, turn: Kept) -> None:
-        """Once at first; where that takes long or fails, as often as it needs."""
-        first = self._attempt(turn)
-        done, _ = await asyncio.wait({first}, timeout=self._seconds)
-        if done and first.exception() is None:
-            return
+    async def _later(self, turn: Turn | Kept, first: "asyncio.Future[None]") -> None:
         file = await asyncio.get_running_loop().run_in_executor(None, _put_aside, self._folder, turn)
         await self._retried(turn, file, first)
 
-    async def _retried(self, turn: Kept, file: Path | None, attempt: "asyncio.Future[None] | None" = None) -> None:
+    async def _retried(self, turn: Turn | Kept, file: Path | None, attempt: "asyncio.Future[None] | None" = None) -> None:
         self._late += 1
         try:
             for wait_s in _waits():
@@ -120,15 +103,17 @@ class Keeper:
         if file is not None:
             file.unlink(missing_ok=True)
 
-    def _attempt(self, turn: Kept) -> "asyncio.Future[None]":
+    def _attempt(self, turn: Turn | Kept) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().run_in_executor(self._threads, self._write, turn)
 
-    def _write(self, turn: Kept) -> None:
-        caller = Caller(turn.actor, self._door, turn.conversation)
-        retained = self._plane.space(turn.owner, tenant=turn.tenant, caller=caller).retain_entry(turn.line)
-        if self._record is not None and retained.seq is not None and not retained.known:
+    def _write(self, turn: Turn | Kept) -> None:
+        kept = turn.kept if isinstance(turn, Turn) else turn
+        caller = Caller(kept.actor, self._door, kept.conversation)
+        space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller)
+        retained = space.retain_entry(kept.line)
+        if self._record is not None and not (retained.deduped or retained.suppressed):
             with suppress(OSError, MemplaneError):  # the ledger has it; what is beside it is best effort
-                self._record(turn.owner, turn.history)
+                self._record(kept.owner, kept.history)
 
 
 def _waits() -> Iterator[float]:
@@ -137,7 +122,7 @@ def _waits() -> Iterator[float]:
         yield _RETRY_S[-1]
 
 
-def _put_aside(folder: Path | None, turn: Kept) -> Path | None:
+def _put_aside(folder: Path | None, turn: Turn | Kept) -> Path | None:
     """A file for a turn that waits; None where that is not possible either."""
     if folder is None:
         return None
@@ -145,7 +130,7 @@ def _put_aside(folder: Path | None, turn: Kept) -> Path | None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(name.with_suffix(".new"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(_encode(turn))
+            file.write(_encode(turn.kept if isinstance(turn, Turn) else turn))
             file.flush()
             os.fsync(file.fileno())
         name.with_suffix(".new").rename(name)
