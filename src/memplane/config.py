@@ -10,6 +10,7 @@ import msgspec
 from memplane.errors import SettingsInvalid
 
 DATA_DEFAULT = "~/.memplane"
+SESSION_HISTORY_MAX_BYTES = 268_435_456
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +92,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claw_history_token: str | None = None
     claw_history_agent_ids: tuple[str, ...] = ()
 
+    session_history_dir: str | None = None
+    """Where every turn of an agent is written to its `history.jsonl` too; None writes none."""
+    session_history_max_bytes: int = SESSION_HISTORY_MAX_BYTES
+    """A file that would grow beyond it is rotated."""
+
     host: str = "127.0.0.1"
     """Where the server listens."""
     port: int = 8_700
@@ -156,6 +162,8 @@ _ENVIRONMENT = {
     "CLAW_HISTORY_URL": "claw_history_url",
     "CLAW_HISTORY_TOKEN": "claw_history_token",
     "CLAW_HISTORY_AGENT_IDS": "claw_history_agent_ids",
+    "CLAW_SESSION_HISTORY_DIR": "session_history_dir",
+    "CLLAMA_SESSION_HISTORY_MAX_BYTES": "session_history_max_bytes",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
@@ -189,6 +197,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
             value = environment[variable]
+            if name == "session_history_max_bytes" and not _is_count(value):
+                continue  # Clawdapus goes on with the default, and so do we
             values[name] = _listed(value) if name in _LISTS else value
     for variable, name in _SECRETS.items():
         secret = _secret_from(environment, variable)
@@ -198,6 +208,10 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as exc:
         raise SettingsInvalid(_named(exc)) from exc
+
+
+def _is_count(value: str) -> bool:
+    return value.strip().isdecimal() and int(value) > 0
 
 
 def _listed(value: str) -> list[str]:
