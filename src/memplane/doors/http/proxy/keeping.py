@@ -83,7 +83,9 @@ class Keeper:
         file = await asyncio.get_running_loop().run_in_executor(None, _put_aside, self._folder, turn)
         await self._retried(turn, file, first)
 
-    async def _retried(self, turn: Turn | Kept, file: Path | None, attempt: "asyncio.Future[None] | None" = None) -> None:
+    async def _retried(
+        self, turn: Turn | Kept, file: Path | None, attempt: "asyncio.Future[None] | None" = None
+    ) -> None:
         self._late += 1
         try:
             for wait_s in _waits():
@@ -91,7 +93,7 @@ class Keeper:
                     await asyncio.shield(attempt or self._attempt(turn))
                     break
                 except InvalidRequest as exc:  # it can never be written, however often it is tried
-                    _log.error("a turn of %s cannot be kept: %s", turn.owner, exc)  # noqa: TRY400
+                    _log.error("a turn of %s cannot be kept: %s", turn.owner, exc)
                     break
                 except (MemplaneError, OSError) as exc:
                     code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
@@ -101,7 +103,7 @@ class Keeper:
         finally:
             self._late -= 1
         if file is not None:
-            file.unlink(missing_ok=True)
+            await asyncio.get_running_loop().run_in_executor(None, _drop, file)
 
     def _attempt(self, turn: Turn | Kept) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().run_in_executor(self._threads, self._write, turn)
@@ -137,6 +139,11 @@ def _put_aside(folder: Path | None, turn: Turn | Kept) -> Path | None:
     except OSError:
         return None
     return name
+
+
+def _drop(file: Path) -> None:
+    with suppress(OSError):  # what is written twice is kept once
+        file.unlink(missing_ok=True)
 
 
 def _left_over(folder: Path | None) -> Iterator[tuple[Path, Kept]]:

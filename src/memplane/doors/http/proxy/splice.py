@@ -45,10 +45,9 @@ def members_of(raw: bytes) -> dict[str, Span]:
     at, found = opening.end(), {}
     for name, value in members.items():
         key = _NAME.match(text, at)
-        size = len(memoryview(value))
-        if key is None or _NAME_TEXT.decode(key[1]) != name or text[key.end() : key.end() + size] != value:
+        if key is None or _NAME_TEXT.decode(key[1]) != name or not text.startswith(bytes(value), key.end()):
             raise NotPlain("a name stands twice")
-        at = key.end() + size
+        at = key.end() + len(memoryview(value))
         found[name] = Span(key.end(), at)
     if text[at:].strip() != b"}":
         raise NotPlain("a name stands twice")
@@ -67,7 +66,9 @@ def items_of(raw: bytes, array: Span) -> list[Span]:
     return found
 
 
-def put_items(array: Span, items: list[Span], additions: Iterable[tuple[int, Any]]) -> list[tuple[Span, bytes]]:
+def put_items(
+    array: Span, items: list[Span], additions: Iterable[tuple[int, Any]]
+) -> list[tuple[Span, bytes]]:
     """Changes that put a value before each named place; the number of items is the place behind the last."""
     changes = []
     for place, value in additions:

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.doors.http.proxy.apis import Asked
 from memplane.engine import Engine
@@ -20,7 +19,13 @@ from memplane.governance.fence import SERVICE, fence
 from memplane.ledger.history_entry import spell_ts
 from memplane.recall.result import Limits, Recall
 from memplane.services.injection import RUNTIME_CONTEXT
-from memplane.services.manifest import AgentContext, ManifestInvalid, MemoryManifest, load_context, load_manifest
+from memplane.services.manifest import (
+    AgentContext,
+    ManifestInvalid,
+    MemoryManifest,
+    load_context,
+    load_manifest,
+)
 from memplane.services.memory_client import (
     Backend,
     MemoryClient,
@@ -102,7 +107,9 @@ class Teller:
         if not may_read:
             return told
         backend = told.backend or _EngineBackend(self, space, asked)
-        briefing = asyncio.ensure_future(self._brief(space, asked, conversation, external=manifest is not None))
+        briefing = asyncio.ensure_future(
+            self._brief(space, asked, conversation, external=manifest is not None)
+        )
         told.context = await self._context(space, asked, conversation, backend, told.agent)
         told.brief = await briefing
         return told
@@ -157,7 +164,9 @@ class Teller:
             self._tell_late(space.owner, asked.model)
             return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT)
         blocks = [
-            RecalledBlock(text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+            RecalledBlock(
+                text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts
+            )
             for block in found.blocks
         ]
         governed = govern(_news(blocks, asked))

@@ -1,5 +1,6 @@
 """A turn as it is kept: one entry of the session history."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -93,7 +94,12 @@ class Turn:
         """A turn is never lost for its length: first what was said before it goes, since earlier entries have it, and
         then pictures and whatever else is too long to be words."""
         payload = self.answer.payload()
-        for request in (lambda: self.asked.raw, self._newest, lambda: _cut(self._newest())):
+        requests: tuple[Callable[[], bytes], ...] = (
+            lambda: self.asked.raw,
+            self._newest,
+            lambda: _cut(self._newest()),
+        )
+        for request in requests:
             made = self._line(request(), None, payload)
             line = made.line.replace(made.id.encode(), id_.encode(), 1)
             if len(line) <= self._entry_bytes_max:
