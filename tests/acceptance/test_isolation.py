@@ -120,7 +120,6 @@ def attempts(alice):
     for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
         yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
 
-
     asked = {"model": "m", "messages": messages, "input": "which bird?", "user": "alice"}
     asked["metadata"] = {"memplane_space": "alice", "memplane_conversation": TALK, "user_id": "alice"}
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"):

@@ -24,7 +24,9 @@ from proxy_server import SERVER_KEY, fronting
 
 TOLD = "My dog is called Rex"
 ASKED = "What is my dog called?"
-TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
+TOOLS = [
+    {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+]
 
 
 @pytest.fixture
@@ -34,9 +36,7 @@ def fronted(open_plane):
 
 
 def ask(client, *texts, **options):
-    messages = [
-        {"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)
-    ]
+    messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
     return client.chat.completions.create(model="gpt-4o", messages=messages, **options)
 
 
@@ -205,7 +205,12 @@ def test_responses_whole_and_streamed(fronted):
     for body in fronted.provider.bodies[1:]:
         assert body["input"][-1]["content"] == ASKED
         assert TOLD in body["input"][-2]["content"]
-    assert fronted.turns()[:4] == [("user", TOLD), ("assistant", "Noted."), ("user", ASKED), ("assistant", "Noted.")]
+    assert fronted.turns()[:4] == [
+        ("user", TOLD),
+        ("assistant", "Noted."),
+        ("user", ASKED),
+        ("assistant", "Noted."),
+    ]
 
 
 def test_content_of_several_parts_is_kept(fronted):
@@ -445,7 +450,7 @@ def test_a_body_that_cannot_be_read_is_refused_as_the_provider_would(fronted):
     for odd in ({"messages": None}, {"messages": "text"}, {"messages": [1, None, {}]}, {}):
         assert client.post("/v1/chat/completions", json=odd).status_code == 200
 
-    assert [asked.json for asked in fronted.provider.requests][0] == {"messages": None}
+    assert next(asked.json for asked in fronted.provider.requests) == {"messages": None}
 
 
 def test_a_very_long_turn_is_kept_without_what_is_no_words(fronted):

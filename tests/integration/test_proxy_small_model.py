@@ -43,7 +43,9 @@ def test_a_real_model_is_given_what_was_told_before(open_plane, model_url, tmp_p
         client = fronted.openai()
         short = {"model": "small", "max_tokens": 2}
         client.chat.completions.create(
-            **short, messages=[{"role": "user", "content": "My dog is called Rex"}], extra_body={"cache_prompt": True}
+            **short,
+            messages=[{"role": "user", "content": "My dog is called Rex"}],
+            extra_body={"cache_prompt": True},
         )
         asked = {"role": "user", "content": "What is my dog called?"}
         stream = client.chat.completions.create(
