@@ -12,6 +12,7 @@ import typer
 from typer.main import get_command
 
 from memplane.doors.cli import (
+    auditing,
     demo,
     encryption,
     evaluation,
@@ -22,6 +23,7 @@ from memplane.doors.cli import (
     ledger,
     mcp,
     memories,
+    pods,
     recalling,
     serving,
     spaces,
@@ -81,10 +83,12 @@ _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
+_add(auditing.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
+_add(pods.app, "Clawdapus pods")
 _add(evaluation.app, "Measure")
 
 
