@@ -97,6 +97,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     session_history_max_bytes: int = SESSION_HISTORY_MAX_BYTES
     """A file that would grow beyond it is rotated."""
 
+    openai_base_url: str = "https://api.openai.com/v1"
+    """Where the proxy sends what is not for another upstream."""
+    openai_api_key: str | None = None
+    """The server's own key, for clients that bring none."""
+    anthropic_base_url: str = "https://api.anthropic.com"
+    anthropic_api_key: str | None = None
+    upstreams: tuple[str, ...] = ()
+    """Further upstreams, `name=url`; `anthropic+` or `azure+` before the URL where it speaks like those."""
+    upstream_keys: tuple[str, ...] = ()
+    """The server's own keys for them, `name=key`."""
+    proxy_recall_ms: int = 300
+    """How long the proxy waits for memory before a turn goes on without."""
+    proxy_retain_ms: int = 1_000
+    """How long the end of an answer is held back until the turn is in the ledger; then it is written later."""
+    proxy_timeout_s: int = 600
+    """How long an upstream may be silent."""
+    proxy_brief: bool = True
+    """Whether a conversation through the proxy begins with the brief."""
+    claw_context_root: str | None = None
+    """Where each agent's folder with its `memory.json` is; None: memory is this process's."""
+
     host: str = "127.0.0.1"
     """Where the server listens."""
     port: int = 8_700
@@ -128,8 +149,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "jwt_secret",
             "admin_password",
             "claw_history_token",
+            "openai_api_key",
+            "anthropic_api_key",
+            "upstream_keys",
         ):
-            if shown[secret] is not None:
+            if shown[secret]:
                 shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
@@ -164,6 +188,15 @@ _ENVIRONMENT = {
     "CLAW_HISTORY_AGENT_IDS": "claw_history_agent_ids",
     "CLAW_SESSION_HISTORY_DIR": "session_history_dir",
     "CLLAMA_SESSION_HISTORY_MAX_BYTES": "session_history_max_bytes",
+    "OPENAI_BASE_URL": "openai_base_url",
+    "ANTHROPIC_BASE_URL": "anthropic_base_url",
+    "MEMPLANE_UPSTREAMS": "upstreams",
+    "MEMPLANE_UPSTREAM_KEYS": "upstream_keys",
+    "MEMPLANE_PROXY_RECALL_MS": "proxy_recall_ms",
+    "MEMPLANE_PROXY_RETAIN_MS": "proxy_retain_ms",
+    "MEMPLANE_PROXY_TIMEOUT_S": "proxy_timeout_s",
+    "MEMPLANE_PROXY_BRIEF": "proxy_brief",
+    "CLAW_CONTEXT_ROOT": "claw_context_root",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
@@ -180,16 +213,20 @@ _ENVIRONMENT = {
 
 _FIELD = re.compile(r"\w+")
 
-_LISTS = frozenset({"hosts", "origins", "trusted_proxies", "claw_history_agent_ids"})
+_LISTS = frozenset(
+    {"hosts", "origins", "trusted_proxies", "claw_history_agent_ids", "upstreams", "upstream_keys"}
+)
 """Settings that hold several values; their variables hold them with commas between."""
 
 _SECRETS = {
     "MEMPLANE_KEY": "key",
     "MEMPLANE_JWT_SECRET": "jwt_secret",
     "MEMPLANE_ADMIN_PASSWORD": "admin_password",
+    "OPENAI_API_KEY": "openai_api_key",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
 }
 """Each may also come from a file that the variable with `_FILE` at its end names: `MEMPLANE_KEY_FILE`,
-`MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`."""
+`MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`, `OPENAI_API_KEY_FILE`, `ANTHROPIC_API_KEY_FILE`."""
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:

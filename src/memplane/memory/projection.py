@@ -28,6 +28,8 @@ from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _CHUNK = 2_000
+_PROXY = "proxy"
+"""The door whose sessions are conversations."""
 
 UNREADABLE = "unreadable"
 """The note that counts entries no memory could be derived from."""
@@ -180,9 +182,23 @@ def _history_turns(entry: Entry) -> list[Turn]:
         beyond = spoken[TURNS_PER_ENTRY_MAX - 1 :]
         spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], "\n".join(text for _, text in beyond))]
     return [
-        Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, role=role, text=text, at=at)
+        Turn(
+            entry_id=entry.id,
+            seq=entry.seq,
+            ordinal=ordinal,
+            role=role,
+            text=text,
+            at=at,
+            conversation=_conversation(entry),
+        )
         for ordinal, (role, text) in enumerate(spoken)
     ]
+
+
+def _conversation(entry: Entry) -> str | None:
+    """A line of a session history does not say which conversation it belongs to. Our own proxy knows, and says it as
+    the session of its call, which is a part of the entry that a replay still has."""
+    return entry.caller.session or None if entry.caller.door == _PROXY else None
 
 
 def _stored(entry: Entry, stored: Stored) -> Memory:

@@ -186,6 +186,10 @@ class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ("GET",)
     websocket: bool = False
     """It answers websockets instead of HTTP."""
+    credential: Callable[[Mapping[str, str]], str] | None = None
+    """Where its clients put a credential of ours, if not where everybody does."""
+    own_headers: frozenset[bytes] = frozenset()
+    """Headers of every answer that it may set itself."""
 
 
 Route = Endpoint | AsgiRoute

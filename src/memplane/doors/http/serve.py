@@ -24,6 +24,7 @@ from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX
 from memplane.doors.http.logs import RequestLog, set_up_logs
 from memplane.doors.http.metrics import Metrics
 from memplane.doors.http.protocol import PROTOCOL
+from memplane.doors.http.proxy.passed import Passed
 from memplane.errors import SettingsInvalid
 from memplane.governance.events import Listener, MemoryOp, log_event
 from memplane.main import Memplane
@@ -74,6 +75,11 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
         if tracing is not None:
             tracing.heard(event)
 
+    def passed(turn: Passed) -> None:
+        metrics.passed(turn)
+        if tracing is not None:
+            tracing.passed(turn)
+
     with contextlib.ExitStack() as opened:
         if tracing is not None:
             opened.callback(tracing.close)
@@ -91,7 +97,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
             plane,
             identity,
             settings,
-            all_doors(plane, settings, metrics, authenticator=identity),
+            all_doors(plane, settings, metrics, authenticator=identity, listener=listener, heard=passed),
             observers=observers,
         )
         server = Server(uvicorn_config(app, settings), app)
