@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from memplane.doors.cli import (
     auditing,
+    chat,
     demo,
     encryption,
     evaluation,
@@ -75,6 +76,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(chat.app, "Start here")
 _add(serving.app, "Start here")
 _add(mcp.app, "Start here")
 _add(ipc.app, "Start here")
