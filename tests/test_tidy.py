@@ -24,7 +24,7 @@ LAYERS = (
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory"),
-    ("identity", "history", "services"),
+    ("identity", "history", "services", "pod"),
     ("recall", "enrich"),
     ("worker",),
     ("background",),

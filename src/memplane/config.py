@@ -137,6 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    memory_log: str | None = None
+    """Where `memory_op` lines go: a file, or `-` for stdout; None writes none."""
     otlp_endpoint: str | None = None
     """Where OpenTelemetry spans go; None makes none."""
 
@@ -208,6 +210,7 @@ _ENVIRONMENT = {
     "MEMPLANE_SHUTDOWN_SECONDS_MAX": "shutdown_seconds_max",
     "MEMPLANE_TRUSTED_PROXIES": "trusted_proxies",
     "MEMPLANE_LOG_LEVEL": "log_level",
+    "MEMPLANE_MEMORY_LOG": "memory_log",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 

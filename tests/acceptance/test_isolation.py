@@ -83,6 +83,8 @@ def attempts(alice):
     yield "/forget", "POST", "/forget", {"agent_id": "alice", "entry_ids": ["turn-alice"], "reason": "mine"}
     yield "/history", "GET", "/history", None
     yield "/history/{agent}", "GET", "/history/alice?limit=10", None
+    snapshot = "/internal/context/{agent}/snapshot"
+    yield snapshot, "GET", "/internal/context/alice/snapshot?query=which+bird", None
     for what in ("store", "forget"):
         body = {"key": KEY, "value": "taken", "scope": f"key:{KEY}", "caller": "alice"}
         yield f"/api/v1/memory/{what}", "POST", f"/api/v1/memory/{what}?caller=alice", body

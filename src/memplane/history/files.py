@@ -38,17 +38,22 @@ def history_names(folder: Folder) -> list[str]:
 
 
 def read_session(
-    folder: Folder, *, after: Instant | None = None, line_bytes_max: int = LINE_BYTES_MAX
+    folder: Folder,
+    *,
+    after: Instant | None = None,
+    near: Instant | None = None,
+    line_bytes_max: int = LINE_BYTES_MAX,
 ) -> HistoryReader:
-    """Entries later than `after`, oldest file first. Files are opened under the lock, so that a rotation hides none of
+    """Entries later than `after`, oldest file first; with `near`, all of them from somewhat before it. Files are opened under the lock, so that a rotation hides none of
     them, and read after it. The ids are taken as they are: they were checked by whoever acts on them."""
     path = folder.path
+    start = near if near is not None else after
 
     def opening(stack: ExitStack) -> Opened:
         with folder.locked():
             opened = [(name, _open(folder, name, stack)) for name in history_names(folder)]
-        if after is not None:
-            opened = _later(folder, opened, after - OVERLAP)
+        if start is not None:
+            opened = _later(folder, opened, start - OVERLAP)
         reader.bytes_total = sum(os.fstat(file.fileno()).st_size - file.tell() for _, file in opened)
         return opened
 

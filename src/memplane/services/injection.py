@@ -45,7 +45,7 @@ def _zone(timezone: str) -> tuple[tzinfo, str]:
         return UTC, "UTC"
     try:
         return ZoneInfo(name), name
-    except (OSError, ValueError):  # a name that is no file, or no name
+    except (OSError, ValueError, KeyError):  # a name that is no file, no name, or not in the database
         return UTC, "UTC"
 
 

@@ -114,7 +114,10 @@ def load_manifest(context: Path) -> MemoryManifest | None:
 
 def load_context(context: Path, agent_id: str) -> AgentContext:
     """What metadata.json says about the agent; nothing but its id where there is none."""
-    raw = _read(context / METADATA_NAME)
+    return parse_context(_read(context / METADATA_NAME), agent_id)
+
+
+def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
     if raw is None:
         return AgentContext(agent_id=agent_id)
     try:

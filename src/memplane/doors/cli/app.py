@@ -12,6 +12,8 @@ import typer
 from typer.main import get_command
 
 from memplane.doors.cli import (
+    auditing,
+    chat,
     demo,
     encryption,
     evaluation,
@@ -22,6 +24,7 @@ from memplane.doors.cli import (
     ledger,
     mcp,
     memories,
+    pods,
     recalling,
     serving,
     spaces,
@@ -73,6 +76,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(chat.app, "Start here")
 _add(serving.app, "Start here")
 _add(mcp.app, "Start here")
 _add(ipc.app, "Start here")
@@ -81,10 +85,12 @@ _add(recalling.app, "Remember and recall")
 _add(facts.app, "Facts under a key")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
+_add(auditing.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
+_add(pods.app, "Clawdapus pods")
 _add(evaluation.app, "Measure")
 
 

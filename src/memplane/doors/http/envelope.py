@@ -14,7 +14,7 @@ Envelope = Callable[[Refusal, str], Response]
 
 _FACTS_PREFIX = "/api/v1/"
 _PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
-_PLANE_PREFIX = "/history/"
+_PLANE_PREFIXES = ("/history/", "/internal/context/")
 _PROXY_PREFIXES = ("/v1/", "/proxy/")
 _V6_PREFIXES = ("/v1/usage/", "/v1/deletion-receipts")
 
@@ -96,7 +96,7 @@ class AnthropicError(msgspec.Struct):
 def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) -> Envelope:
     if path.startswith(_FACTS_PREFIX):
         return flat
-    if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIX):
+    if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIXES):
         return plain
     if path.startswith(_PROXY_PREFIXES) and not path.startswith(_V6_PREFIXES):
         is_anthropic = "messages" in path.split("/") or "anthropic-version" in headers

@@ -21,7 +21,7 @@ from memplane.doors.http.app import App, build_app
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.exchange import Observer
 from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX
-from memplane.doors.http.logs import RequestLog, set_up_logs
+from memplane.doors.http.logs import RequestLog, set_up_logs, set_up_memory_log
 from memplane.doors.http.metrics import Metrics
 from memplane.doors.http.protocol import PROTOCOL
 from memplane.doors.http.proxy.passed import Passed
@@ -66,6 +66,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
     settings = process.settings
     sys.setswitchinterval(_SWITCH_S)
     set_up_logs(settings.log_level)
+    set_up_memory_log(settings.memory_log)
     metrics = Metrics(process.metrics_folder)
     tracing = _tracing(settings)
 
