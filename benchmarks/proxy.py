@@ -34,6 +34,8 @@ _START = 1_790_000_000_000_000
 _MINUTE = 60_000_000
 _PATH = "/v1/chat/completions"
 _SHARES = (50, 95, 99)
+_BETWEEN_TURNS_S = 0.1
+"""A model takes longer than that to answer. What was kept of the last turn is enriched meanwhile, as it is in life."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class Bench:
         direct, proxied = await Client.to(self.direct), await Client.to(self.proxied)
         found: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
         for number in range(count + 2):
+            await asyncio.sleep(0.0 if options.get("memory") == "off" else _BETWEEN_TURNS_S)
             for client, kept in zip((direct, proxied), found, strict=True):
                 took = await client.ask(self.request(**options))  # type: ignore[arg-type]
                 if number >= 2:

@@ -3,10 +3,13 @@ do to it."""
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import openai
 import pytest
 
+from memplane.ledger.history import entry_id
 from provider_server import (
     TOKENS,
     chat,
@@ -54,6 +57,21 @@ def test_what_is_told_in_one_conversation_is_known_in_the_next(fronted):
     assert user == {"role": "user", "content": ASKED}
     assert {message["role"] for message in told} == {"system"}
     assert TOLD in told[-1]["content"]
+
+
+def test_the_example_of_the_guide_runs(fronted):
+    """
+    As it stands, but for the address and the key.
+    """
+    page = (Path(__file__).parents[2] / "docs/guides/proxy.md").read_text("utf-8")
+    (program,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program = program.replace("http://127.0.0.1:8700", fronted.server.url).replace("mp_…", "key-of-alice")
+    names = {}
+    exec(program, names)
+    names["client"].close()
+
+    assert TOLD in fronted.provider.last.body.decode()
+    assert ASKED in fronted.provider.last.body.decode()
 
 
 def test_a_turn_is_kept_before_its_answer_ends(fronted):
@@ -469,8 +487,6 @@ def test_history_files_are_written_where_asked_for(open_plane, tmp_path):
     """
     One line a turn, with what went upstream, under the id that its own text proves and that the ledger has too.
     """
-    from memplane.ledger.history import entry_id  # noqa: PLC0415
-
     with fronting(open_plane, session_history_dir=str(tmp_path / "history")) as fronted:
         ask(fronted.openai(), TOLD)
         ask(fronted.openai(), ASKED)
