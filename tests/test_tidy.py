@@ -20,11 +20,11 @@ SOURCE = ROOT / "src" / "memplane"
 # From the bottom up. A module imports from its own layer or from those below it.
 LAYERS = (
     ("errors", "entropy"),
-    ("clock",),
+    ("clock", "folder"),
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory", "documents"),
-    ("identity", "metering"),
+    ("identity", "metering", "history", "services", "pod"),
     ("recall", "enrich"),
     ("worker",),
     ("background",),

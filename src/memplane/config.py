@@ -10,6 +10,7 @@ import msgspec
 from memplane.errors import SettingsInvalid
 
 DATA_DEFAULT = "~/.memplane"
+SESSION_HISTORY_MAX_BYTES = 268_435_456
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +107,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Ingests of a tenant within any minute; None: as many as it likes."""
     recall_per_minute: int | None = None
 
+    session_history_dir: str | None = None
+    """Where every turn of an agent is written to its `history.jsonl` too; None writes none."""
+    session_history_max_bytes: int = SESSION_HISTORY_MAX_BYTES
+    """A file that would grow beyond it is rotated."""
+
+    openai_base_url: str = "https://api.openai.com/v1"
+    """Where the proxy sends what is not for another upstream."""
+    openai_api_key: str | None = None
+    """The server's own key, for clients that bring none."""
+    anthropic_base_url: str = "https://api.anthropic.com"
+    anthropic_api_key: str | None = None
+    upstreams: tuple[str, ...] = ()
+    """Further upstreams, `name=url`; `anthropic+` or `azure+` before the URL where it speaks like those."""
+    upstream_keys: tuple[str, ...] = ()
+    """The server's own keys for them, `name=key`."""
+    proxy_recall_ms: int = 300
+    """How long the proxy waits for memory before a turn goes on without."""
+    proxy_retain_ms: int = 1_000
+    """How long the end of an answer is held back until the turn is in the ledger; then it is written later."""
+    proxy_timeout_s: int = 600
+    """How long an upstream may be silent."""
+    proxy_brief: bool = True
+    """Whether a conversation through the proxy begins with the brief."""
+    claw_context_root: str | None = None
+    """Where each agent's folder with its `memory.json` is; None: memory is this process's."""
+
     host: str = "127.0.0.1"
     """Where the server listens."""
     port: int = 8_700
@@ -125,6 +152,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    memory_log: str | None = None
+    """Where `memory_op` lines go: a file, or `-` for stdout; None writes none."""
     otlp_endpoint: str | None = None
     """Where OpenTelemetry spans go; None makes none."""
 
@@ -137,8 +166,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "jwt_secret",
             "admin_password",
             "claw_history_token",
+            "openai_api_key",
+            "anthropic_api_key",
+            "upstream_keys",
         ):
-            if shown[secret] is not None:
+            if shown[secret]:
                 shown[secret] = "…"
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
@@ -178,6 +210,17 @@ _ENVIRONMENT = {
     "MEMPLANE_BILLING_CYCLE_DAY": "billing_cycle_day",
     "MEMPLANE_INGEST_PER_MINUTE": "ingest_per_minute",
     "MEMPLANE_RECALL_PER_MINUTE": "recall_per_minute",
+    "CLAW_SESSION_HISTORY_DIR": "session_history_dir",
+    "CLLAMA_SESSION_HISTORY_MAX_BYTES": "session_history_max_bytes",
+    "OPENAI_BASE_URL": "openai_base_url",
+    "ANTHROPIC_BASE_URL": "anthropic_base_url",
+    "MEMPLANE_UPSTREAMS": "upstreams",
+    "MEMPLANE_UPSTREAM_KEYS": "upstream_keys",
+    "MEMPLANE_PROXY_RECALL_MS": "proxy_recall_ms",
+    "MEMPLANE_PROXY_RETAIN_MS": "proxy_retain_ms",
+    "MEMPLANE_PROXY_TIMEOUT_S": "proxy_timeout_s",
+    "MEMPLANE_PROXY_BRIEF": "proxy_brief",
+    "CLAW_CONTEXT_ROOT": "claw_context_root",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
@@ -189,21 +232,26 @@ _ENVIRONMENT = {
     "MEMPLANE_SHUTDOWN_SECONDS_MAX": "shutdown_seconds_max",
     "MEMPLANE_TRUSTED_PROXIES": "trusted_proxies",
     "MEMPLANE_LOG_LEVEL": "log_level",
+    "MEMPLANE_MEMORY_LOG": "memory_log",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp_endpoint",
 }
 
 _FIELD = re.compile(r"\w+")
 
-_LISTS = frozenset({"hosts", "origins", "trusted_proxies", "claw_history_agent_ids"})
+_LISTS = frozenset(
+    {"hosts", "origins", "trusted_proxies", "claw_history_agent_ids", "upstreams", "upstream_keys"}
+)
 """Settings that hold several values; their variables hold them with commas between."""
 
 _SECRETS = {
     "MEMPLANE_KEY": "key",
     "MEMPLANE_JWT_SECRET": "jwt_secret",
     "MEMPLANE_ADMIN_PASSWORD": "admin_password",
+    "OPENAI_API_KEY": "openai_api_key",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
 }
 """Each may also come from a file that the variable with `_FILE` at its end names: `MEMPLANE_KEY_FILE`,
-`MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`."""
+`MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`, `OPENAI_API_KEY_FILE`, `ANTHROPIC_API_KEY_FILE`."""
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -211,6 +259,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     for variable, name in _ENVIRONMENT.items():
         if environment.get(variable):
             value = environment[variable]
+            if name == "session_history_max_bytes" and not _is_count(value):
+                continue  # Clawdapus goes on with the default, and so do we
             values[name] = _listed(value) if name in _LISTS else value
     for variable, name in _SECRETS.items():
         secret = _secret_from(environment, variable)
@@ -220,6 +270,10 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as exc:
         raise SettingsInvalid(_named(exc)) from exc
+
+
+def _is_count(value: str) -> bool:
+    return value.strip().isdecimal() and int(value) > 0
 
 
 def _listed(value: str) -> list[str]:

@@ -8,6 +8,7 @@ from http_server import serving
 from memplane import Settings
 from memplane.doors.http.v6.recall_id import Told, recall_id_of
 from memplane.identity.principal import Right
+from provider_server import Provider
 
 USUAL = (Right.READ, Right.WRITE)
 MARK = "quetzal"
@@ -30,9 +31,24 @@ OWN = {"/metrics", "/api/v1/auth/login"}
 
 
 @pytest.fixture
-def server(plane):
-    """Every door, and time enough for a recall on a busy machine."""
-    with serving(plane, settings=Settings(recall_answer_ms=60_000)) as running:
+def provider():
+    running = Provider()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def server(plane, provider):
+    """Every door, a provider behind the proxy, and time enough for a recall on a busy machine."""
+    settings = Settings(
+        recall_answer_ms=60_000,
+        proxy_recall_ms=60_000,
+        openai_base_url=provider.url,
+        openai_api_key="sk-of-the-server",
+        anthropic_base_url=provider.root,
+        upstreams=(f"other={provider.url}",),
+    )
+    with serving(plane, settings=settings) as running:
         yield running
 
 
@@ -72,6 +88,8 @@ def attempts(alice):
     yield "/forget", "POST", "/forget", {"agent_id": "alice", "entry_ids": ["turn-alice"], "reason": "mine"}
     yield "/history", "GET", "/history", None
     yield "/history/{agent}", "GET", "/history/alice?limit=10", None
+    snapshot = "/internal/context/{agent}/snapshot"
+    yield snapshot, "GET", "/internal/context/alice/snapshot?query=which+bird", None
     for what in ("store", "forget"):
         body = {"key": KEY, "value": "taken", "scope": f"key:{KEY}", "caller": "alice"}
         yield f"/api/v1/memory/{what}", "POST", f"/api/v1/memory/{what}?caller=alice", body
@@ -152,6 +170,16 @@ def v6_attempts(memory, receipt):
 def hers_in(document):
     return {"user_id": "alice", "document_id": document, "position": 1}
 
+    asked = {"model": "m", "messages": messages, "input": "which bird?", "user": "alice"}
+    asked["metadata"] = {"memplane_space": "alice", "memplane_conversation": TALK, "user_id": "alice"}
+    for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"):
+        yield path, "POST", path, asked
+    yield "/v1/models", "GET", "/v1/models", None
+    yield "/v1/{rest:path}", "GET", "/v1/files", None
+    yield "/v1/{rest:path}", "DELETE", "/v1/chat/completions/of-alice", None
+    path = "/proxy/{upstream}/{rest:path}"
+    yield path, "POST", "/proxy/other/v1/chat/completions", asked
+
 
 def rpc(method, **params):
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -189,6 +217,21 @@ def test_nobody_reaches_another_through_any_endpoint(server, alice, intruders):
             assert MARK not in answer.text, (credential, method, url, answer.text)
     assert everything(alice) == before
     assert "taken" not in json.dumps(before, default=str)
+
+
+def test_nobody_has_anothers_memory_told_to_a_provider(server, alice, intruders, provider):
+    """
+    Nothing of Alice's went upstream for anybody else, whom the requests named as they liked; for her it does.
+    """
+    asked = {"model": "m", "messages": [{"role": "user", "content": "which bird?"}], "user": "alice"}
+    for credential in intruders:
+        for headers in ({}, {"x-memplane-space": "alice"}):
+            server.client(credential).post("/v1/chat/completions", json=asked, headers=headers)
+    assert MARK not in "".join(request.body.decode() for request in provider.requests)
+
+    hers = server.client(server.keys.add("alice", subject="alice", spaces={"alice"}, rights=USUAL))
+    hers.post("/v1/chat/completions", json=asked)
+    assert MARK in provider.last.body.decode()
 
 
 def test_what_an_intruder_writes_stays_with_the_intruder(server, alice, intruders):

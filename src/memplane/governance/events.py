@@ -8,34 +8,55 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
 
-from memplane.clock import Clock, iso
+from memplane.clock import Clock
 from memplane.errors import MemplaneError
+from memplane.ledger.history_entry import spell_ts
 
 _log = logging.getLogger("memplane.memory_op")
 _encode = msgspec.json.Encoder().encode
 _NOBODY_LISTENS: AbstractContextManager[None] = nullcontext()
 
 
-class MemoryOp(msgspec.Struct, kw_only=True, omit_defaults=True):
+class MemoryOp(msgspec.Struct, kw_only=True):
     """One operation on memory, in the words of the memory plane's telemetry."""
 
     ts: str
     claw_id: str
     type: str = "memory_op"
+    model: str = ""
     latency_ms: int = 0
+    status_code: int = 0
+    intervention: None = None
     error: str = ""
     memory_service: str
     memory_op: str
     memory_status: str
     memory_blocks: int | None = None
     memory_bytes: int | None = None
+    memory_removed: int = 0
 
 
 Listener = Callable[[MemoryOp], None]
 
 
+_OMITTED_IF_ZERO = ("model", "latency_ms", "status_code", "error", "memory_removed")
+_OMITTED_IF_NONE = ("memory_blocks", "memory_bytes")
+
+
+def spell_event(event: MemoryOp) -> str:
+    """The line as cllama writes it: its keys in its order, and without those that say nothing."""
+    members = msgspec.structs.asdict(event)
+    for name in _OMITTED_IF_ZERO:
+        if not members[name]:
+            del members[name]
+    for name in _OMITTED_IF_NONE:
+        if members[name] is None:
+            del members[name]
+    return _encode(members).decode()
+
+
 def log_event(event: MemoryOp) -> None:
-    _log.info("%s", _encode(event).decode())
+    _log.info("%s", spell_event(event))
 
 
 class Events:
@@ -56,7 +77,7 @@ class Events:
     @contextmanager
     def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
-            ts=iso(self._clock()),
+            ts=spell_ts(self._clock()),
             claw_id=space,
             memory_service="memplane",
             memory_op=op,

@@ -4,9 +4,10 @@ The stored line stays byte for byte what it was, because the id proves the text 
 """
 
 import hashlib
+import os
 import re
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -34,6 +35,8 @@ _AT_MIN = to_instant(datetime.min.replace(tzinfo=UTC))
 _AT_MAX = to_instant(datetime.max.replace(tzinfo=UTC))
 _NEWLINE = ord("\n")
 _BUFFER_BYTES = 256 * 1024
+_OPENINGS_MAX = 20
+_ROTATED = re.compile(re.escape(HISTORY_NAME) + r"\.([1-9][0-9]{0,8})")
 
 
 class BadLine(InvalidRequest):
@@ -127,16 +130,30 @@ def instant_of(ts: datetime) -> Instant:
     return at
 
 
+Opened = list[tuple[str, BinaryIO]]
+"""Files by name, the oldest first, each where reading begins."""
+
+
 class HistoryReader(Iterator[HistoryLine | Rejected]):
     """Entries in the order they were written; `bytes_read` of `bytes_total` says how far it is."""
 
-    def __init__(self, path: Path, *, line_bytes_max: int, trust_ids: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        opening: Callable[[ExitStack], Opened],
+        bytes_total: int,
+        *,
+        line_bytes_max: int = LINE_BYTES_MAX,
+        trust_ids: bool = False,
+        after: Instant | None = None,
+    ) -> None:
+        """`opening` is called with the first line that is asked for; `after` leaves out what is not later."""
         self._path = path
+        self._opening = opening
         self._line_bytes_max = line_bytes_max
         self._trust_ids = trust_ids
-        with _translate_errors(path):
-            self._files = _find_files(path)
-            self.bytes_total = sum(file.stat().st_size for file in self._files)
+        self._after = after
+        self.bytes_total = bytes_total
         self.bytes_read = 0
         self._items = self._read()
 
@@ -149,13 +166,10 @@ class HistoryReader(Iterator[HistoryLine | Rejected]):
 
     def _read(self) -> Generator[HistoryLine | Rejected, None, None]:
         with _translate_errors(self._path), ExitStack() as stack:
-            # The newest is opened first: a file that is rotated meanwhile is read twice rather than missed.
-            newest_first = [
-                (path.name, stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES)))
-                for path in reversed(self._files)
-            ]
-            for name, file in reversed(newest_first):
-                yield from self._read_file(name, file)
+            for name, file in self._opening(stack):
+                for item in self._read_file(name, file):
+                    if self._after is None or isinstance(item, Rejected) or item.at > self._after:
+                        yield item
 
     def _read_file(self, name: str, file: BinaryIO) -> Iterator[HistoryLine | Rejected]:
         piece_bytes_max = self._line_bytes_max + len(b"\r\n")
@@ -188,21 +202,55 @@ class HistoryReader(Iterator[HistoryLine | Rejected]):
 def read_history(
     path: Path, *, line_bytes_max: int = LINE_BYTES_MAX, trust_ids: bool = False
 ) -> HistoryReader:
-    """Read a history file or an agent's directory, the rotated predecessor first, a line at a time.
+    """Read a history file or an agent's directory, rotated predecessors first, a line at a time.
 
     A bad line is reported and passed over. Raises `InvalidRequest` where there is no history to read.
     """
-    return HistoryReader(path, line_bytes_max=line_bytes_max, trust_ids=trust_ids)
+    with _translate_errors(path):
+        bytes_total = sum(file.stat().st_size for file in _find_files(path))
+    return HistoryReader(
+        path,
+        lambda stack: _open_files(path, stack),
+        bytes_total,
+        line_bytes_max=line_bytes_max,
+        trust_ids=trust_ids,
+    )
+
+
+def _open_files(path: Path, stack: ExitStack) -> Opened:
+    """All files of one moment: a rotation meanwhile renames them, and what was opened before is opened again then."""
+    for _ in range(_OPENINGS_MAX):
+        files = _find_files(path)
+        with ExitStack() as trying, suppress(FileNotFoundError):
+            opened = [
+                (file.name, trying.enter_context(file.open("rb", buffering=_BUFFER_BYTES))) for file in files
+            ]
+            if _find_files(path) == files and all(
+                file.stat().st_ino == os.fstat(it.fileno()).st_ino
+                for file, (_, it) in zip(files, opened, strict=True)
+            ):
+                stack.push(trying.pop_all())
+                return opened
+    raise InvalidRequest(f'"{path}" is rotated faster than it can be read; try again', field="path")
+
+
+def rotated_number(name: str) -> int | None:
+    """Which predecessor a file is: 1 is the youngest. Clawdapus keeps one, Memplane as many as there were."""
+    found = _ROTATED.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def _find_files(path: Path) -> list[Path]:
     if path.is_dir():
-        candidates = [path / ROTATED_NAME, path / HISTORY_NAME]
-    elif path.name == HISTORY_NAME:
-        candidates = [path.with_name(ROTATED_NAME), path]
+        path = path / HISTORY_NAME
+    if path.name != HISTORY_NAME:
+        files = [path] if path.exists() else []
     else:
-        candidates = [path]
-    files = [candidate for candidate in candidates if candidate.exists()]
+        beside = path.parent.iterdir() if path.parent.is_dir() else iter(())
+        older = sorted(
+            ((number, file) for file in beside if (number := rotated_number(file.name))), reverse=True
+        )
+        files = [*(file for _, file in older), *([path] if path.exists() else [])]
     if not files:
         raise InvalidRequest(f'no session history found at "{path}"', field="path")
     return files

@@ -20,7 +20,7 @@ _DIGITS_MAX = 4_000
 
 def scrub_line(line: bytes) -> tuple[bytes, int]:
     """The line and how many secrets went. Without any, it is the same line, byte for byte."""
-    entry = _decode(line)
+    entry = decode_lenient(line)
     if not isinstance(entry, dict):
         text = redact(line.decode("utf-8", "replace"))
         return (text.text.encode(), len(text.findings)) if text.findings else (line, 0)
@@ -35,7 +35,8 @@ def scrub_line(line: bytes) -> tuple[bytes, int]:
     return _encode(scrubbed), count
 
 
-def _decode(line: bytes) -> Any:
+def decode_lenient(line: bytes) -> Any:
+    """JSON with numbers that can be written again; None where it is none."""
     try:
         return json.loads(gojson.mend_surrogates(line), parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError):

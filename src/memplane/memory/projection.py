@@ -32,6 +32,8 @@ from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op,
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _CHUNK = 2_000
+_PROXY = "proxy"
+"""The door whose sessions are conversations."""
 
 UNREADABLE = "unreadable"
 """The note that counts entries no memory could be derived from."""
@@ -257,9 +259,24 @@ def _history_turns(entry: Entry) -> list[Turn]:
         spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], "\n".join(text for _, text in beyond))]
     place = within_of(entry.body)
     return [
-        Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, role=role, text=text, at=at, within=place)
+        Turn(
+            entry_id=entry.id,
+            seq=entry.seq,
+            ordinal=ordinal,
+            role=role,
+            text=text,
+            at=at,
+            conversation=_conversation(entry),
+            within=place,
+        )
         for ordinal, (role, text) in enumerate(spoken)
     ]
+
+
+def _conversation(entry: Entry) -> str | None:
+    """A line of a session history does not say which conversation it belongs to. Our own proxy knows, and says it as
+    the session of its call, which is a part of the entry that a replay still has."""
+    return entry.caller.session or None if entry.caller.door == _PROXY else None
 
 
 def _stored(entry: Entry, stored: Stored) -> Memory:

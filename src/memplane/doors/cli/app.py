@@ -12,6 +12,8 @@ import typer
 from typer.main import get_command
 
 from memplane.doors.cli import (
+    auditing,
+    chat,
     demo,
     documents,
     encryption,
@@ -23,6 +25,7 @@ from memplane.doors.cli import (
     ledger,
     mcp,
     memories,
+    pods,
     recalling,
     serving,
     spaces,
@@ -74,6 +77,7 @@ def _add(part: typer.Typer, panel: str) -> None:
 
 
 _add(demo.app, "Start here")
+_add(chat.app, "Start here")
 _add(serving.app, "Start here")
 _add(mcp.app, "Start here")
 _add(ipc.app, "Start here")
@@ -83,10 +87,12 @@ _add(facts.app, "Facts under a key")
 _add(documents.app, "Documents")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
+_add(auditing.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
+_add(pods.app, "Clawdapus pods")
 _add(evaluation.app, "Measure")
 
 

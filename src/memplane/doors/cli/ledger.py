@@ -12,8 +12,8 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG
 from memplane.doors.cli.files import writing
-from memplane.doors.cli.options import Since, Until, read_expected
-from memplane.doors.cli.output import line, pairs, path_text, table, when, write_line
+from memplane.doors.cli.options import read_expected
+from memplane.doors.cli.output import line, pairs, path_text, write_line
 from memplane.ledger.verify import Verification
 from memplane.transfer import FORMATS, ImportReport, export_lines, import_file, left_out
 
@@ -128,22 +128,6 @@ def replay(call: Call) -> None:
     with call.out.progress("Replaying") as advance:
         count = space.replay(progress=lambda seq: advance(seq, None))
     call.out.answer({"replayed": count}, line(("Replayed", "green"), f" {count} entries"))
-
-
-@command(app, examples=["memplane audit", "memplane audit --since 2026-11-01 --limit 20 --json"])
-def audit(
-    call: Call,
-    since: Since = None,
-    until: Until = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
-) -> None:
-    """Who did what, the newest first. Never the content."""
-    found = call.existing_space().audit(since=since, until=until, limit=limit)
-    rows = [
-        (when(it.at), it.actor, it.door, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
-        for it in found
-    ]
-    call.out.answer({"audit": found}, table("at", "actor", "door", "action", "outcome", "target", rows=rows))
 
 
 def _verification(found: Verification) -> Iterator[RenderableType]:

@@ -31,6 +31,7 @@ ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(R
 _REFUSED_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
 _LARGE_PER_CALLER_MAX = 4
+_LARGE_LASTING_PER_CALLER_MAX = 64
 _OPEN_THREADS = 4
 """For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
 
@@ -69,6 +70,7 @@ class App:
         self._guard = Guard(settings.hosts, settings.origins)
         self._turns = Turns()
         self._large = Turns(_LARGE_PER_CALLER_MAX)
+        self._large_lasting = Turns(_LARGE_LASTING_PER_CALLER_MAX)
         self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +102,7 @@ class App:
         if found.route.right is None:
             exchange.threads = self._open_threads
         else:
-            exchange.turn = self._turns.of(_caller(exchange))
+            exchange.turn = self._turns.of(_caller(exchange, found.route))
         async with self._room(exchange, found.route):
             if isinstance(found.route, Endpoint):
                 await self._call(exchange, found, found.route, receive)
@@ -112,7 +114,9 @@ class App:
         not read meanwhile, and its sender waits."""
         if is_small(exchange.headers):
             return nullcontext()
-        return self._large.of(exchange.peer if route.right is None else _caller(exchange))
+        lasting = isinstance(route, AsgiRoute) and route.lasting
+        large = self._large_lasting if lasting else self._large
+        return large.of(exchange.peer if route.right is None else _caller(exchange, route))
 
     def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
         """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
@@ -122,7 +126,7 @@ class App:
         if self._authenticator is None:
             principal = ANYBODY
         else:
-            credential = credential_of(exchange.headers)
+            credential = _credential(exchange, route)
             principal = self._authenticator.authenticate(credential, peer=exchange.peer)
         exchange.principal = principal
         principal.check(route.right, door=route.door)
@@ -206,7 +210,9 @@ class App:
             finished = await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
             if not finished:  # nobody would listen any more, or ever hang up
                 exchange.extra.append((b"connection", b"close"))
-        await exchange.answer(envelope_of(exchange.scope["path"])(refusal, exchange.request_id))
+        await exchange.answer(
+            envelope_of(exchange.scope["path"], exchange.headers)(refusal, exchange.request_id)
+        )
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:
         """A stream waits for its client to hang up. When the server is to end, it is told that the client did."""
@@ -244,10 +250,16 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _caller(exchange: Exchange) -> str:
+def _credential(exchange: Exchange, route: Route) -> str:
+    """What says who knocks, where the clients of this route put it."""
+    place = route.credential if isinstance(route, AsgiRoute) else None
+    return (place or credential_of)(exchange.headers)
+
+
+def _caller(exchange: Exchange, route: Route) -> str:
     """Whose turns these are, before anybody looked whether the credential is any good; without one, the address's."""
     try:
-        return credential_of(exchange.headers)
+        return _credential(exchange, route)
     except Unauthenticated:
         return exchange.peer
 
@@ -257,7 +269,8 @@ def _preflight() -> Response:
         status=204,
         headers={
             "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
-            "access-control-allow-headers": "authorization, x-api-key, content-type, x-request-id, mcp-protocol-version, mcp-session-id",
+            "access-control-allow-headers": "authorization, x-api-key, content-type, x-request-id, mcp-protocol-version, mcp-session-id, "
+            "anthropic-version, x-memplane-key, x-memplane-space, x-memplane-conversation, x-memplane-memory",
             "access-control-max-age": str(_PREFLIGHT_SECONDS),
         },
     )

@@ -1,7 +1,8 @@
 """The shape of a refusal, which goes by the path: clients of each door know one, and only one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,7 +15,23 @@ Envelope = Callable[[Refusal, str], Response]
 
 _FACTS_PREFIX = "/api/v1/"
 _PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
-_PLANE_PREFIX = "/history/"
+_PLANE_PREFIXES = ("/history/", "/internal/context/")
+_PROXY_PREFIXES = ("/v1/", "/proxy/")
+
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
 
 _V6_PREFIXES = ("/v6/", "/v1/usage/", "/v1/deletion-receipts")
 
@@ -65,12 +82,47 @@ class NestedError(msgspec.Struct):
     error: ErrorDetail
 
 
-def envelope_of(path: str) -> Envelope:
+class OpenAIDetail(msgspec.Struct):
+    """What OpenAI says of an error."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class OpenAIError(msgspec.Struct):
+    """How OpenAI says no."""
+
+    error: OpenAIDetail
+
+
+class AnthropicDetail(msgspec.Struct):
+    """What Anthropic says of an error."""
+
+    type: str
+    message: str
+
+
+class AnthropicError(msgspec.Struct):
+    """How Anthropic says no."""
+
+    type: str
+    error: AnthropicDetail
+    request_id: str
+
+
+def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) -> Envelope:
     if path.startswith(_FACTS_PREFIX):
         return flat
-    if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIX):
+    if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIXES):
         return plain
-    return strict if path.startswith(_V6_PREFIXES) else nested
+    if path.startswith(_V6_PREFIXES):
+        return strict
+    if path.startswith(_PROXY_PREFIXES):
+        is_anthropic = "messages" in path.split("/") or "anthropic-version" in headers
+        return anthropic if is_anthropic else openai
+    return nested
 
 
 def nested(refusal: Refusal, request_id: str) -> Response:
@@ -89,6 +141,23 @@ def strict(refusal: Refusal, request_id: str) -> Response:
     code = _V6_CODES.get(refusal.code, refusal.code)
     error = ErrorDetail(code, refusal.message, request_id, details or msgspec.UNSET)
     return json_response(NestedError(error), status=_bad_request(refusal.status), headers=refusal.headers)
+
+
+def openai(refusal: Refusal, _request_id: str) -> Response:
+    status = _bad_request(refusal.status)
+    detail = OpenAIDetail(refusal.message, _kind_of(status, _OPENAI_TYPES), None, refusal.code)
+    return json_response(OpenAIError(detail), status=status, headers=refusal.headers)
+
+
+def anthropic(refusal: Refusal, request_id: str) -> Response:
+    status = _bad_request(refusal.status)
+    detail = AnthropicDetail(_kind_of(status, _ANTHROPIC_TYPES), refusal.message)
+    return json_response(AnthropicError("error", detail, request_id), status=status, headers=refusal.headers)
+
+
+def _kind_of(status: int, kinds: dict[int, str]) -> str:
+    fault = "api_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    return kinds.get(status, fault)
 
 
 def flat(refusal: Refusal, _request_id: str) -> Response:

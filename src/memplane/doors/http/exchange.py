@@ -13,7 +13,7 @@ import anyio.to_thread
 from starlette.types import Message, Scope, Send
 
 from memplane.doors.http.body import ClientGone
-from memplane.doors.http.endpoint import Response, Route, Spent
+from memplane.doors.http.endpoint import AsgiRoute, Response, Route, Spent
 from memplane.identity.principal import Principal
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -101,9 +101,13 @@ class Exchange:
         if message["type"] in {"http.response.start", "websocket.http.response.start", "websocket.accept"}:
             self.started = True
             self.status = message.get("status", 101)
-            mine = {name for name, _ in self.extra}
-            theirs = [pair for pair in message.get("headers", []) if pair[0].lower() not in mine]
-            message = {**message, "headers": [*theirs, *self.extra]}
+            given = message.get("headers", [])
+            own = self.route.own_headers if isinstance(self.route, AsgiRoute) else frozenset()
+            own &= {name.lower() for name, _ in given}
+            extra = [pair for pair in self.extra if pair[0] not in own]
+            mine = {name for name, _ in extra}
+            theirs = [pair for pair in given if pair[0].lower() not in mine]
+            message = {**message, "headers": [*theirs, *extra]}
         elif message["type"] == "http.response.body":
             self.response_bytes += len(message.get("body", b""))
         elif message["type"] == "websocket.close" and not self.started:

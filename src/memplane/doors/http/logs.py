@@ -5,13 +5,14 @@ import logging
 import sys
 import traceback
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 import structlog
 
 from memplane.doors.http.exchange import Exchange
 from memplane.doors.http.refusal import Refused
-from memplane.errors import MemplaneError
+from memplane.errors import MemplaneError, SettingsInvalid
 from memplane.governance.redact import redact
 
 _FAULT_STATUS = 500
@@ -44,6 +45,25 @@ def set_up_logs(level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
     logging.getLogger("memplane").setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
+
+
+def set_up_memory_log(place: str | None) -> None:
+    """`memory_op` lines as they are, one a line and nothing around them, to a file or (`-`) to stdout; None is nowhere."""
+    if place is None:
+        return
+    handler: logging.Handler
+    if place == "-":
+        handler = logging.StreamHandler(sys.stdout)
+    else:
+        try:
+            handler = logging.FileHandler(Path(place).expanduser(), encoding="utf-8")
+        except OSError as exc:
+            raise SettingsInvalid(f"MEMPLANE_MEMORY_LOG: {place} cannot be written: {exc.strerror}") from exc
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("memplane.memory_op")
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 class RequestLog:

@@ -7,10 +7,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from memplane.doors.http.exchange import Exchange
+from memplane.doors.http.proxy.passed import Passed
 from memplane.governance.events import MemoryOp
 
 _UNMATCHED = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 MEDIA = CONTENT_TYPE_LATEST
@@ -62,6 +64,38 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._turns = Counter(
+            "memplane_proxy_turns",
+            "Turns that an upstream was asked for.",
+            ("upstream", "outcome"),
+            registry=self._registry,
+        )
+        self._turn_seconds = Histogram(
+            "memplane_proxy_turn_seconds",
+            "From a turn's request to the end of its answer.",
+            ("upstream",),
+            buckets=_TURN_SECONDS,
+            registry=self._registry,
+        )
+        self._tokens = Counter(
+            "memplane_proxy_tokens",
+            "Tokens as upstreams count them; cached ones are prompt tokens too.",
+            ("upstream", "kind"),
+            registry=self._registry,
+        )
+        self._cost = Counter(
+            "memplane_proxy_cost_usd",
+            "What upstreams said that turns cost.",
+            ("upstream",),
+            registry=self._registry,
+        )
+        self._unkept = Counter(
+            "memplane_proxy_turns_kept_late",
+            "Turns that were not in the ledger yet when their client saw the end.",
+            ("upstream",),
+            registry=self._registry,
+        )
+
     def begin(self, exchange: Exchange) -> None:  # noqa: ARG002 - one of those who observe
         self._in_flight.inc()
 
@@ -75,6 +109,23 @@ class Metrics:
     def heard(self, event: MemoryOp) -> None:
         self._operations.labels(event.memory_op, event.memory_status).inc()
         self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
+
+    def passed(self, turn: Passed) -> None:
+        """A turn that went through the proxy."""
+        upstream, spent = turn.upstream, turn.spent
+        self._turns.labels(upstream, turn.outcome).inc()
+        self._turn_seconds.labels(upstream).observe(turn.seconds)
+        for kind, count in (
+            ("prompt", spent.prompt_tokens),
+            ("completion", spent.completion_tokens),
+            ("cached", spent.cached_tokens),
+        ):
+            if count:
+                self._tokens.labels(upstream, kind).inc(count)
+        if spent.cost_usd:
+            self._cost.labels(upstream).inc(spent.cost_usd)
+        if turn.outcome in {"ok", "aborted", "error"} and not turn.kept:
+            self._unkept.labels(upstream).inc()
 
     def exposition(self) -> bytes:
         if self._folder is None:

@@ -21,9 +21,10 @@ from memplane.doors.http.app import App, build_app
 from memplane.doors.http.doors import all_doors
 from memplane.doors.http.exchange import Observer
 from memplane.doors.http.facts.rpc import MESSAGE_BYTES_MAX
-from memplane.doors.http.logs import RequestLog, set_up_logs
+from memplane.doors.http.logs import RequestLog, set_up_logs, set_up_memory_log
 from memplane.doors.http.metrics import Metrics
 from memplane.doors.http.protocol import PROTOCOL
+from memplane.doors.http.proxy.passed import Passed
 from memplane.errors import SettingsInvalid
 from memplane.governance.events import Listener, MemoryOp, log_event
 from memplane.main import Memplane
@@ -65,6 +66,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
     settings = process.settings
     sys.setswitchinterval(_SWITCH_S)
     set_up_logs(settings.log_level)
+    set_up_memory_log(settings.memory_log)
     metrics = Metrics(process.metrics_folder)
     tracing = _tracing(settings)
 
@@ -73,6 +75,11 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
         log_event(event)
         if tracing is not None:
             tracing.heard(event)
+
+    def passed(turn: Passed) -> None:
+        metrics.passed(turn)
+        if tracing is not None:
+            tracing.passed(turn)
 
     with contextlib.ExitStack() as opened:
         if tracing is not None:
@@ -91,7 +98,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
             plane,
             identity,
             settings,
-            all_doors(plane, settings, metrics, authenticator=identity),
+            all_doors(plane, settings, metrics, authenticator=identity, listener=listener, heard=passed),
             observers=observers,
         )
         server = Server(uvicorn_config(app, settings), app)

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from memplane.doors.http.exchange import Exchange
+from memplane.doors.http.proxy.passed import Passed
 from memplane.governance.events import MemoryOp
 
 _OPERATIONS = {
@@ -82,6 +83,24 @@ class Tracing:
         span.set_attribute("memplane.operation", event.memory_op)
         if event.error:
             span.set_attribute("error.type", event.error)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(end_time=now)
+
+    def passed(self, turn: Passed) -> None:
+        """A turn that an upstream was asked for, below the request that asked for it."""
+        now = time.time_ns()
+        started = now - int(turn.seconds * 1_000 * _NS_PER_MS)
+        span = self._tracer.start_span(
+            f"{turn.operation} {turn.model}".strip(), start_time=started, kind=SpanKind.CLIENT
+        )
+        span.set_attribute("gen_ai.operation.name", turn.operation)
+        span.set_attribute("gen_ai.provider.name", turn.upstream)
+        span.set_attribute("gen_ai.request.model", turn.model)
+        span.set_attribute("gen_ai.usage.input_tokens", turn.spent.prompt_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", turn.spent.completion_tokens)
+        span.set_attribute("http.response.status_code", turn.status)
+        if turn.outcome != "ok":
+            span.set_attribute("error.type", turn.outcome)
             span.set_status(Status(StatusCode.ERROR))
         span.end(end_time=now)
 

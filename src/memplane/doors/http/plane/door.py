@@ -11,6 +11,7 @@ from memplane.doors.http.plane.bodies import ForgetBody, RecallBody, RetainBody
 from memplane.doors.http.plane.describe import Descriptor, describe
 from memplane.doors.http.plane.history import history_of, own_history
 from memplane.doors.http.plane.recall import Recaller
+from memplane.doors.http.plane.snapshot import PATH, QUERY, Snapshot, Snapshots
 from memplane.doors.http.plane.wire import (
     ForgetAsked,
     Recalled,
@@ -52,7 +53,7 @@ def door(plane: Engine, settings: Settings) -> Door:
 
     return Door(
         name=DOOR,
-        routes=(*_operations(recaller), *_history(), *_open()),
+        routes=(*_operations(recaller), *_history(), _snapshot(Snapshots(settings)), *_open()),
         lifespan=lifespan,
         degraded=None if backfill is None else backfill.degraded,
     )
@@ -131,6 +132,21 @@ def _history() -> list[Endpoint]:
             refuse=refuse_foreign,
         ),
     ]
+
+
+def _snapshot(snapshots: Snapshots) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=PATH,
+        door=DOOR,
+        summary="What an agent would be told now: for the agent itself and for the owner",
+        handle=snapshots.handle,
+        right=Right.READ,
+        answer=Snapshot,
+        query=QUERY,
+        statuses=(404,),
+        refuse=refuse_foreign,
+    )
 
 
 def _open() -> list[Endpoint]:

@@ -1,0 +1,153 @@
+"""A provider's answer while it passes by: what it said, whether that was all of it, and what it cost."""
+
+import re
+import zlib
+from typing import Any
+
+import msgspec
+
+from memplane.ledger.history_entry import Payload, Usage
+from memplane.ledger.history_reply import decode_leniently
+
+_EVENTS = "text/event-stream"
+_ENDS = re.compile(
+    rb"^data:[ ]?\[DONE\]"
+    rb"|^event:[ ]?(?:message_stop|response\.(?:completed|incomplete|failed))"
+    rb'|"type"[ ]?:[ ]?"(?:message_stop|response\.(?:completed|incomplete|failed))"',
+    re.MULTILINE,
+)
+"""A quote inside a text is escaped, so only the stream itself can say this."""
+_FAILS = re.compile(
+    rb"^event:[ ]?error\b"
+    rb'|^data:[ ]?\{[ ]?"(?:error"[ ]?:[ ]?[{"]|type"[ ]?:[ ]?"(?:error|response\.failed)")',
+    re.MULTILINE,
+)
+_MARK_BYTES_MAX = 64
+_USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
+_KEPT_BYTES_MAX = 64 << 20
+_AUTO_DETECT = 47
+_INFLATED_PIECE = 1 << 20
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn took, as the provider counts it."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            reported_cost_usd=self.cost_usd,
+        )
+
+
+class Answer:
+    """What came so far. It is passed on as it comes; this is a reader's copy, unpacked."""
+
+    def __init__(self, *, media: str, encoding: str) -> None:
+        self.is_stream = media.partition(";")[0].strip().lower() == _EVENTS
+        packed = encoding.strip().lower()
+        self._readable = packed in {"", "identity", "gzip", "x-gzip", "deflate"}
+        self._inflate = zlib.decompressobj(_AUTO_DETECT) if packed not in {"", "identity"} else None
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._tail = b""
+
+    def add(self, piece: bytes) -> bool:
+        """Read one more piece; whether it holds the mark that nothing follows."""
+        if not self._readable:
+            return False
+        if self._inflate is not None:
+            piece = self._inflated(piece)
+        self._size += len(piece)
+        if self._size > _KEPT_BYTES_MAX:
+            self._readable = False
+            self._pieces.clear()
+            return False
+        self._pieces.append(piece)
+        if not self.is_stream:
+            return False
+        seen = self._tail + piece
+        self._tail = seen[-_MARK_BYTES_MAX:]
+        return _ENDS.search(seen) is not None
+
+    def text(self) -> bytes:
+        if len(self._pieces) > 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0] if self._pieces else b""
+
+    def failed(self) -> bool:
+        """Whether it was an answer at all: a stream may begin well and end in an error."""
+        if self.is_stream:
+            return _FAILS.search(self.text()) is not None
+        body = self._body()
+        return isinstance(body, dict) and (
+            bool(body.get("error")) or body.get("status") == "failed" or body.get("type") == "error"
+        )
+
+    def payload(self) -> Payload:
+        """The answer as the session history has it. One that cannot be read is no reason to lose what was asked."""
+        if self.is_stream:
+            return Payload(text=self.text().decode("utf-8", "replace"))
+        raw = self.text().strip()
+        if self._body() is not None:
+            return Payload(json=raw)
+        return Payload(text=raw.decode("utf-8", "replace"))
+
+    def spent(self) -> Spent:
+        if not self.is_stream:
+            body = self._body()
+            return _spent([body.get("usage")]) if isinstance(body, dict) else Spent()
+        told = (decode_leniently(found[1]) for found in _USAGE.finditer(self.text()))
+        return _spent([_usage_of(event) for event in told if isinstance(event, dict)])
+
+    def _body(self) -> Any:
+        return decode_leniently(self.text())
+
+    def _inflated(self, piece: bytes) -> bytes:
+        assert self._inflate is not None
+        try:
+            return self._inflate.decompress(piece, _KEPT_BYTES_MAX)
+        except zlib.error:
+            self._readable = False
+            return b""
+
+
+def _usage_of(event: dict[str, Any]) -> Any:
+    """Where each API puts it: beside the choices, within the message, or within the response."""
+    for holder in (event, event.get("message"), event.get("response")):
+        if isinstance(holder, dict) and isinstance(holder.get("usage"), dict):
+            return holder["usage"]
+    return None
+
+
+def _spent(usages: list[Any]) -> Spent:
+    """Counts in a stream grow, so the largest is the last."""
+    found = Spent()
+    for usage in usages:
+        if not isinstance(usage, dict):
+            continue
+        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+        details = details if isinstance(details, dict) else {}
+        read, made = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
+        prompt = _count(usage, "prompt_tokens") or _count(usage, "input_tokens") + read + made
+        cost = usage.get("cost")
+        found = Spent(
+            prompt_tokens=max(found.prompt_tokens, prompt),
+            completion_tokens=max(
+                found.completion_tokens, _count(usage, "completion_tokens") or _count(usage, "output_tokens")
+            ),
+            cached_tokens=max(found.cached_tokens, read or _count(details, "cached_tokens")),
+            cost_usd=float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else found.cost_usd,  # noqa: PLR2004
+        )
+    return found
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 53 else 0

@@ -1,0 +1,203 @@
+"""The APIs that carry turns: what a request says in each, and where memory goes into it."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from memplane.doors.http.proxy.splice import NotPlain, Span, changed, items_of, members_of, put_items
+from memplane.ledger import gojson
+from memplane.ledger.history_reply import join_parts, part_text
+from memplane.ledger.history_text import heard
+
+_VALUE = msgspec.json.Decoder()
+_SYSTEM_ROLES = frozenset({"system", "developer"})
+_SITTING = re.compile(r"(.+)_session_([\w-]+)", re.DOTALL)
+"""How Claude Code names its user: who it is, and which sitting."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Api(StrEnum):
+    """How a turn is asked for."""
+
+    CHAT = "chat/completions"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+
+
+def api_of(method: str, path: str) -> Api | None:
+    """Which API a path speaks, wherever a provider keeps it: `/v1/chat/completions`, `/openai/deployments/x/chat/…`."""
+    if method != "POST":
+        return None
+    return next((api for api in Api if path.endswith(f"/{api}")), None)
+
+
+class Asked:
+    """A turn that a client asks for: its bytes, and what they say."""
+
+    def __init__(self, api: Api, raw: bytes) -> None:
+        """Raise `NotPlain` for a body whose members cannot be told apart."""
+        self.api = api
+        self.raw = raw
+        self.members = members_of(raw)
+        try:
+            self.body: dict[str, Any] = gojson.decode(raw, _VALUE)
+        except gojson.NotJson as exc:
+            raise NotPlain(str(exc)) from exc
+
+    @property
+    def model(self) -> str:
+        model = self.body.get("model")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def stream(self) -> bool:
+        return self.body.get("stream") is True
+
+    @cached_property
+    def messages(self) -> list[Any]:
+        """The conversation, each turn of it a JSON value; a plain input is what the user said."""
+        said = self.body.get("input" if self.api is Api.RESPONSES else "messages")
+        if isinstance(said, str):
+            return [{"role": "user", "content": said}]
+        return said if isinstance(said, list) else []
+
+    @cached_property
+    def question(self) -> str:
+        """The last thing the user said; without one, what the agent was told to be."""
+        spoken = [turn.text for turn in heard(self.body) if turn.role == "user"]
+        if spoken:
+            return spoken[-1]
+        told = [_content(message) for message in self.messages if _role(message) in _SYSTEM_ROLES]
+        return join_parts((*told, _text(self.body.get("system")), _text(self.body.get("instructions"))))
+
+    @property
+    def begins(self) -> bool:
+        """Whether nobody has answered yet."""
+        return not any(_role(message) == "assistant" for message in self.messages)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the agent works on what the user said before, as it does between the calls of its tools."""
+        last = heard({"messages": self.messages[-1:]})
+        return not any(turn.role == "user" for turn in last)
+
+    @property
+    def kept_elsewhere(self) -> bool:
+        """Whether the provider has the conversation, and this request only its newest part."""
+        return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
+
+    @property
+    def opening(self) -> str:
+        """A name for the conversation where the client gives none: how it began, which every later request repeats."""
+        first = next((at for at, one in enumerate(self.messages) if _role(one) not in _SYSTEM_ROLES), 0)
+        begun = [self.body.get("system"), self.body.get("instructions"), self.messages[: first + 1]]
+        return hashlib.sha256(_encode(begun)).hexdigest()
+
+    def texts(self) -> list[str]:
+        """Everything that is said in the request, which therefore need not be told again."""
+        return [_content(message) for message in self.messages]
+
+    def named_space(self) -> str | None:
+        """Whose memory the body names: `metadata.memplane_space`, else the user."""
+        metadata = self._metadata()
+        user = _name(metadata.get("user_id")) if self.api is Api.MESSAGES else _name(self.body.get("user"))
+        if user is not None and (sitting := _SITTING.fullmatch(user)):
+            user = sitting[1]
+        return _name(metadata.get("memplane_space")) or user
+
+    def named_conversation(self) -> str | None:
+        """Which conversation the body names."""
+        metadata = self._metadata()
+        named = _name(metadata.get("memplane_conversation")) or _name(metadata.get("conversation_id"))
+        if named is not None:
+            return named
+        held = self.body.get("conversation")
+        held = held.get("id") if isinstance(held, dict) else held
+        if self.api is Api.RESPONSES and _name(held):
+            return _name(held)
+        user = _name(metadata.get("user_id")) or ""
+        sitting = _SITTING.fullmatch(user) if self.api is Api.MESSAGES else None
+        return None if sitting is None else sitting[2]
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata = self.body.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    # ── what goes upstream ───────────────────────────────────────────────────────────────────────────────────
+
+    def with_model(self, model: str) -> list[tuple[Span, bytes]]:
+        """The change that names another model."""
+        return [(self.members["model"], _encode(model))]
+
+    def with_memory(self, brief: str, context: str) -> list[tuple[Span, bytes]]:
+        """The changes that tell the model what memory has: the brief where the conversation begins, the same bytes in
+        every request of it; what bears on this turn beside the last thing the user said."""
+        array = self.members.get("input" if self.api is Api.RESPONSES else "messages")
+        if array is None or not (brief or context):
+            return []
+        if self.raw[array.start : array.start + 1] == b'"':
+            return _unfolded(array, brief, context)
+        if self.raw[array.start : array.start + 1] != b"[":
+            return []
+        roles = [_role(message) for message in self.messages]
+        additions = [(_first(roles, self.api), self._message(brief))] if brief else []
+        if context:
+            additions.append((_beside_last_user(roles, self.api), self._message(context)))
+        return put_items(array, items_of(self.raw, array), additions)
+
+    def effective(self, changes: Sequence[tuple[Span, bytes]]) -> bytes:
+        return changed(self.raw, changes) if changes else self.raw
+
+    def _message(self, text: str) -> Any:
+        if self.api is Api.MESSAGES:
+            return {"role": "user", "content": [{"type": "text", "text": text}]}
+        return {"role": "system", "content": text}
+
+
+def _first(roles: list[str], api: Api) -> int:
+    """Where the conversation begins: behind what the system says."""
+    if api is Api.MESSAGES:
+        return 0
+    return next((at for at, role in enumerate(roles) if role not in _SYSTEM_ROLES), len(roles))
+
+
+def _beside_last_user(roles: list[str], api: Api) -> int:
+    """Before it for OpenAI, behind it for Anthropic; the end where the user said nothing."""
+    last = next((at for at in range(len(roles) - 1, -1, -1) if roles[at] == "user"), None)
+    if last is None:
+        return len(roles)
+    return last + 1 if api is Api.MESSAGES else last
+
+
+def _unfolded(text: Span, brief: str, context: str) -> list[tuple[Span, bytes]]:
+    """A plain input becomes a list around it: what the user said stays as it is spelled."""
+    before = b"".join(
+        _encode({"role": "system", "content": told}) + b"," for told in (brief, context) if told
+    )
+    return [
+        (Span(text.start, text.start), b"[" + before + b'{"role":"user","content":'),
+        (Span(text.end, text.end), b"}]"),
+    ]
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, dict) else None
+    return role if isinstance(role, str) else ""
+
+
+def _content(message: Any) -> str:
+    return _text(message.get("content")) if isinstance(message, dict) else ""
+
+
+def _text(content: Any) -> str:
+    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+
+
+def _name(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None

@@ -1,0 +1,95 @@
+"""Whose a credential is. A client of a provider has one place for a key, and puts a provider's there or ours; one that
+is ours never goes upstream, and one that is a provider's is never asked of our catalog where it can be told."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from memplane.config import Settings
+from memplane.doors.http.guard import MissingCredential, credential_of
+from memplane.identity.keys import split_key
+from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
+
+KEY_HEADER = "x-memplane-key"
+SERVERS_OWN = "memplane"
+"""What a client gives that has no key at all, because it must give something: the server's own is used."""
+
+_PLACES = ("authorization", "x-api-key", "api-key")
+"""Where providers look for a key: OpenAI, Anthropic, Azure."""
+_AGENT = re.compile(r".+:[0-9a-f]{48,512}", re.ASCII | re.DOTALL)
+_TOKEN_DOTS = 2
+_CLAIMS: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+class Credentials:
+    """Tells ours from a provider's."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._issuers = {settings.jwt_issuer, settings.jwks_issuer}
+
+    def ours(self, headers: Mapping[str, str]) -> str:
+        """What says who knocks: the header for it, or else the first place that holds something of our form, or else
+        whatever is there. Raises `Unauthenticated` where there is nothing."""
+        given = headers.get(KEY_HEADER, "").strip().removeprefix("Bearer ").strip()
+        if len(given) > CREDENTIAL_CHARS_MAX:
+            raise Unauthenticated("the credential is not valid")
+        if given:
+            return given
+        found = [value for _, value in _given(headers)]
+        for value in found:
+            if self._is_ours(value):
+                return value
+        try:
+            return credential_of(headers)
+        except MissingCredential as exc:
+            raise MissingCredential(
+                f"a credential is needed: a Memplane key in place of the provider's, or beside it in {KEY_HEADER}"
+            ) from exc
+
+    def providers(self, headers: Mapping[str, str], *, authenticated: bool) -> frozenset[str]:
+        """The headers that hold a provider's key, which is the client's own business and goes along."""
+        used = ""
+        if authenticated:
+            used = self.ours(headers)
+        return frozenset(
+            place
+            for place, value in _given(headers)
+            if value not in {used, SERVERS_OWN} and not self._is_ours(value)
+        )
+
+    def _is_ours(self, credential: str) -> bool:
+        if split_key(credential) is not None or _AGENT.fullmatch(credential):
+            return True
+        return credential.count(".") == _TOKEN_DOTS and _issuer_of(credential) in self._issuers
+
+
+def is_a_place(header: str) -> bool:
+    return header in _PLACES
+
+
+def _given(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What stands in each of the places."""
+    found = []
+    for place in _PLACES:
+        value = headers.get(place, "").strip()
+        if place == "authorization":
+            scheme, _, rest = value.partition(" ")
+            value = rest.strip() if scheme.lower() == "bearer" else value
+        if value:
+            found.append((place, value))
+    return found
+
+
+def _issuer_of(token: str) -> str | None:
+    """Who a token says it is from, whether or not that is so: one that claims to be ours stays here."""
+    claims = token.split(".")[1]
+    try:
+        decoded = _CLAIMS.decode(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        return None
+    issuer = decoded.get("iss")
+    return issuer if isinstance(issuer, str) else None

@@ -1,0 +1,218 @@
+"""A request to a provider and its answer to the client: bytes as they come, and memory around them."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import aiohttp
+from starlette.types import Send
+
+from memplane.clock import Clock
+from memplane.config import Settings
+from memplane.doors.http.body import ClientGone
+from memplane.doors.http.proxy.answer import Answer
+from memplane.doors.http.proxy.apis import Asked
+from memplane.doors.http.proxy.headers import to_client, to_upstream
+from memplane.doors.http.proxy.keeping import Keeper
+from memplane.doors.http.proxy.passage import Passage
+from memplane.doors.http.proxy.passed import Heard, Passed
+from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
+from memplane.doors.http.proxy.telling import Teller, Told
+from memplane.doors.http.proxy.turn import ABORTED, Turn
+from memplane.doors.http.proxy.upstreams import Upstream
+from memplane.doors.http.refusal import Refused
+from memplane.identity.principal import Right
+from memplane.space import Space
+
+DOOR = "proxy"
+
+_SEND_SECONDS_MAX = 60.0
+_END_SECONDS = 0.25
+"""How long the end of a stream is waited for once the stream says that it is over."""
+_CLOSING_S = 5.0
+
+
+class Parts:
+    """What every exchange needs, as long as the server runs."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, heard: Heard, *, relay: Relay, teller: Teller, keeper: Keeper
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.heard = heard
+        self.relay = relay
+        self.teller = teller
+        self.keeper = keeper
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Something that nobody waits for."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        await self.relay.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSING_S)
+        await self.keeper.close()
+        await self.teller.close()
+
+
+class Exchange:
+    """A request to a provider and its answer to the client."""
+
+    def __init__(
+        self, parts: Parts, passage: Passage, upstream: Upstream, provider_keys: frozenset[str], send: Send
+    ) -> None:
+        self._parts = parts
+        self._passage = passage
+        self._upstream = upstream
+        self._provider_keys = provider_keys
+        self._send = send
+
+    async def without_memory(self, content: bytes | None) -> None:
+        """Nothing but bytes."""
+        async with await self._ask(content, readable=False) as response:
+            await self._start(response)
+            try:
+                async for piece in pieces_of(response):
+                    await self._body(piece)
+            except Broken:
+                return  # the connection ends without the end of the answer, as the provider's did
+            await self._body(b"", more=False)
+
+    async def with_memory(self, asked: Asked, model: str | None, space: Space) -> None:
+        parts = self._parts
+        at = parts.clock()
+        conversation = space.caller.session
+        may_read = self._passage.principal.allows(Right.READ, door=DOOR, space=space.owner)
+        told = await parts.teller.tell(space, asked, conversation or asked.opening, may_read=may_read)
+        changes = asked.with_memory(told.brief, told.context)
+        if model is not None:
+            changes += asked.with_model(model)
+        turn = Turn(
+            asked,
+            at=at,
+            tenant=space.tenant,
+            owner=space.owner,
+            actor=space.caller.actor,
+            conversation=conversation,
+            path=self._passage.path,
+            upstream=self._upstream.name,
+            model=model or asked.model,
+            effective=asked.effective(changes),
+            entry_bytes_max=parts.settings.entry_bytes_max,
+        )
+        await self._carry(turn, told)
+
+    async def _carry(self, turn: Turn, told: Told) -> None:
+        try:
+            response = await self._ask(turn.effective, readable=True)
+        except Refused:
+            self._tell(turn, "failed")
+            raise
+        async with response:
+            turn.status_code = response.status
+            await self._start(response)
+            if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
+                await self._pass_refusal(response)
+                self._tell(turn, "refused")
+                return
+            turn.answer = Answer(
+                media=response.headers.get("content-type", ""),
+                encoding=response.headers.get("content-encoding", ""),
+            )
+            try:
+                await self._pass_answer(response, turn, told)
+            except Broken:
+                turn.status = ABORTED
+                await self._keep(turn, told)
+            except (asyncio.CancelledError, ClientGone):
+                if turn.answer.is_stream and not turn.status:
+                    turn.status = ABORTED
+                    self._parts.later(self._keep(turn, told))
+                raise
+
+    async def _pass_refusal(self, response: aiohttp.ClientResponse) -> None:
+        try:
+            async for piece in pieces_of(response):
+                await self._body(piece)
+        except Broken:
+            return
+        await self._body(b"", more=False)
+
+    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: Turn, told: Told) -> None:
+        """Pieces go on as they come, but for the last: the client sees that when the turn is kept. Of a stream the last is
+        what says that it is over; of anything else, whatever comes last."""
+        answer, held, over = turn.answer, list[bytes](), False
+        while True:
+            try:
+                async with asyncio.timeout(_END_SECONDS if over else None):
+                    piece = await next_piece(response)
+            except TimeoutError:  # it said that it was over, and does not end
+                break
+            if not piece:
+                break
+            over = answer.add(piece) or over
+            if not answer.is_stream and held:
+                await self._body(held.pop())
+            if over or not answer.is_stream:
+                held.append(piece)
+            else:
+                await self._body(piece)
+        await self._keep(turn, told)
+        for piece in held:
+            await self._body(piece)
+        if over:
+            async for piece in pieces_of(response):
+                await self._body(piece)
+        await self._body(b"", more=False)
+
+    async def _keep(self, turn: Turn, told: Told) -> None:
+        parts = self._parts
+        kept = await parts.keeper.keep(turn)
+        self._tell(turn, turn.status or "ok", kept=kept)
+        if told.backend is not None and turn.status in {"", ABORTED}:
+            parts.later(parts.teller.retain(told, turn.kept.history, turn.asked.model))
+
+    def _tell(self, turn: Turn, outcome: str, *, kept: bool = False) -> None:
+        self._parts.heard(
+            Passed(
+                upstream=turn.upstream,
+                operation="chat",
+                model=turn.model,
+                status=turn.status_code,
+                outcome=outcome,
+                seconds=time.perf_counter() - self._passage.begun,
+                spent=turn.spent,
+                kept=kept,
+            )
+        )
+
+    # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, content: bytes | None, *, readable: bool) -> aiohttp.ClientResponse:
+        passage, upstream = self._passage, self._upstream
+        headers = to_upstream(
+            passage.raw_headers,
+            provider_keys=self._provider_keys,
+            own_key=upstream.credential(speaks_anthropic=passage.speaks_anthropic),
+            readable=readable,
+        )
+        address = upstream.address(passage.path, passage.query)
+        return await self._parts.relay.ask(upstream, passage.method, address, headers, content)
+
+    async def _start(self, response: aiohttp.ClientResponse) -> None:
+        headers = to_client(response.raw_headers)
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+
+    async def _body(self, piece: bytes, *, more: bool = True) -> None:
+        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS_MAX):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+        except TimeoutError as exc:
+            raise ClientGone from exc

@@ -1,0 +1,72 @@
+"""Which headers go along. What belongs to one connection ends with it, and what is ours stays here."""
+
+from collections.abc import Iterable, Mapping
+
+from multidict import CIMultiDict
+
+from memplane.doors.http.proxy.credentials import is_a_place
+
+_ONE_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "trailers",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_MADE_ANEW = frozenset({"host", "content-length", "expect"})
+_OURS = frozenset({"cookie", "forwarded", "via", "x-real-ip"})
+"""Said to us, by a browser or by a proxy before us."""
+_OUR_PREFIXES = ("x-memplane-", "x-forwarded-")
+_NOT_BACK = frozenset({"date", "server", "set-cookie", "alt-svc", "strict-transport-security"})
+"""Each would speak for our address."""
+READABLE = frozenset({"gzip", "deflate", "identity", "x-gzip", ""})
+"""Encodings of an answer that can be read here, besides being passed on."""
+
+
+def to_upstream(
+    headers: Iterable[tuple[bytes, bytes]],
+    *,
+    provider_keys: frozenset[str],
+    own_key: Mapping[str, str],
+    readable: bool,
+) -> CIMultiDict[str]:
+    """A client's headers as the provider gets them. With `readable`, only encodings are offered that are."""
+    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
+    dropped = _ONE_HOP | _MADE_ANEW | _OURS | _listed(value for name, value in pairs if name == "connection")
+    sent: CIMultiDict[str] = CIMultiDict()
+    for name, value in pairs:
+        if name in dropped or name.startswith(_OUR_PREFIXES):
+            continue
+        if is_a_place(name) and (name not in provider_keys or name in sent):
+            continue  # only the first of several was looked at
+        if name == "accept-encoding" and readable:
+            sent.add(name, _readable(value))
+            continue
+        sent.add(name, value)
+    if not provider_keys:
+        sent.update(own_key)
+    return sent
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """A provider's headers as the client gets them."""
+    pairs = [(name.lower(), value) for name, value in headers]
+    dropped = _ONE_HOP | _NOT_BACK
+    dropped |= _listed(value.decode("latin-1") for name, value in pairs if name == b"connection")
+    return [(name, value) for name, value in pairs if name.decode("latin-1") not in dropped]
+
+
+def _listed(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(part.strip().lower() for value in values for part in value.split(","))
+
+
+def _readable(value: str) -> str:
+    kept = [part for part in value.split(",") if part.partition(";")[0].strip().lower() in READABLE]
+    return ",".join(kept).strip() or "identity"

@@ -1,0 +1,297 @@
+"""Before a turn: what memory has to say to it, in time or not at all.
+
+Nothing in here is ever a reason for a turn to fail. What goes wrong is in the telemetry, and the turn goes on without.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from memplane.config import Settings
+from memplane.doors.http.proxy.apis import Asked
+from memplane.engine import Engine
+from memplane.errors import MemplaneError
+from memplane.governance.events import Listener, MemoryOp
+from memplane.governance.fence import SERVICE, fence
+from memplane.ledger.history_entry import spell_ts
+from memplane.recall.result import Limits, Recall
+from memplane.services.injection import RUNTIME_CONTEXT
+from memplane.services.manifest import (
+    AgentContext,
+    ManifestInvalid,
+    MemoryManifest,
+    load_context,
+    load_manifest,
+)
+from memplane.services.memory_client import (
+    Backend,
+    MemoryClient,
+    MemoryStatus,
+    Outcome,
+    Recalled,
+    RecalledBlock,
+    RecallRequest,
+    RetainRequest,
+    govern,
+    memory_block,
+    runtime_context,
+)
+from memplane.space import Space
+
+THREADS = 3
+"""Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
+_THOROUGH_SHARE = 0.6
+"""So much of the time is the thorough recall alone; then one by words starts beside it."""
+_LIMITS = Limits(blocks=16, bytes=16_384)
+"""Twice what is told: some of it may stand in the conversation already."""
+_REMEMBERED_MAX = 4_096
+
+T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """The values asked for last."""
+
+    def __init__(self, most: int = _REMEMBERED_MAX) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+
+    def get(self, key: Hashable) -> T | None:
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def put(self, key: Hashable, value: T) -> None:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+class Told:
+    """What goes into the prompt, and where the turn is retained besides our own ledger."""
+
+    def __init__(self, brief: str = "", context: str = "", backend: Backend | None = None) -> None:
+        self.brief = brief
+        self.context = context
+        self.backend = backend
+        """A memory service of somebody else's; None is this process."""
+        self.agent = AgentContext(agent_id="")
+
+
+class Teller:
+    """Recalls for turns, from this process or from the service that an agent's `memory.json` names."""
+
+    def __init__(self, plane: Engine, settings: Settings, listener: Listener) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._listener = listener
+        self._client = MemoryClient(listener=listener, clock=plane.clock)
+        self._seconds = settings.proxy_recall_ms / 1_000
+        self._thorough = ThreadPoolExecutor(THREADS, "memplane-proxy-recall")
+        self._quick = ThreadPoolExecutor(THREADS, "memplane-proxy-quick")
+        self._briefs: Recent[str] = Recent()
+        self._contexts: Recent[str] = Recent()
+        root = settings.claw_context_root
+        self._contexts_root = None if root is None else Path(root).expanduser()
+
+    async def tell(self, space: Space, asked: Asked, conversation: str, *, may_read: bool) -> Told:
+        """`conversation` names it among those of the space."""
+        told = Told()
+        manifest, told.agent = self._manifest_of(space.owner)
+        if manifest is not None:
+            told.backend = self._client.backend(manifest)
+        if not may_read:
+            return told
+        backend = told.backend or _EngineBackend(self, space, asked)
+        briefing = asyncio.ensure_future(
+            self._brief(space, asked, conversation, external=manifest is not None)
+        )
+        told.context = await self._context(space, asked, conversation, backend, told.agent)
+        told.brief = await briefing
+        return told
+
+    async def retain(self, told: Told, line: bytes, model: str) -> None:
+        """Tell the agent's own memory service of a turn that is in the ledger."""
+        if told.backend is not None:
+            await told.backend.retain(RetainRequest(context=told.agent, line=line, requested_model=model))
+
+    async def close(self) -> None:
+        await self._client.close()
+        self._thorough.shutdown(wait=False, cancel_futures=True)
+        self._quick.shutdown(wait=False, cancel_futures=True)
+
+    # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
+
+    async def _context(
+        self, space: Space, asked: Asked, conversation: str, backend: Backend, agent: AgentContext
+    ) -> str:
+        """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
+        place = (space.tenant, space.owner, conversation, asked.question)
+        if asked.goes_on and (again := self._contexts.get(place)) is not None:
+            return again
+        system = asked.body.get("system")
+        recalled = await backend.recall(
+            RecallRequest(
+                context=agent,
+                path="anthropic" if system is not None or asked.api == "messages" else "openai",
+                requested_model=asked.model,
+                messages=asked.body.get("messages", asked.body.get("input")),
+                system=system if asked.api == "messages" else None,
+            )
+        )
+        text = recalled.text
+        told = runtime_context([text], now=self._plane.clock(), timezone=agent.timezone) if text else ""
+        self._contexts.put(place, told)
+        return told
+
+    async def recalled(self, space: Space, asked: Asked) -> Recalled:
+        """From this process."""
+        try:
+            found = await self._in_time(
+                lambda: _if_there(self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)),
+                lambda: _if_there(
+                    self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
+                ),
+            )
+        except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on; the engine told of it
+            code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
+            return Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
+        if found is None:
+            self._tell_late(space.owner, asked.model)
+            return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT)
+        blocks = [
+            RecalledBlock(
+                text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts
+            )
+            for block in found.blocks
+        ]
+        governed = govern(_news(blocks, asked))
+        return Recalled(
+            operation="recall",
+            status=MemoryStatus.SUCCEEDED,
+            blocks=governed.blocks,
+            returned=len(blocks),
+            removed=governed.removed,
+            text=memory_block(SERVICE, governed.blocks),
+        )
+
+    async def _in_time(self, thorough: Callable[[], Recall], quick: Callable[[], Recall]) -> Recall | None:
+        """The first that is there in time, the thorough one rather than the quick one. What is late goes on and warms
+        caches; what has not begun never does."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._seconds
+        first = loop.run_in_executor(self._thorough, thorough)
+        done, _ = await asyncio.wait({first}, timeout=self._seconds * _THOROUGH_SHARE)
+        if done:
+            return first.result()
+        second = loop.run_in_executor(self._quick, quick)
+        await asyncio.wait({first}, timeout=max(0.0, until - loop.time()))
+        for one in (first, second):
+            if one.done():
+                return one.result()
+        for one in (first, second):
+            one.cancel()
+            one.add_done_callback(_unheard)
+        return None
+
+    def _tell_late(self, owner: str, model: str) -> None:
+        self._listener(
+            MemoryOp(
+                ts=spell_ts(self._plane.clock()),
+                claw_id=owner,
+                model=model,
+                latency_ms=self._settings.proxy_recall_ms,
+                error="context deadline exceeded",
+                memory_service=SERVICE,
+                memory_op="recall",
+                memory_status=MemoryStatus.TIMED_OUT.value,
+            )
+        )
+
+    # ── what a conversation begins with ──────────────────────────────────────────────────────────────────────
+
+    async def _brief(self, space: Space, asked: Asked, conversation: str, *, external: bool) -> str:
+        """The same bytes in every request of a conversation, whatever is remembered meanwhile: it stands before all of
+        it, and a provider's cache goes by that."""
+        if external or not self._settings.proxy_brief or asked.kept_elsewhere:
+            return ""
+        place = (space.tenant, space.owner, conversation)
+        if not asked.begins and (before := self._briefs.get(place)) is not None:
+            return before
+        loop = asyncio.get_running_loop()
+        reading = loop.run_in_executor(self._quick, _brief_of, self._plane, space)
+        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
+        if not done or reading.exception() is not None:
+            reading.add_done_callback(_unheard)
+            return ""
+        markdown = reading.result()
+        brief = f"{RUNTIME_CONTEXT}\n\n{fence(markdown.strip())}" if markdown else ""
+        self._briefs.put(place, brief)
+        return brief
+
+    def _manifest_of(self, owner: str) -> tuple[MemoryManifest | None, AgentContext]:
+        """Read anew for each turn, as an operator may have changed it. A name that is no folder has none."""
+        plain = AgentContext(agent_id=owner)
+        if self._contexts_root is None or owner in {"", ".", ".."} or "/" in owner or "\0" in owner:
+            return None, plain
+        folder = self._contexts_root / owner
+        try:
+            return load_manifest(folder), load_context(folder, owner)
+        except ManifestInvalid as exc:
+            self._listener(
+                MemoryOp(
+                    ts=spell_ts(self._plane.clock()),
+                    claw_id=owner,
+                    error=str(exc),
+                    memory_service="",
+                    memory_op="recall",
+                    memory_status=MemoryStatus.FAILED.value,
+                )
+            )
+            return None, plain
+
+
+class _EngineBackend:
+    """`Backend` over this process. The ledger is written by the keeper, so retaining is done already."""
+
+    service = SERVICE
+
+    def __init__(self, teller: Teller, space: Space, asked: Asked) -> None:
+        self._teller = teller
+        self._space = space
+        self._asked = asked
+
+    async def recall(self, request: RecallRequest) -> Recalled:  # noqa: ARG002 - what is asked is known in full
+        return await self._teller.recalled(self._space, self._asked)
+
+    async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
+        return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
+
+
+def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
+    """A look must not create a space."""
+    if not plane.has_space(space.owner, tenant=space.tenant):
+        return Recall(query="", text="")
+    return work()
+
+
+def _brief_of(plane: Engine, space: Space) -> str:
+    if not plane.has_space(space.owner, tenant=space.tenant):
+        return ""
+    return space.brief().markdown
+
+
+def _news(blocks: list[RecalledBlock], asked: Asked) -> list[RecalledBlock]:
+    """What the conversation does not say already."""
+    said = " ".join(" ".join(asked.texts()).split())
+    return [block for block in blocks if " ".join(block.text.split()) not in said]
+
+
+def _unheard(late: "asyncio.Future[T]") -> None:
+    """Nobody waits for it any more; that it failed is told where it failed."""
+    if not late.cancelled():
+        late.exception()

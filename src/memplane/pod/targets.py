@@ -1,0 +1,175 @@
+"""Which agents an operator's command is about, and where their memory service can be reached from here."""
+
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from memplane.errors import InvalidRequest
+from memplane.pod.directory import CONTEXTS, GENERATED, PodDirectory
+from memplane.pod.podfile import port_parts
+from memplane.services.manifest import (
+    AgentContext,
+    Auth,
+    MemoryManifest,
+    parse_context,
+    parse_manifest,
+)
+
+_ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen on, never we
+_LOOPBACK = "127.0.0.1"
+_FILE_BYTES_MAX = 1024 * 1024
+_ASKING_S = 20
+
+AskCompose = Callable[[str, int], str | None]
+"""Service and port → `address:port` on this machine, or None."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """One subscribing agent."""
+
+    agent: str
+    manifest: MemoryManifest
+    context: AgentContext
+
+
+def split_names(given: Iterable[str]) -> list[str]:
+    """`--agent a --agent b,c`: each once, in the order given."""
+    names = (name.strip() for text in given for name in text.split(","))
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def find_targets(
+    directory: PodDirectory, service: str, *, operation: str, agents: Sequence[str] = ()
+) -> list[Target]:
+    """Subscribers of the service by id; those named, if any are. Raises where one of them is none."""
+    directory.check_generated()
+    found: list[Target] = []
+    seen = False
+    for agent, context in directory.contexts():
+        seen = True
+        raw = context.read("memory.json", bytes_max=_FILE_BYTES_MAX)
+        if raw is None:
+            continue
+        manifest = parse_manifest(raw)
+        if manifest.service == service:
+            metadata = context.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
+            found.append(Target(agent=agent, manifest=manifest, context=parse_context(metadata, agent)))
+    if not seen:
+        where = directory.path.joinpath(*CONTEXTS)
+        raise InvalidRequest(f"no generated agent context found in \"{where}\" (run 'memplane up' first)")
+    strangers = sorted(set(agents) - {target.agent for target in found})
+    if strangers:
+        raise InvalidRequest(
+            f'memory service "{service}" is not subscribed by agent(s) {", ".join(strangers)}'
+        )
+    if not found:
+        raise InvalidRequest(f'no agents subscribe to memory service "{service}"')
+    chosen = sorted((it for it in found if not agents or it.agent in agents), key=lambda it: it.agent)
+    for target in chosen:
+        if target.manifest.operation(operation) is None:
+            raise InvalidRequest(
+                f'memory service "{service}" has no {operation} endpoint for agent "{target.agent}"'
+            )
+    return chosen
+
+
+def with_token(targets: Sequence[Target], token: str | None) -> list[Target]:
+    """Everyone with the token an operator gave instead of their own."""
+    if not token:
+        return list(targets)
+    return [
+        msgspec.structs.replace(it, manifest=msgspec.structs.replace(it.manifest, auth=Auth("bearer", token)))
+        for it in targets
+    ]
+
+
+def resolve_url(
+    directory: PodDirectory,
+    service: str,
+    targets: Sequence[Target],
+    *,
+    operation: str,
+    given: str | None,
+    ask: AskCompose | None = None,
+) -> str:
+    """Where the operation is for whoever runs the command. Inside the pod a service has a name that means nothing here."""
+    path = _only(
+        {_path(target, operation) for target in targets},
+        f'memory service "{service}" has inconsistent {operation} paths across agents',
+    )
+    if given is not None:
+        return _given_url(given, path)
+    base = _only(
+        {target.manifest.base_url for target in targets},
+        f'memory service "{service}" has inconsistent base URLs across agents',
+    )
+    parts = urlsplit(base)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    services = directory.generated().get("services")
+    services = services if isinstance(services, dict) else {}
+    if host not in services:
+        return base + path  # an address of its own, not a name of the pod
+    place = published(services[host], port) or (ask or _asker(directory))(host, port)
+    if place is None:
+        raise InvalidRequest(
+            f'memory service "{service}" does not publish port {port} to this machine (pass --url to override)'
+        )
+    return urlunsplit((parts.scheme, place, parts.path, "", "")) + path
+
+
+def _path(target: Target, operation: str) -> str:
+    declared = target.manifest.operation(operation)
+    assert declared is not None, "find_targets looked"
+    return declared.path
+
+
+def _only(values: set[str], why: str) -> str:
+    if len(values) != 1:
+        raise InvalidRequest(f"{why}: {', '.join(sorted(values))}; pass --url to override")
+    return next(iter(values))
+
+
+def _given_url(given: str, path: str) -> str:
+    try:
+        parts = urlsplit(given.strip())
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidRequest("--url must include scheme and host", field="url")
+    return urlunsplit(parts._replace(path=path)) if parts.path in {"", "/"} else given.strip()
+
+
+def published(service: Any, port: int) -> str | None:
+    """`address:port` under which a port of a service is published, by what the compose file says."""
+    ports = service.get("ports") if isinstance(service, dict) else None
+    for it in ports if isinstance(ports, list) else ():
+        if isinstance(it, dict):
+            address, out, target = str(it.get("host_ip") or ""), it.get("published"), it.get("target")
+        else:
+            address, out, target = port_parts(str(it))
+        if str(target) == str(port) and out and str(out).isdecimal():
+            address = _LOOPBACK if address in _ANYWHERE else address
+            return f"[{address}]:{out}" if ":" in address else f"{address}:{out}"
+    return None
+
+
+def _asker(directory: PodDirectory) -> AskCompose:
+    def ask(service: str, port: int) -> str | None:
+        """Docker knows ports that it chose itself; where there is no docker, nobody does."""
+        command = ["docker", "compose", "-f", str(directory.path / GENERATED), "port", service, str(port)]
+        try:
+            done = subprocess.run(  # noqa: S603 - a list of words, no shell
+                command, capture_output=True, text=True, timeout=_ASKING_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        address, _, out = done.stdout.strip().rpartition(":")
+        if done.returncode or not out.isdecimal() or out == "0":
+            return None
+        return f"{_LOOPBACK if address.strip('[]') in _ANYWHERE else address}:{out}"
+
+    return ask
