@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-server bench-peers eval clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-server bench-proxy bench-peers eval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ bench-recall: env ## The recall benchmark: latency by part, enrichment beside th
 
 bench-server: env ## The server benchmark: calls a second and latencies, beside the engine's own
 	$(BIN)/python -m benchmarks.server
+
+bench-proxy: env ## The proxy benchmark: what it adds to a turn, memory off and on
+	$(BIN)/python -m benchmarks.proxy
 
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers

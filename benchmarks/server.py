@@ -14,10 +14,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.engine import Speech
 from benchmarks.measure import Figure, arguments_of, at_most, median, percentile, report
@@ -113,7 +114,14 @@ class Served:
 
 
 @contextmanager
-def serving(data: Path, workers: int, embedding: str, *, timed: Path | None = None) -> Iterator[Served]:
+def serving(
+    data: Path,
+    workers: int,
+    embedding: str,
+    *,
+    timed: Path | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Served]:
     program = ["memplane"] if timed is None else ["benchmarks.timed_server", str(timed)]
     process = subprocess.Popen(
         [
@@ -131,7 +139,12 @@ def serving(data: Path, workers: int, embedding: str, *, timed: Path | None = No
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "MEMPLANE_EMBEDDING": embedding, "MEMPLANE_LOG_LEVEL": "warning"},
+        env={
+            **os.environ,
+            "MEMPLANE_EMBEDDING": embedding,
+            "MEMPLANE_LOG_LEVEL": "warning",
+            **environment,
+        },
     )
     assert process.stdout is not None
     try:

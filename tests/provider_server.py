@@ -24,7 +24,7 @@ class Provider(StubServer):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
-            def do_DELETE(self):
+            def do_DELETE(self):  # noqa: N802 - the name that the server looks for
                 self.answer()
 
             def answer(self):
@@ -93,7 +93,9 @@ class Asked:
 
 def replies(asked, text="Noted."):
     if asked.api is None:
-        asked.send(json.dumps(_OTHER.get(asked.path.partition("?")[0], {"object": "list", "data": []})).encode())
+        asked.send(
+            json.dumps(_OTHER.get(asked.path.partition("?")[0], {"object": "list", "data": []})).encode()
+        )
     elif asked.json.get("stream"):
         streams(_STREAM[asked.api](text))(asked)
     else:
@@ -116,14 +118,18 @@ def packed(text):
 
 def packed_stream(text):
     """A gzipped stream, whose events no chunk shows."""
-    return lambda asked: streams([gzip.compress(b"".join(_STREAM[asked.api](text)))], content_encoding="gzip")(asked)
+    return lambda asked: streams(
+        [gzip.compress(b"".join(_STREAM[asked.api](text)))], content_encoding="gzip"
+    )(asked)
 
 
 def streams(chunks, *, pause_s=0.0, ends=True, **headers):
     """Chunks as they are, each by itself."""
 
     def step(asked):
-        asked.head(200, content_type="text/event-stream; charset=utf-8", transfer_encoding="chunked", **headers)
+        asked.head(
+            200, content_type="text/event-stream; charset=utf-8", transfer_encoding="chunked", **headers
+        )
         for chunk in chunks:
             asked.chunk(chunk)
             if pause_s:
@@ -161,9 +167,15 @@ def hangs(provider):
 def too_many(asked):
     """As OpenAI or Anthropic refuse for a while."""
     if asked.api == "messages":
-        error = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}, "request_id": "r"}
+        error = {
+            "type": "error",
+            "error": {"type": "rate_limit_error", "message": "slow down"},
+            "request_id": "r",
+        }
     else:
-        error = {"error": {"message": "slow down", "type": "tokens", "param": None, "code": "rate_limit_exceeded"}}
+        error = {
+            "error": {"message": "slow down", "type": "tokens", "param": None, "code": "rate_limit_exceeded"}
+        }
     asked.send(json.dumps(error).encode(), 429, retry_after="7", x_ratelimit_remaining_tokens="0")
 
 
@@ -219,7 +231,10 @@ def chat_stream(text, usage=True):
     deltas = [{"role": "assistant", "content": ""}, *({"content": word} for word in _words(text)), {}]
     events = [
         base
-        | {"choices": [{"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}], "x_unknown": at}
+        | {
+            "choices": [{"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}],
+            "x_unknown": at,
+        }
         for at, delta in enumerate(deltas)
     ]
     if usage:
@@ -230,7 +245,13 @@ def chat_stream(text, usage=True):
 
 def response(text, output=None):
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    message = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content}
+    message = {
+        "type": "message",
+        "id": "msg_1",
+        "status": "completed",
+        "role": "assistant",
+        "content": content,
+    }
     return {
         "id": "resp_1",
         "object": "response",

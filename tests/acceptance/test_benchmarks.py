@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import engine, peers, quality, recall, server
+from benchmarks import engine, peers, proxy, quality, recall, server
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.retrieval import _locomo_store
@@ -63,6 +63,18 @@ def test_the_server_benchmark_runs_tiny(tmp_path):
     assert all(figure.value > 0 for figure in figures)
     assert asked == [f"{call} p50, what the server adds" for call in ("recall", "store", "retain")]
     assert len(figures) == 9 + 3 * 2 * 4
+
+
+def test_the_proxy_benchmark_runs_tiny(tmp_path):
+    """
+    What the proxy adds with memory off, on, and with a recall that hangs, beside what was asked; and many streams.
+    """
+    figures = proxy.run(proxy.TINY, tmp_path)
+
+    asked = [figure.name for figure in figures if figure.asked]
+    assert len(asked) == 4
+    assert {"memory off, added p50", "memory on at 40 memories, added p50"} < set(asked)
+    assert any("streams at once" in figure.name for figure in figures)
 
 
 def test_common_words_are_measured_tiny(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from http_server import serving
 from memplane import Settings
 from memplane.identity.principal import Right
+from provider_server import Provider
 
 USUAL = (Right.READ, Right.WRITE)
 MARK = "quetzal"
@@ -28,9 +29,24 @@ OWN = {"/metrics", "/api/v1/auth/login"}
 
 
 @pytest.fixture
-def server(plane):
-    """Every door, and time enough for a recall on a busy machine."""
-    with serving(plane, settings=Settings(recall_answer_ms=60_000)) as running:
+def provider():
+    running = Provider()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def server(plane, provider):
+    """Every door, a provider behind the proxy, and time enough for a recall on a busy machine."""
+    settings = Settings(
+        recall_answer_ms=60_000,
+        proxy_recall_ms=60_000,
+        openai_base_url=provider.url,
+        openai_api_key="sk-of-the-server",
+        anthropic_base_url=provider.root,
+        upstreams=(f"other={provider.url}",),
+    )
+    with serving(plane, settings=settings) as running:
         yield running
 
 
@@ -106,6 +122,16 @@ def attempts(alice):
     for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
         yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
 
+    asked = {"model": "m", "messages": messages, "input": "which bird?", "user": "alice"}
+    asked["metadata"] = {"memplane_space": "alice", "memplane_conversation": TALK, "user_id": "alice"}
+    for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"):
+        yield path, "POST", path, asked
+    yield "/v1/models", "GET", "/v1/models", None
+    yield "/v1/{rest:path}", "GET", "/v1/files", None
+    yield "/v1/{rest:path}", "DELETE", "/v1/chat/completions/of-alice", None
+    path = "/proxy/{upstream}/{rest:path}"
+    yield path, "POST", "/proxy/other/v1/chat/completions", asked
+
 
 def rpc(method, **params):
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -143,6 +169,21 @@ def test_nobody_reaches_another_through_any_endpoint(server, alice, intruders):
             assert MARK not in answer.text, (credential, method, url, answer.text)
     assert everything(alice) == before
     assert "taken" not in json.dumps(before, default=str)
+
+
+def test_nobody_has_anothers_memory_told_to_a_provider(server, alice, intruders, provider):
+    """
+    Nothing of Alice's went upstream for anybody else, whom the requests named as they liked; for her it does.
+    """
+    asked = {"model": "m", "messages": [{"role": "user", "content": "which bird?"}], "user": "alice"}
+    for credential in intruders:
+        for headers in ({}, {"x-memplane-space": "alice"}):
+            server.client(credential).post("/v1/chat/completions", json=asked, headers=headers)
+    assert MARK not in "".join(request.body.decode() for request in provider.requests)
+
+    hers = server.client(server.keys.add("alice", subject="alice", spaces={"alice"}, rights=USUAL))
+    hers.post("/v1/chat/completions", json=asked)
+    assert MARK in provider.last.body.decode()
 
 
 def test_what_an_intruder_writes_stays_with_the_intruder(server, alice, intruders):

@@ -169,7 +169,9 @@ def test_refusals_and_errors(fronted):
         ask(client, TOLD)
     assert refused.value.response.headers["retry-after"] == "7"
 
-    error = b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}\n\n'
+    error = (
+        b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}\n\n'
+    )
     fronted.provider.plan.append(streams([*message_stream("Half of it")[:4], error]))
     with pytest.raises(anthropic.APIError, match="busy"):
         list(ask(client, TOLD, stream=True))
@@ -195,7 +197,9 @@ def test_keys_and_other_calls(fronted):
     ask(own, TOLD)
 
     assert counted.input_tokens == 12
-    first, second = ({name: asked.headers.get(name) for name in PLACES} for asked in fronted.provider.requests)
+    first, second = (
+        {name: asked.headers.get(name) for name in PLACES} for asked in fronted.provider.requests
+    )
     assert first == {"x-api-key": SERVER_KEY, "authorization": None}
     assert {"sk-ant-of-client", "Bearer sk-ant-of-client"} & set(second.values())
     assert SERVER_KEY not in second.values()
@@ -246,7 +250,11 @@ def test_with_memory_off_the_bytes_are_those_of_going_direct(fronted, path, step
     """
     Both ways: the provider gets the client's bytes, and the client the provider's, with its status and headers.
     """
-    made = {"/v1/chat/completions": chat_stream, "/v1/responses": response_stream, "/v1/messages": message_stream}
+    made = {
+        "/v1/chat/completions": chat_stream,
+        "/v1/responses": response_stream,
+        "/v1/messages": message_stream,
+    }
     answer = STEPS[step] if step in STEPS else streams(made[path]("One two three"), x_vendor="v")
     body = BODY % (b"true" if step == "stream" else b"false")
     fronted.provider.plan += [answer, answer]
@@ -276,7 +284,11 @@ def test_with_memory_on_the_answer_is_still_the_providers_bytes(fronted, path):
     """
     Memory changes what is asked and never what is answered.
     """
-    made = {"/v1/chat/completions": chat_stream, "/v1/responses": response_stream, "/v1/messages": message_stream}
+    made = {
+        "/v1/chat/completions": chat_stream,
+        "/v1/responses": response_stream,
+        "/v1/messages": message_stream,
+    }
     events = made[path]("One two three")
     for stream, expected in ((b"true", b"".join(events)), (b"false", None)):
         if expected is not None:

@@ -3,10 +3,13 @@ do to it."""
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import openai
 import pytest
 
+from memplane.ledger.history import entry_id
 from provider_server import (
     TOKENS,
     chat,
@@ -24,7 +27,9 @@ from proxy_server import SERVER_KEY, fronting
 
 TOLD = "My dog is called Rex"
 ASKED = "What is my dog called?"
-TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
+TOOLS = [
+    {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+]
 
 
 @pytest.fixture
@@ -34,9 +39,7 @@ def fronted(open_plane):
 
 
 def ask(client, *texts, **options):
-    messages = [
-        {"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)
-    ]
+    messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
     return client.chat.completions.create(model="gpt-4o", messages=messages, **options)
 
 
@@ -54,6 +57,21 @@ def test_what_is_told_in_one_conversation_is_known_in_the_next(fronted):
     assert user == {"role": "user", "content": ASKED}
     assert {message["role"] for message in told} == {"system"}
     assert TOLD in told[-1]["content"]
+
+
+def test_the_example_of_the_guide_runs(fronted):
+    """
+    As it stands, but for the address and the key.
+    """
+    page = (Path(__file__).parents[2] / "docs/guides/proxy.md").read_text("utf-8")
+    (program,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program = program.replace("http://127.0.0.1:8700", fronted.server.url).replace("mp_…", "key-of-alice")
+    names = {}
+    exec(program, names)
+    names["client"].close()
+
+    assert TOLD in fronted.provider.last.body.decode()
+    assert ASKED in fronted.provider.last.body.decode()
 
 
 def test_a_turn_is_kept_before_its_answer_ends(fronted):
@@ -205,7 +223,12 @@ def test_responses_whole_and_streamed(fronted):
     for body in fronted.provider.bodies[1:]:
         assert body["input"][-1]["content"] == ASKED
         assert TOLD in body["input"][-2]["content"]
-    assert fronted.turns()[:4] == [("user", TOLD), ("assistant", "Noted."), ("user", ASKED), ("assistant", "Noted.")]
+    assert fronted.turns()[:4] == [
+        ("user", TOLD),
+        ("assistant", "Noted."),
+        ("user", ASKED),
+        ("assistant", "Noted."),
+    ]
 
 
 def test_content_of_several_parts_is_kept(fronted):
@@ -445,7 +468,7 @@ def test_a_body_that_cannot_be_read_is_refused_as_the_provider_would(fronted):
     for odd in ({"messages": None}, {"messages": "text"}, {"messages": [1, None, {}]}, {}):
         assert client.post("/v1/chat/completions", json=odd).status_code == 200
 
-    assert [asked.json for asked in fronted.provider.requests][0] == {"messages": None}
+    assert next(asked.json for asked in fronted.provider.requests) == {"messages": None}
 
 
 def test_a_very_long_turn_is_kept_without_what_is_no_words(fronted):
@@ -464,8 +487,6 @@ def test_history_files_are_written_where_asked_for(open_plane, tmp_path):
     """
     One line a turn, with what went upstream, under the id that its own text proves and that the ledger has too.
     """
-    from memplane.ledger.history import entry_id  # noqa: PLC0415
-
     with fronting(open_plane, session_history_dir=str(tmp_path / "history")) as fronted:
         ask(fronted.openai(), TOLD)
         ask(fronted.openai(), ASKED)

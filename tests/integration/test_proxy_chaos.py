@@ -47,9 +47,10 @@ def test_an_upstream_that_dies_within_a_stream(fronted):
     """
     for stream, client in ((True, fronted.http()), (True, httpx.Client(base_url=fronted.provider.root))):
         fronted.provider.plan.append(dies(CHAT))
-        with pytest.raises(httpx.RemoteProtocolError), client.stream(
-            "POST", "/v1/chat/completions", json=body(TOLD, stream=stream)
-        ) as answer:
+        with (
+            pytest.raises(httpx.RemoteProtocolError),
+            client.stream("POST", "/v1/chat/completions", json=body(TOLD, stream=stream)) as answer,
+        ):
             answer.read()
         client.close()
 
@@ -298,9 +299,16 @@ def test_a_service_of_somebody_elses_is_asked_and_told(open_plane, service, tmp_
         (first, recall), (second, retain) = service.asked
         told = fronted.provider.bodies[0]["messages"][0]["content"]
         assert (first, second) == ("/recall", "/retain")
-        assert (recall["agent_id"], recall["pod"], recall["messages"][0]["content"]) == ("alice", "desk", ASKED)
+        assert (recall["agent_id"], recall["pod"], recall["messages"][0]["content"]) == (
+            "alice",
+            "desk",
+            ASKED,
+        )
         assert retain["entry"]["id"] == fronted.entries()[0].id
-        assert "--- BEGIN MEMORY (from mem-svc) ---\n[kind=profile, source=store, score=0.90]\nRex is the dog" in told
+        assert (
+            "--- BEGIN MEMORY (from mem-svc) ---\n[kind=profile, source=store, score=0.90]\nRex is the dog"
+            in told
+        )
         assert "dropped" not in told
         assert "sk-abcdef123456" not in told
         assert told.endswith("(Europe/Lisbon)")

@@ -47,7 +47,11 @@ def spelled(draw, value):
 def requests(draw):
     api = draw(st.sampled_from(list(Api)))
     name = "input" if api is Api.RESPONSES else "messages"
-    body = {"model": draw(TEXTS), name: draw(MESSAGES), "extra": draw(st.floats(allow_nan=False, allow_infinity=False))}
+    body = {
+        "model": draw(TEXTS),
+        name: draw(MESSAGES),
+        "extra": draw(st.floats(allow_nan=False, allow_infinity=False)),
+    }
     if api is Api.RESPONSES and draw(st.booleans()):
         body[name] = draw(TEXTS)
     order = draw(st.permutations(list(body)))
@@ -97,7 +101,9 @@ def test_where_memory_goes(request_):
         assert context == len(messages) - 1 or roles[context - 1] == "user"
     else:
         assert all(role in {"system", "developer"} for role in roles[:brief])
-        assert context == len(messages) - 1 or (roles[context + 1] == "user" and "user" not in roles[context + 2 :])
+        assert context == len(messages) - 1 or (
+            roles[context + 1] == "user" and "user" not in roles[context + 2 :]
+        )
 
 
 def test_spans_are_those_of_the_values():
@@ -158,7 +164,11 @@ def test_which_api_a_path_speaks(method, path, api):
         ("anthropic+https://api.anthropic.com", "/v1/messages", "https://api.anthropic.com/v1/messages"),
         ("anthropic+https://x.example/v1", "/v1/messages", "https://x.example/v1/messages"),
         ("anthropic+https://x.example/base", "/v1/messages", "https://x.example/base/v1/messages"),
-        ("azure+https://x.example", "/openai/deployments/d/embeddings", "https://x.example/openai/deployments/d/embeddings"),
+        (
+            "azure+https://x.example",
+            "/openai/deployments/d/embeddings",
+            "https://x.example/openai/deployments/d/embeddings",
+        ),
     ],
 )
 def test_where_a_path_is_upstream(url, path, address):
@@ -251,7 +261,9 @@ def test_a_providers_key_is_the_clients_business():
     assert credentials.providers(azure, authenticated=True) == {"authorization"}
     assert credentials.ours({"authorization": "Bearer sk-provider"}) == "sk-provider"
     assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=True) == frozenset()
-    assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=False) == {"authorization"}
+    assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=False) == {
+        "authorization"
+    }
     with pytest.raises(Unauthenticated):
         credentials.ours({})
 
@@ -276,8 +288,12 @@ def test_headers_that_end_here():
         (b"openai-beta", b"a"),
         (b"openai-beta", b"b"),
     ]
-    went = to_upstream(sent, provider_keys=frozenset({"authorization"}), own_key={"authorization": "no"}, readable=True)
-    back = to_client([(b"Connection", b"close"), (b"Set-Cookie", b"x"), (b"X-RateLimit", b"1"), (b"Date", b"d")])
+    went = to_upstream(
+        sent, provider_keys=frozenset({"authorization"}), own_key={"authorization": "no"}, readable=True
+    )
+    back = to_client(
+        [(b"Connection", b"close"), (b"Set-Cookie", b"x"), (b"X-RateLimit", b"1"), (b"Date", b"d")]
+    )
 
     assert list(went.items()) == [
         ("authorization", "Bearer sk-provider"),
@@ -291,7 +307,11 @@ def test_headers_that_end_here():
 @pytest.mark.parametrize(
     ("path", "headers", "shape"),
     [
-        ("/v1/chat/completions", {}, {"error": {"message": "no", "type": "not_found_error", "param": None, "code": "c"}}),
+        (
+            "/v1/chat/completions",
+            {},
+            {"error": {"message": "no", "type": "not_found_error", "param": None, "code": "c"}},
+        ),
         (
             "/v1/messages",
             {},
@@ -317,7 +337,9 @@ def test_a_refusal_has_the_providers_shape(path, headers, shape):
 # ── what an answer says ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("events", [chat_stream("One two"), message_stream("One two"), response_stream("One two")])
+@pytest.mark.parametrize(
+    "events", [chat_stream("One two"), message_stream("One two"), response_stream("One two")]
+)
 @given(size=st.integers(1, 400))
 def test_the_end_of_a_stream_is_seen_wherever_it_is_cut(events, size):
     """
@@ -343,7 +365,9 @@ def test_usage_of_every_api():
     priced = Answer(media="application/json", encoding="")
     priced.add(b'{"usage":{"prompt_tokens":3,"completion_tokens":4,"cost":0.25}}')
     odd = Answer(media="application/json", encoding="")
-    odd.add(b'{"usage":{"prompt_tokens":"many","completion_tokens":-4,"cost":"dear","prompt_tokens_details":7}}')
+    odd.add(
+        b'{"usage":{"prompt_tokens":"many","completion_tokens":-4,"cost":"dear","prompt_tokens_details":7}}'
+    )
     whole = Answer(media="application/json", encoding="")
     whole.add(chat("x"))
 

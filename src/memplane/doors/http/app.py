@@ -30,6 +30,7 @@ ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(R
 _REFUSED_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
 _LARGE_PER_CALLER_MAX = 4
+_LARGE_LASTING_PER_CALLER_MAX = 64
 _OPEN_THREADS = 4
 """For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
 
@@ -68,6 +69,7 @@ class App:
         self._guard = Guard(settings.hosts, settings.origins)
         self._turns = Turns()
         self._large = Turns(_LARGE_PER_CALLER_MAX)
+        self._large_lasting = Turns(_LARGE_LASTING_PER_CALLER_MAX)
         self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,7 +113,9 @@ class App:
         not read meanwhile, and its sender waits."""
         if is_small(exchange.headers):
             return nullcontext()
-        return self._large.of(exchange.peer if route.right is None else _caller(exchange, route))
+        lasting = isinstance(route, AsgiRoute) and route.lasting
+        large = self._large_lasting if lasting else self._large
+        return large.of(exchange.peer if route.right is None else _caller(exchange, route))
 
     def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
         """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so

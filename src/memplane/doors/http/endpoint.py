@@ -188,6 +188,8 @@ class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """It answers websockets instead of HTTP."""
     credential: Callable[[Mapping[str, str]], str] | None = None
     """Where its clients put a credential of ours, if not where everybody does."""
+    lasting: bool = False
+    """Its answers take as long as somebody else takes, so one caller may wait for many of them at once."""
     own_headers: frozenset[bytes] = frozenset()
     """Headers of every answer that it may set itself."""
 

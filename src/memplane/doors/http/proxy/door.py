@@ -54,6 +54,7 @@ def door(
             methods=methods or _ALL,
             credential=proxy.credentials.ours,
             own_headers=_OWN_HEADERS,
+            lasting=True,
         )
 
     return Door(
