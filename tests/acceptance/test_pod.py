@@ -1,15 +1,19 @@
 """The operator's commands for a Clawdapus pod: `up`, `memory backfill`, `memory forget`, `audit`. Real files, a real service;
 the messages are those of `claw`."""
 
+import contextlib
 import json
 import os
 import stat
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clawdapus import entry_line, later
 from memory_service import ReferenceMemory, answering, hanging_up
+from memplane.errors import InvalidRequest
 from memplane.history import Recorder
 from memplane.pod.descriptor import DescriptorInvalid, parse_descriptor
 from memplane.pod.interpolate import interpolate, read_env_file
@@ -486,6 +490,74 @@ def test_a_yaml_bomb_does_not_explode():
 
     with pytest.raises(PodInvalid):
         parse_pod(f"l0: &l0 [x]\n{levels}\nservices: *l11\n".encode(), {}, default_name="x")
+
+
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "x-claw",
+                    "services",
+                    "memory",
+                    "memory-defaults",
+                    "service",
+                    "timeout-ms",
+                    "cllama",
+                    "count",
+                    "environment",
+                    "expose",
+                    "ports",
+                    "build",
+                    "labels",
+                    "a",
+                    "b",
+                    "target",
+                    "pod",
+                    "type",
+                    "mcp-stdio",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(SHAPES)
+def test_any_pod_file_is_read_or_refused(document):
+    """
+    Whatever shape it has, there is a pod or one sentence, and never a crash.
+    """
+    with contextlib.suppress(InvalidRequest):
+        assert parse_pod(yaml.safe_dump(document).encode(), {}, default_name="x").name
+
+
+@given(st.binary(max_size=60) | SHAPES.map(lambda it: json.dumps(it, default=str).encode()))
+def test_any_descriptor_is_read_or_refused(raw):
+    """
+    The same for descriptors, and for bytes that are none.
+    """
+    with contextlib.suppress(InvalidRequest):
+        parse_descriptor(raw)
+    with contextlib.suppress(InvalidRequest):
+        parse_pod(raw, {}, default_name="x")
+
+
+def test_what_is_merged_in_may_be_overridden(pod):
+    """
+    Anchors and merges are common in compose files; a key given twice is not.
+    """
+    pod.write(
+        "x-base: &base {image: a, x-claw: {cllama: x}}\n" + POD + "  more:\n    <<: *base\n    image: b\n"
+    )
+
+    assert pod.run("up").code == 0
+    assert pod.manifest("more")["service"] == "mem-svc"
 
 
 @pytest.mark.parametrize(

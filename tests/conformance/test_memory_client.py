@@ -4,6 +4,7 @@ logged. Classes are named after what the contract names; the server is a real on
 import asyncio
 import gzip
 import json
+import logging
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from clawdapus import NOON, entry_line
 from memory_service import ReferenceMemory, answering, breaking_off, hanging_up, silent, stuck
 from memplane.clock import to_instant
+from memplane.doors.http.logs import set_up_memory_log
+from memplane.errors import SettingsInvalid
 from memplane.governance.events import spell_event
 from memplane.services.memory_client import (
     AgentContext,
@@ -636,6 +639,32 @@ class TestTelemetry:
             '{"ts":"2026-04-03T12:00:00Z","claw_id":"analyst","type":"memory_op","intervention":null,'
             '"memory_service":"mem-svc","memory_op":"retain","memory_status":"skipped"}'
         )
+
+    def test_a_server_writes_the_lines_as_they_are(self, service, tmp_path):
+        """
+        Nothing stands around a line, so that whoever reads cllama's log reads ours.
+        """
+        log, path = logging.getLogger("memplane.memory_op"), tmp_path / "ops.jsonl"
+        before = (log.handlers[:], log.level, log.propagate)
+        set_up_memory_log(str(path))
+        try:
+            with BlockingMemoryClient() as client:
+                client.recall(manifest_of(service), asking())
+        finally:
+            for handler in log.handlers:
+                handler.close()
+            log.handlers[:], log.level, log.propagate = before
+            log.setLevel(before[1])
+
+        (line,) = path.read_text().splitlines()
+        assert list(json.loads(line))[:3] == ["ts", "claw_id", "type"]
+
+    def test_a_log_that_cannot_be_written_is_said(self, tmp_path):
+        """
+        Before the server serves.
+        """
+        with pytest.raises(SettingsInvalid, match="MEMPLANE_MEMORY_LOG"):
+            set_up_memory_log(str(tmp_path / "absent" / "ops.jsonl"))
 
 
 class TestReferenceMemory:

@@ -3,20 +3,27 @@
 import json
 import multiprocessing
 import os
+import resource
+import signal
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from clawdapus import NOON, entry_line, later
 from memplane.clock import to_instant
 from memplane.config import settings_from
-from memplane.errors import InvalidRequest, StorageUnavailable
+from memplane.errors import InvalidRequest, StorageError, StorageUnavailable
 from memplane.folder import Folder
 from memplane.history import MAX_BYTES_DEFAULT, Index, Recorder, agent_folder_name, build_index, read_session
 from memplane.history.files import OVERLAP
 from memplane.history.index import Checkpoint
 from memplane.history.recorder import TORN_NAME, rotate
 from memplane.ledger.history import BadLine, HistoryLine, Rejected, parse_line, read_history
+
+PATHS = os.pathsep.join(str(Path(__file__).parents[2] / name) for name in ("src", "tests"))
 
 
 def lines_of(count, *, start=0, seconds=1):
@@ -236,6 +243,67 @@ def test_many_processes_lose_nothing(tmp_path):
     assert [process.exitcode for process in processes] == [0] * workers
     assert (len(found), set(found)) == (len(expected), expected)
     assert (tmp_path / "analyst" / "history.jsonl.2").exists()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from clawdapus import entry_line, later
+from memplane.history import Recorder
+recorder = Recorder(Path(sys.argv[1]), 30_000)
+for number in range(100_000):
+    line = entry_line(f"turn {number}", at=later(number))
+    recorder.append("analyst", line.line)
+    print(line.id, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
+    """
+    Killed again and again while it writes and rotates; whatever it said was written is there, and what follows is whole.
+    """
+    acknowledged = []
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, tmp_path],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": PATHS},
+        ) as writer:
+            acknowledged += [writer.stdout.readline().decode().strip() for _ in range(120)]
+            writer.kill()
+            acknowledged += [line.decode().strip() for line in writer.stdout if line.endswith(b"\n")]
+    last = entry_line("the last", at=later(10**6))
+    Recorder(tmp_path).append("analyst", last.line)
+
+    items = list(read_history(tmp_path / "analyst"))
+
+    assert [item for item in items if isinstance(item, Rejected)] == []
+    assert {*acknowledged, last.id} <= {item.id for item in items}
+
+
+def _fill_up(directory, size, outcome):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        Recorder(directory).append("analyst", entry_line("too much", at=later(9)).line)
+    except StorageError as exc:
+        outcome.put(type(exc).__name__)
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(record, tmp_path, analyst):
+    """
+    All of it or nothing: half a line would spoil the file for others.
+    """
+    record(lines_of(2))
+    before = (analyst / "history.jsonl").read_bytes()
+    context = multiprocessing.get_context("fork")
+    outcome = context.Queue()
+    process = context.Process(target=_fill_up, args=(tmp_path, len(before) + 100, outcome))
+    process.start()
+
+    assert outcome.get(timeout=60) == "StorageUnavailable"
+    process.join()
+    assert (analyst / "history.jsonl").read_bytes() == before
 
 
 class TestIndex:

@@ -199,8 +199,8 @@ def _planned(
         if subscription is not None:
             auth = _projected(context, service, subscription, described[subscription.service])
     metadata |= {"pod": pod.name, "service": service.name}
-    metadata["type"] = (service.claw or {}).get("type") or metadata.get("type") or ""
-    timezone = service.environment.get("TZ") or metadata.get("timezone")
+    metadata["type"] = _text((service.claw or {}).get("type")) or _text(metadata.get("type"))
+    timezone = service.environment.get("TZ") or _text(metadata.get("timezone"))
     metadata |= {"timezone": timezone} if timezone else {}
     if not str(metadata.get("token") or "").startswith(f"{agent}:"):
         metadata["token"] = f"{agent}:{secrets.token_hex(_SECRET_BYTES)}"
@@ -221,6 +221,10 @@ def _planned(
             }
         ),
     )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _manifest(
@@ -340,11 +344,13 @@ def _write_generated(directory: PodDirectory, pod: Pod, tokens: Mapping[str, str
         return False
     document = copy.deepcopy(pod.document)
     document.pop("x-claw", None)
-    for name, service in document.get("services", {}).items():
+    subscribers = _subscribers(pod)
+    for given, service in (document.get("services") or {}).items():
         if isinstance(service, dict):
+            name = str(given)
             service.pop("x-claw", None)
             if name in tokens:
-                _hand_history(service, history_url, tokens[name], _subscribers(pod)[name])
+                _hand_history(service, history_url, tokens[name], subscribers[name])
     if tokens:
         networks = document.setdefault("networks", {}) or {}
         networks.setdefault(HISTORY_NETWORK, {})

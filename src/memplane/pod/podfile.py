@@ -15,6 +15,7 @@ FILE_BYTES_MAX = 4 * 1024 * 1024
 _PORT_DEFAULT = 80
 _PORT_MAX = 65_535
 _COUNT_MAX = 10_000
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class PodInvalid(InvalidRequest):
@@ -70,13 +71,14 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-    loader.flatten_mapping(node)
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str | int | float | bool | None):
+        if key_node.tag == _MERGE:  # what is merged in may be overridden, that is what it is for
+            continue
+        if not isinstance(key_node, yaml.ScalarNode):
             raise PodInvalid(f"line {key_node.start_mark.line + 1}: a key must be plain text")
-        if key in seen and key_node.value != "<<":
+        key = loader.construct_object(key_node, deep=True)
+        if key in seen:
             raise PodInvalid(f'line {key_node.start_mark.line + 1}: mapping key "{key}" already defined')
         seen.add(key)
     return yaml.SafeLoader.construct_mapping(loader, node, deep=deep)  # type: ignore[no-any-return]

@@ -13,6 +13,7 @@ from memplane.pod.podfile import port_parts
 from memplane.services.manifest import (
     AgentContext,
     Auth,
+    ManifestInvalid,
     MemoryManifest,
     parse_context,
     parse_manifest,
@@ -53,10 +54,13 @@ def find_targets(
         raw = context.read("memory.json", bytes_max=_FILE_BYTES_MAX)
         if raw is None:
             continue
-        manifest = parse_manifest(raw)
-        if manifest.service == service:
-            metadata = context.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
-            found.append(Target(agent=agent, manifest=manifest, context=parse_context(metadata, agent)))
+        try:
+            manifest = parse_manifest(raw)
+            if manifest.service == service:
+                metadata = context.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
+                found.append(Target(agent=agent, manifest=manifest, context=parse_context(metadata, agent)))
+        except ManifestInvalid as exc:
+            raise InvalidRequest(f'agent "{agent}": {exc}') from exc
     if not seen:
         where = directory.path.joinpath(*CONTEXTS)
         raise InvalidRequest(f"no generated agent context found in \"{where}\" (run 'memplane up' first)")
