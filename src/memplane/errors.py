@@ -46,8 +46,8 @@ class NotFound(InvalidRequest):
 
     code = "not_found"
 
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"no {what} {name!r} in this space")
+    def __init__(self, what: str, name: str, *, place: str = "this space") -> None:
+        super().__init__(f"no {what} {name!r} in {place}")
         self.what = what
         self.name = name
 

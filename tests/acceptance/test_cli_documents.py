@@ -58,12 +58,16 @@ def test_collections_hold_documents(cli):
     cli("collection", "add", "g", "a", "--position", "9")
     moved = answer(cli("document", "list", "--collection", "g", "--json"))
     listed = answer(cli("collection", "list", "--json"))
+    tables = cli("collection", "list").out + cli("document", "list").out + cli("document", "show", "a").out
+    not_in_it = cli("collection", "remove", "g", "c")
     given_up = cli("collection", "delete", "g")
 
     assert made["ordered"] is True
     assert [one["id"] for one in in_order["documents"]] == ["a", "b"]
     assert [one["id"] for one in moved["documents"]] == ["b", "a"]
     assert [one["documents"] for one in listed["collections"]] == [2]
+    assert "None" not in tables
+    assert "no document 'c' in collection 'g'" in not_in_it.err
     assert given_up.code == 0
     assert answer(cli("document", "list", "--json"))["total"] == 2
 

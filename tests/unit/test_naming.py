@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.recall.naming import asks_for_whole, best_sections, names_document, phrases_of
+from memplane.recall.naming import (
+    asks_for_whole,
+    asks_in_short,
+    best_sections,
+    named_in,
+    of_the_kind_in,
+    phrases_of,
+)
 from memplane.types import Section
 
 TITLES = [
@@ -88,9 +95,13 @@ def test_a_summary_of_a_document_is_asked_for():
     assert asks_for_whole("give me an overview of the tea handbook")
     assert not asks_for_whole("summarise our conversation")
     assert not asks_for_whole("Where is the document?")
-    assert names_document("summarise the Tea Handbook please", "tea-handbook.pdf")
-    assert not names_document("summarise the handbook", "tea-handbook.pdf")
-    assert not names_document("summarise", "...")
+    assert asks_in_short("sum up the lease")
+    assert not asks_in_short("what is the lease about?")
+    names = ["...", "tea-handbook.pdf", "lease.txt"]
+    assert named_in("summarise the Tea Handbook please", names) == [1]
+    assert named_in("summarise the handbook", names) == []
+    assert of_the_kind_in("summarise the handbook", names) == [1]
+    assert of_the_kind_in("summarise the document", names) == []
 
 
 @given(st.text(max_size=400))

@@ -73,6 +73,10 @@ def parse_docx(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
     except SyntaxError as exc:
         if exc.msg.startswith("Excessive depth"):
             raise _too_deep(depth_max) from exc
+        if exc.msg.startswith("Resource limit"):
+            raise DocumentUnreadable(
+                "the DOCX document has more in a single run than can be read; part it into paragraphs"
+            ) from exc
         raise
 
 

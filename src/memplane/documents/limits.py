@@ -23,7 +23,7 @@ class ParseLimits(msgspec.Struct, frozen=True, kw_only=True):
     pages: int = 2_000
     depth: int = 1_000
     """How deep the elements of HTML and DOCX may nest; those of DOCX never more than its library can."""
-    marks: int = 4_000_000
+    marks: int = 3_000_000
     """How many tags and attributes a DOCX may have: each of them takes memory, however short it is."""
     seconds: float = 60.0
     """Looked at between pages and parts, so what is under way is finished first."""

@@ -14,13 +14,14 @@ from memplane.errors import NotFound
 from memplane.governance.redact import redact
 from memplane.recall.apportion import apportioned
 from memplane.recall.naming import (
+    NAMES_KEPT,
     Phrase,
     asks_for_whole,
     asks_in_short,
     best_sections,
-    is_of_the_kind,
     is_title,
-    names_document,
+    named_in,
+    of_the_kind_in,
     phrases_of,
     telling_stems,
     title_parts,
@@ -145,12 +146,19 @@ class _Shelf:
         whole = asks_for_whole(query)
         if not whole and not asks_in_short(query):
             return None
-        found = [head for head in self.heads() if names_document(query, head.name)]
+        found = self.named()
         if whole and not found:
-            found = list(self.heads())
+            found = self.heads()
         if whole and len(found) > 1:
-            found = [head for head in found if is_of_the_kind(query, head.name)]
+            found = [found[place] for place in of_the_kind_in(query, [head.name for head in found])]
         return self._reader.document(found[0].id) if len(found) == 1 else None
+
+    def named(self) -> Sequence[DocumentHead]:
+        """Those that the question calls by their names; none where there are too many to look at each."""
+        heads = self.heads()
+        if len(heads) > NAMES_KEPT:
+            return []
+        return [heads[place] for place in named_in(self._asked.query, [head.name for head in heads])]
 
     def _there_then(self) -> frozenset[int]:
         every = self._reader.documents(project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0)
@@ -215,7 +223,7 @@ def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> lis
     if not phrases:
         return []
     heads = shelf.heads()
-    named = [head for head in heads if names_document(asked.query, head.name)]
+    named = shelf.named()
     pools = [named, heads] if named and len(named) < len(heads) else [heads]
     for pool in pools:
         places = _sections_to_look_at(reader, pool, phrases)

@@ -4,6 +4,7 @@ not be sent to the one section that is called so."""
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 import msgspec
 
@@ -11,6 +12,8 @@ from memplane.recall.relevance import STOP_WORDS
 from memplane.storage.words import stems_of, words_of
 from memplane.types import Section
 
+NAMES_KEPT = 20_000
+"""The stems of so many names of documents are remembered; of more, looking at each would take a second."""
 _CHARS_READ_MAX = 500
 _WORDS_BEFORE_MAX = 8
 _BEGINNING_MIN, _ENDING = 3, 3
@@ -114,16 +117,25 @@ def asks_in_short(question: str) -> bool:
     return _IN_SHORT.search(question[:_CHARS_READ_MAX]) is not None
 
 
-def is_of_the_kind(question: str, name: str) -> bool:
-    """Whether a document is by its name what the question calls it: `the manual` may be `Toaster manual`."""
-    kinds = {word for found in _DOCUMENT.findall(question[:_CHARS_READ_MAX]) for word in stems_of(found)}
-    return not kinds.isdisjoint(stems_of(_EXTENSION.sub("", name)))
+def named_in(question: str, names: Sequence[str]) -> list[int]:
+    """The places of the documents all words of whose names stand in the question; what kind of file it is need not."""
+    said = frozenset(stems_of(question[:_CHARS_READ_MAX]))
+    return [place for place, name in enumerate(names) if (stems := _stems_of_name(name)) and stems <= said]
 
 
-def names_document(question: str, name: str) -> bool:
-    """Whether all words of a document's name stand in the question; what kind of file it is need not."""
-    wanted = stems_of(_EXTENSION.sub("", name))
-    return bool(wanted) and set(stems_of(question[:_CHARS_READ_MAX])).issuperset(wanted)
+def of_the_kind_in(question: str, names: Sequence[str]) -> list[int]:
+    """The places of the documents that are by their names what the question calls one: `the manual` may be `Toaster
+    manual`."""
+    kinds = frozenset(
+        stem for found in _DOCUMENT.findall(question[:_CHARS_READ_MAX]) for stem in stems_of(found)
+    )
+    return [place for place, name in enumerate(names) if kinds & _stems_of_name(name)]
+
+
+@lru_cache(NAMES_KEPT)
+def _stems_of_name(name: str) -> frozenset[str]:
+    """Remembered, since every question for a summary looks at every name."""
+    return frozenset(stems_of(_EXTENSION.sub("", name)))
 
 
 def bare(text: str) -> str:

@@ -23,8 +23,9 @@ class Postings:
         self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()
         self._size = 0
 
-    def __len__(self) -> int:
-        return len(self._kept)
+    def __contains__(self, stem: str) -> bool:
+        with self._lock:
+            return stem in self._kept
 
     def of(self, stem: str, state: Hashable, read: Callable[[str], Sequence[int]]) -> tuple[Numbers, Counts]:
         """Read anew where the index is in another `state` than when it was read; `read` gives each number once for each

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.recall.postings import Postings, places_of
+from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints
 from memplane.recall.vectors import VectorTable, grown
 from memplane.storage.base import Reader
@@ -79,6 +80,7 @@ class SpanIndex:
         self._heads: tuple[DocumentHead, ...] = ()
         self._stamp = 0
         self._postings = Postings()
+        self._common: set[str] = set()
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> Spans:
@@ -94,6 +96,22 @@ class SpanIndex:
             self._load_vectors(reader)
             self._marks = marks
             return self._known()
+
+    def common(self, reader: Reader, question: Question, *, beyond: int) -> set[str]:
+        """The words of a question that more than `beyond` spans hold. What was common stays it as long as no span goes,
+        and of what is read already the number is known."""
+        with self._lock:
+            common = {word for word in question.words if word in self._common}
+            asked = [
+                word
+                for word in question.words
+                if word not in common and question.stems[word] not in self._postings
+            ]
+        if asked:
+            common |= reader.common_in_spans(asked, beyond=beyond)
+            with self._lock:
+                self._common |= common
+        return common
 
     def occurrences(
         self, reader: Reader, spans: Spans, stems: Iterable[str]

@@ -26,7 +26,7 @@ from memplane.storage.base import Reader
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.types import Span
 
-COMMON = 20_000
+COMMON = 10_000
 """A word that more spans hold does not help to choose among them, and looking through them takes long."""
 SHARE_MIN = 0.11
 """How much of what a question asks for, by the rarity of its words, its best span must hold where there are no vectors: of
@@ -43,7 +43,7 @@ _BM25_B = 0.75
 _PART_DOCUMENT_SHARE = 0.5
 _REPEATED = 1.0
 """What every further span of a document is put back by: half of what is told would be of one document otherwise."""
-_POOL = 300
+_POOL = 100
 _NEAR = 300
 _MOST = 100
 _SAMPLE = 300
@@ -149,7 +149,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         """The best, best first: the index of each, its score, and how many better ones its document has. Of two equals
         the later span."""
         scores = np.where(allowed, self._scores(), -np.inf)
-        pool = max(_POOL, limit * 2)
+        pool = max(_POOL, limit * 4)
         chosen = np.argpartition(-scores, pool)[:pool] if pool < len(scores) else np.arange(len(scores))
         chosen = chosen[np.isfinite(scores[chosen])]
         ordered = chosen[np.lexsort((-self.places[chosen], -scores[chosen]))]
@@ -189,7 +189,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 def _held(reader: Reader, index: SpanIndex, spans: Spans, question: Question) -> dict[str, _Held]:
     """Where each stem of the question occurs, but for words so common that they choose nothing."""
-    common = reader.common_in_spans(question.words, beyond=COMMON) if spans.count > COMMON else set()
+    common = index.common(reader, question, beyond=COMMON) if spans.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
     held = {}
     for stem, (places, counts) in index.occurrences(reader, spans, stems).items():
@@ -257,7 +257,7 @@ def _chosen(
     spans: Spans, query: Vector | None, allowed: NDArray[np.bool_], opinions: Sequence[Floats]
 ) -> tuple[Ints, NDArray[np.bool_] | None]:
     """Which spans to judge, and which of them say what is usual. All of them while they are few; else those that are
-    near by their codes or hold the words, and a sample."""
+    near by their codes or hold the words (the first opinion says which do), and a sample."""
     if query is None or spans.vectors.exact:
         return np.arange(spans.count), None
     sample = np.arange(0, spans.count, max(1, spans.count // _SAMPLE))
@@ -269,11 +269,18 @@ def _chosen(
     else:
         near = spans.vectors.near(query, _NEAR, None if len(wanted) == spans.count else allowed)
         is_chosen[near[near < spans.count]] = True
+        holding = np.flatnonzero(allowed & (opinions[0] > 0))
         for opinion in opinions:
-            of_wanted = opinion[wanted]
-            is_chosen[wanted[np.argpartition(-of_wanted, _MOST)[:_MOST]]] = True
+            is_chosen[_most(opinion, holding)] = True
     found: Ints = np.flatnonzero(is_chosen)
     return found, is_sample[found]
+
+
+def _most(opinion: Floats, holding: Ints) -> Ints:
+    """Of these places, those with the largest numbers."""
+    if len(holding) <= _MOST:
+        return holding
+    return holding[np.argpartition(-opinion[holding], _MOST)[:_MOST]]
 
 
 def _meaning(

@@ -260,7 +260,7 @@ class Library(Writing):
             there = _existing_collection(writer, collection_id)
             brought = writer.membership(collection_id, document_id)
             if brought is None:
-                raise NotFound(f"document in collection {collection_id!r}", document_id)
+                raise NotFound("document", document_id, place=f"collection {collection_id!r}")
             collected = Collected(
                 action="remove",
                 collection=collection_id,

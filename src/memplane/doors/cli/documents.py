@@ -89,7 +89,9 @@ def list_documents(
     space = call.existing_space()
     found = space.documents(project=project, collection=of, limit=limit, offset=offset)
     total = space.document_count(project=project, collection=of)
-    rows = [(one.id, one.name, one.project, one.spans, one.status, when(one.updated_at)) for one in found]
+    rows = [
+        (one.id, one.name, one.project or "", one.spans, one.status, when(one.updated_at)) for one in found
+    ]
     call.out.answer(
         {"documents": found, "total": total},
         table("id", "name", "project", "spans", "status", "since", rows=rows),
@@ -109,7 +111,8 @@ def show(
         call.out.answer_text({"document": found, "text": whole.text}, whole.text)
         return
     rows = [
-        (part.ordinal, " > ".join(part.path), part.start, part.end, part.distillation) for part in sections
+        (part.ordinal, " > ".join(part.path), part.start, part.end, part.distillation or "")
+        for part in sections
     ]
     call.out.note(f"{found.name} · {found.media_type} · {found.status} · {found.distillation or ''}")
     call.out.answer(
@@ -143,7 +146,15 @@ def list_collections(call: Call, project: Project = None) -> None:
     """List collections, the newest first."""
     found = call.existing_space().collections(project=project, limit=1_000)
     rows = [
-        (one.id, one.name, one.project, one.documents, one.ordered, when(one.created_at)) for one in found
+        (
+            one.id,
+            one.name,
+            one.project or "",
+            one.documents,
+            "yes" if one.ordered else "no",
+            when(one.created_at),
+        )
+        for one in found
     ]
     call.out.answer(
         {"collections": found}, table("id", "name", "project", "documents", "ordered", "since", rows=rows)
