@@ -190,6 +190,27 @@ def test_the_brief_is_the_same_bytes_all_through_a_conversation(fronted, clock):
     assert "called Al" in fresh[1]["content"]
 
 
+def test_what_is_forgotten_is_not_told_again_within_its_conversation(fronted):
+    """
+    Neither in the brief that the conversation began with nor between the calls of a tool, whatever that costs a cache.
+    """
+    client = fronted.openai()
+    ask(client, TOLD)
+    space = fronted.plane.space("alice")
+    space.store("preference", "Prefers that Rex comes along")
+    messages = [{"role": "user", "content": ASKED}]
+    client.chat.completions.create(model="gpt-4o", messages=messages)
+    assert fronted.provider.last.body.decode().count("Rex") >= 2
+    space.forget(everything=True)
+    messages += [
+        {"role": "assistant", "content": None, "tool_calls": [tool_call("weather", {})]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "27 degrees"},
+    ]
+    client.chat.completions.create(model="gpt-4o", messages=messages)
+
+    assert "Rex" not in fronted.provider.last.body.decode()
+
+
 def test_what_the_client_sent_stays_byte_for_byte(fronted):
     """
     Around what is put in, the body is the client's own bytes, however it spells them: that is what a provider caches by.
@@ -415,6 +436,7 @@ def test_several_upstreams_by_model_and_by_path(open_plane):
             path = "/openai/deployments/gpt/chat/completions?api-version=1"
             fronted.http().post(f"/proxy/azure{path}", json={"messages": [{"role": "user", "content": "hi"}]})
             unknown = fronted.http().post("/proxy/nobody/v1/chat/completions", json={})
+            bare = fronted.http().get("/proxy/vllm")
 
             assert [asked.json.get("model") for asked in first.provider.requests] == ["llama", "llama", None]
             assert [asked.headers.get("authorization") for asked in first.provider.requests[:2]] == [
@@ -423,6 +445,7 @@ def test_several_upstreams_by_model_and_by_path(open_plane):
             assert first.provider.last.path == path
             assert first.provider.last.headers["api-key"] == "key-of-azure"
             assert fronted.provider.bodies[0]["model"] == "org/model"
+            assert bare.status_code == 403
             assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_upstream")
 
 

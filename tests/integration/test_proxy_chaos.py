@@ -11,6 +11,7 @@ import httpx
 import openai
 import pytest
 
+from memplane.doors.http.proxy.relay import _RETRY_S
 from memplane.errors import StorageFull
 from memplane.space import Space
 from provider_server import chat_stream, dies, hangs, says, streams, waits
@@ -75,18 +76,48 @@ def test_an_upstream_that_is_not_there(open_plane):
             assert not fronted.plane.has_space("alice")
 
 
-def test_a_refused_connection_is_tried_again_and_nothing_else_is(fronted):
+def test_a_refused_connection_is_tried_again(open_plane, monkeypatch):
     """
-    An upstream that just restarts is waited for a moment; one that took a request and hung up is never asked twice.
+    An upstream that is just being started again is waited for a moment: nothing of the request has left yet.
     """
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
+    sleep, refused = asyncio.sleep, []
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+
+        def answer():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+        async def started_meanwhile(seconds):
+            if seconds not in _RETRY_S:
+                await sleep(seconds)
+                return
+            refused.append(seconds)
+            listening.listen()
+            threading.Thread(target=answer, daemon=True).start()
+            await sleep(0)
+
+        monkeypatch.setattr("memplane.doors.http.proxy.relay.asyncio.sleep", started_meanwhile)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        with fronting(open_plane, openai_base_url=url) as fronted:
+            assert fronted.http().post("/v1/embeddings", json={}).json() == {}
+        monkeypatch.undo()
+
+    assert len(refused) == 1
+
+
+def test_nothing_is_asked_twice(fronted):
+    """
+    An upstream that took a request and hung up may have worked on it.
+    """
     fronted.provider.plan.append(lambda asked: asked.hang_up())
     answer = fronted.http().post("/v1/chat/completions", json=body(TOLD))
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_unreachable")
     assert len(fronted.provider.requests) == 1
-    listening.close()
+    assert not fronted.plane.has_space("alice")
 
 
 def test_an_upstream_that_hangs(open_plane):
@@ -112,6 +143,47 @@ def test_a_client_that_hangs_up_ends_the_upstreams_work(fronted):
     until(lambda: fronted.plane.has_space("alice") and fronted.entries())
     assert json.loads(fronted.entries()[0].body)["status"] == "aborted"
     assert fronted.turns()[0] == ("user", TOLD)
+
+
+def test_a_client_that_hangs_up_at_the_very_end(open_plane, monkeypatch):
+    """
+    The provider has said everything, and the client leaves while the turn is written: a completed turn, kept once.
+    """
+    writing, let_go, retain = threading.Event(), threading.Event(), Space.retain_entry
+
+    def retain_entry(self, entry):
+        writing.set()
+        let_go.wait(20)
+        return retain(self, entry)
+
+    monkeypatch.setattr(Space, "retain_entry", retain_entry)
+    with fronting(open_plane) as fronted:
+        client = fronted.http()
+        with client.stream("POST", "/v1/chat/completions", json=body(TOLD, stream=True)) as answer:
+            next(answer.iter_bytes())
+            writing.wait(20)
+        let_go.set()
+        assert fronted.http().post("/v1/chat/completions", json=body(ASKED)).status_code == 200
+
+        entries = [json.loads(entry.body) for entry in fronted.entries()]
+        assert [entry.get("status") for entry in entries] == [None, None]
+
+
+def test_an_answer_that_breaks_off_is_no_turn(fronted):
+    """
+    Half of a whole answer is nothing: the client is not told that it was all, and nothing is kept.
+    """
+
+    def half(asked):
+        asked.head(200, content_type="application/json", content_length="100")
+        asked.write(b'{"choices": [')
+        asked.hang_up()
+
+    fronted.provider.plan.append(half)
+    with pytest.raises(httpx.RemoteProtocolError):
+        fronted.http().post("/v1/chat/completions", json=body(TOLD))
+
+    assert not fronted.plane.has_space("alice")
 
 
 def test_a_client_that_hangs_up_before_the_answer(fronted):

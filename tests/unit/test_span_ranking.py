@@ -8,7 +8,6 @@ from tests.conftest import fresh_folder
 from tests.stub_embedder import DIMENSION, StubEmbedder
 
 from memplane import Memplane
-from memplane.recall import span_index as index_module
 from memplane.recall.question_parts import PARTS_MAX, parts_of
 from memplane.recall.relevance import Question
 from memplane.recall.span_index import SpanIndex
@@ -94,15 +93,6 @@ def test_occurrences_are_those_of_the_text(shelf):
     assert documents == ["ferry", "bread", "tax"]
     assert held["ferri"] == {0: stems_of(f"ferry {FERRY}").count("ferri")}
     assert held["nine"] == {0: 1.0}
-
-
-def test_words_that_are_asked_for_seldom_leave_the_cache(shelf, monkeypatch):
-    """The cache of postings stays small, and what left it is read again."""
-    monkeypatch.setattr(index_module, "_POSTINGS_KEPT", 3)
-    index = SpanIndex(MODEL)
-
-    assert columns(shelf, index) == columns(shelf, index) == columns(shelf, SpanIndex(MODEL))
-    assert len(index._postings) <= 3
 
 
 def test_vectors_come_with_the_worker(open_plane):

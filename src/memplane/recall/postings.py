@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_KEPT = 2_000_000
+KEPT_MAX = 2_000_000
 """So many places where words stand are kept, those of the words asked for last: 32 MB."""
 
 Numbers = NDArray[np.int64]
@@ -17,7 +17,8 @@ Counts = NDArray[np.float64]
 class Postings:
     """By stem, the numbers that hold it and how often each does. Safe to use from many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()
         self._size = 0
@@ -42,7 +43,7 @@ class Postings:
             before = self._kept.pop(stem, None)
             self._kept[stem] = found
             self._size += _size(found) - (0 if before is None else _size(before))
-            while self._size > _KEPT and len(self._kept) > 1:
+            while self._size > self._kept_max and len(self._kept) > 1:
                 self._size -= _size(self._kept.popitem(last=False)[1])
 
 

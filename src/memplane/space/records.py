@@ -122,6 +122,11 @@ class Records(Access):
         with self._read() as reader:
             return reader.sizes(now=self._clock())
 
+    def generation(self) -> int:
+        """Grows whenever something is forgotten: whoever kept what was told before must not tell it again."""
+        with self._read() as reader:
+            return reader.marks().generation
+
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
         with self._read() as reader:

@@ -10,18 +10,19 @@ from memplane.ledger.history_entry import Payload, Usage
 from memplane.ledger.history_reply import decode_leniently
 
 _EVENTS = "text/event-stream"
+_FAILURE = (
+    rb"^event:[ ]?error\b"
+    rb'|^data:[ ]?\{[ ]?"(?:error"[ ]?:[ ]?[{"]|type"[ ]?:[ ]?"(?:error|response\.failed)")'
+)
+_FAILS = re.compile(_FAILURE, re.MULTILINE)
 _ENDS = re.compile(
     rb"^data:[ ]?\[DONE\]"
     rb"|^event:[ ]?(?:message_stop|response\.(?:completed|incomplete|failed))"
-    rb'|"type"[ ]?:[ ]?"(?:message_stop|response\.(?:completed|incomplete|failed))"',
+    rb'|"type"[ ]?:[ ]?"(?:message_stop|response\.(?:completed|incomplete|failed))"'
+    rb"|" + _FAILURE,
     re.MULTILINE,
 )
-"""A quote inside a text is escaped, so only the stream itself can say this."""
-_FAILS = re.compile(
-    rb"^event:[ ]?error\b"
-    rb'|^data:[ ]?\{[ ]?"(?:error"[ ]?:[ ]?[{"]|type"[ ]?:[ ]?"(?:error|response\.failed)")',
-    re.MULTILINE,
-)
+"""Nothing but a stream itself can say this: a quote or a new line inside a text is escaped."""
 _MARK_BYTES_MAX = 64
 _USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
 _KEPT_BYTES_MAX = 64 << 20

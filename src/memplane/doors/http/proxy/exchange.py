@@ -19,7 +19,7 @@ from memplane.doors.http.proxy.passage import Passage
 from memplane.doors.http.proxy.passed import Heard, Passed
 from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
 from memplane.doors.http.proxy.telling import Teller, Told
-from memplane.doors.http.proxy.turn import ABORTED, Turn
+from memplane.doors.http.proxy.turn import ABORTED, FAILED, Turn
 from memplane.doors.http.proxy.upstreams import Upstream
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Right
@@ -47,11 +47,12 @@ class Parts:
         self.keeper = keeper
         self._tasks: set[asyncio.Future[None]] = set()
 
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something that nobody waits for."""
-        task = asyncio.ensure_future(work)
+    def later(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Something that is done even if nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def close(self) -> None:
         await self.relay.close()
@@ -77,12 +78,7 @@ class Exchange:
         """Nothing but bytes."""
         async with await self._ask(content, readable=False) as response:
             await self._start(response)
-            try:
-                async for piece in pieces_of(response):
-                    await self._body(piece)
-            except Broken:
-                return  # the connection ends without the end of the answer, as the provider's did
-            await self._body(b"", more=False)
+            await self._pass_rest(response)
 
     async def with_memory(self, asked: Asked, model: str | None, space: Space) -> None:
         parts = self._parts
@@ -118,7 +114,7 @@ class Exchange:
             turn.status_code = response.status
             await self._start(response)
             if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
-                await self._pass_refusal(response)
+                await self._pass_rest(response)
                 self._tell(turn, "refused")
                 return
             turn.answer = Answer(
@@ -126,26 +122,19 @@ class Exchange:
                 encoding=response.headers.get("content-encoding", ""),
             )
             try:
-                await self._pass_answer(response, turn, told)
+                held = await self._pass_answer(response, turn)
             except Broken:
-                turn.status = ABORTED
-                await self._keep(turn, told)
+                self._abort(turn, told)
+                return
             except (asyncio.CancelledError, ClientGone):
-                if turn.answer.is_stream and not turn.status:
-                    turn.status = ABORTED
-                    self._parts.later(self._keep(turn, told))
+                self._abort(turn, told)
                 raise
+            # Whoever hangs up now has not read the end, and the turn was completed all the same.
+            await asyncio.shield(self._parts.later(self._keep(turn, told)))
+            await self._pass_end(response, held)
 
-    async def _pass_refusal(self, response: aiohttp.ClientResponse) -> None:
-        try:
-            async for piece in pieces_of(response):
-                await self._body(piece)
-        except Broken:
-            return
-        await self._body(b"", more=False)
-
-    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: Turn, told: Told) -> None:
-        """Pieces go on as they come, but for the last: the client sees that when the turn is kept. Of a stream the last is
+    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: Turn) -> list[bytes]:
+        """Pieces go on as they come, but for the last, which the client sees when the turn is kept. Of a stream the last is
         what says that it is over; of anything else, whatever comes last."""
         answer, held, over = turn.answer, list[bytes](), False
         while True:
@@ -153,9 +142,13 @@ class Exchange:
                 async with asyncio.timeout(_END_SECONDS if over else None):
                     piece = await next_piece(response)
             except TimeoutError:  # it said that it was over, and does not end
-                break
+                return held
+            except Broken:
+                if over:
+                    return held
+                raise
             if not piece:
-                break
+                return held
             over = answer.add(piece) or over
             if not answer.is_stream and held:
                 await self._body(held.pop())
@@ -163,20 +156,33 @@ class Exchange:
                 held.append(piece)
             else:
                 await self._body(piece)
-        await self._keep(turn, told)
+
+    async def _pass_end(self, response: aiohttp.ClientResponse, held: list[bytes]) -> None:
         for piece in held:
             await self._body(piece)
-        if over:
+        await self._pass_rest(response)
+
+    async def _pass_rest(self, response: aiohttp.ClientResponse) -> None:
+        try:
             async for piece in pieces_of(response):
                 await self._body(piece)
+        except Broken:
+            return  # the connection ends without the end of the answer, as the provider's did
         await self._body(b"", more=False)
 
+    def _abort(self, turn: Turn, told: Told) -> None:
+        """Of a stream there is something to keep; half of anything else is nothing."""
+        if turn.answer.is_stream:
+            turn.status = ABORTED
+            self._parts.later(self._keep(turn, told))
+        else:
+            self._tell(turn, "failed")
+
     async def _keep(self, turn: Turn, told: Told) -> None:
-        parts = self._parts
-        kept = await parts.keeper.keep(turn)
-        self._tell(turn, turn.status or "ok", kept=kept)
-        if told.backend is not None and turn.status in {"", ABORTED}:
-            parts.later(parts.teller.retain(told, turn.kept.history, turn.asked.model))
+        in_time = await self._parts.keeper.keep(turn)
+        self._tell(turn, turn.status or "ok", kept=in_time)
+        if told.backend is not None and turn.status != FAILED:
+            self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
 
     def _tell(self, turn: Turn, outcome: str, *, kept: bool = False) -> None:
         self._parts.heard(

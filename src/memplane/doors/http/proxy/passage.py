@@ -37,7 +37,7 @@ class Passage:
         self.upstream_name: str | None = scope["path_params"].get("upstream")
         self.path = scope["raw_path"].decode("latin-1")
         if self.upstream_name is not None:
-            self.path = "/" + self.path.split("/", 3)[3]
+            self.path = "/" + self.path.removeprefix("/proxy/").partition("/")[2]
         self.begun = time.perf_counter()
         _check_path(self.path)
 

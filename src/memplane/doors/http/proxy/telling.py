@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar, TypeVarTuple
 
 from memplane.config import Settings
 from memplane.doors.http.proxy.apis import Asked
@@ -50,6 +50,7 @@ _LIMITS = Limits(blocks=16, bytes=16_384)
 _REMEMBERED_MAX = 4_096
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Recent(Generic[T]):
@@ -69,6 +70,13 @@ class Recent(Generic[T]):
         self._values.move_to_end(key)
         if len(self._values) > self._most:
             self._values.popitem(last=False)
+
+
+class Pinned(NamedTuple):
+    """What was told, and how much had been forgotten by then."""
+
+    generation: int
+    text: str
 
 
 class Told:
@@ -93,8 +101,8 @@ class Teller:
         self._seconds = settings.proxy_recall_ms / 1_000
         self._thorough = ThreadPoolExecutor(THREADS, "memplane-proxy-recall")
         self._quick = ThreadPoolExecutor(THREADS, "memplane-proxy-quick")
-        self._briefs: Recent[str] = Recent()
-        self._contexts: Recent[str] = Recent()
+        self._briefs: Recent[Pinned] = Recent()
+        self._contexts: Recent[Pinned] = Recent()
         root = settings.claw_context_root
         self._contexts_root = None if root is None else Path(root).expanduser()
 
@@ -131,8 +139,10 @@ class Teller:
     ) -> str:
         """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
         place = (space.tenant, space.owner, conversation, asked.question)
-        if asked.goes_on and (again := self._contexts.get(place)) is not None:
-            return again
+        before = self._contexts.get(place) if asked.goes_on else None
+        generation = await self._soon(_generation_of, self._plane, space)
+        if before is not None and before.generation == generation:
+            return before.text
         system = asked.body.get("system")
         recalled = await backend.recall(
             RecallRequest(
@@ -145,7 +155,8 @@ class Teller:
         )
         text = recalled.text
         told = runtime_context([text], now=self._plane.clock(), timezone=agent.timezone) if text else ""
-        self._contexts.put(place, told)
+        if generation is not None:
+            self._contexts.put(place, Pinned(generation, told))
         return told
 
     async def recalled(self, space: Space, asked: Asked) -> Recalled:
@@ -220,18 +231,22 @@ class Teller:
         if external or not self._settings.proxy_brief or asked.kept_elsewhere:
             return ""
         place = (space.tenant, space.owner, conversation)
-        if not asked.begins and (before := self._briefs.get(place)) is not None:
-            return before
-        loop = asyncio.get_running_loop()
-        reading = loop.run_in_executor(self._quick, _brief_of, self._plane, space)
-        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
-        if not done or reading.exception() is not None:
-            reading.add_done_callback(_unheard)
+        before = None if asked.begins else self._briefs.get(place)
+        found = await self._soon(_brief_of, self._plane, space, before)
+        if found is None:
             return ""
-        markdown = reading.result()
-        brief = f"{RUNTIME_CONTEXT}\n\n{fence(markdown.strip())}" if markdown else ""
-        self._briefs.put(place, brief)
-        return brief
+        self._briefs.put(place, found)
+        return found.text
+
+    async def _soon(self, work: Callable[[*Ts], T], *args: *Ts) -> T | None:
+        """What it returns, or None where that takes too long or fails."""
+        reading = asyncio.get_running_loop().run_in_executor(self._quick, work, *args)
+        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
+        if done and reading.exception() is None:
+            return reading.result()
+        reading.cancel()
+        reading.add_done_callback(_unheard)
+        return None
 
     def _manifest_of(self, owner: str) -> tuple[MemoryManifest | None, AgentContext]:
         """Read anew for each turn, as an operator may have changed it. A name that is no folder has none."""
@@ -279,10 +294,17 @@ def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall
     return work()
 
 
-def _brief_of(plane: Engine, space: Space) -> str:
-    if not plane.has_space(space.owner, tenant=space.tenant):
-        return ""
-    return space.brief().markdown
+def _generation_of(plane: Engine, space: Space) -> int:
+    return space.generation() if plane.has_space(space.owner, tenant=space.tenant) else 0
+
+
+def _brief_of(plane: Engine, space: Space, before: Pinned | None) -> Pinned:
+    """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs."""
+    generation = _generation_of(plane, space)
+    if before is not None and before.generation == generation:
+        return before
+    markdown = space.brief().markdown if plane.has_space(space.owner, tenant=space.tenant) else ""
+    return Pinned(generation, f"{RUNTIME_CONTEXT}\n\n{fence(markdown.strip())}" if markdown else "")
 
 
 def _news(blocks: list[RecalledBlock], asked: Asked) -> list[RecalledBlock]:

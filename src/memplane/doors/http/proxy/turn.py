@@ -77,7 +77,7 @@ class Turn:
     @cached_property
     def kept(self) -> Kept:
         """Takes a while for a long conversation, so it is made in a thread."""
-        if not self.status and self.answer.failed():
+        if self.answer.failed():
             self.status = FAILED
         full = self._line(self.asked.raw, self._sorted_effective(), self.answer.payload())
         line = self._fitting(full.id)
