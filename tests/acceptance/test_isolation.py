@@ -127,6 +127,7 @@ def attempts(alice):
     for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
         yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
     yield from v6_attempts(memory, alice.receipts()[0].id)
+    yield from proxy_attempts(messages)
 
 
 def v6_attempts(memory, receipt):
@@ -170,6 +171,8 @@ def v6_attempts(memory, receipt):
 def hers_in(document):
     return {"user_id": "alice", "document_id": document, "position": 1}
 
+
+def proxy_attempts(messages):
     asked = {"model": "m", "messages": messages, "input": "which bird?", "user": "alice"}
     asked["metadata"] = {"memplane_space": "alice", "memplane_conversation": TALK, "user_id": "alice"}
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"):
