@@ -58,6 +58,24 @@ def test_an_entry_is_not_dropped_while_it_may_still_come_true(directory):
     assert directory.owners("t", DOCUMENT, "d") == ["bob"]
 
 
+def test_what_is_forgotten_is_dropped_at_once(directory, elsewhere):
+    """
+    However new it is; whoever noted it anew meanwhile is found by looking through the space.
+    """
+    directory.note_all("t", DOCUMENT, {"d": NOW, "e": NOW}, "alice", now=NOW)
+    directory.note("t", DOCUMENT, "d", "bob", now=NOW)
+    directory.note("t", Sort.COLLECTION, "d", "alice", now=NOW)
+    directory.set_complete("t", ["alice", "bob"])
+    assert sorted(elsewhere.of("t", DOCUMENT, "alice")) == ["d", "e"]
+
+    directory.drop("t", DOCUMENT, ["d", "unknown"], "alice")
+
+    assert elsewhere.of("t", DOCUMENT, "alice") == ["e"]
+    assert elsewhere.owners("t", DOCUMENT, "d") == ["bob"]
+    assert elsewhere.of("t", Sort.COLLECTION, "alice") == ["d"]
+    assert elsewhere.complete("t") == {"bob"}
+
+
 def test_a_clock_that_went_back_drops_nothing(directory):
     """
     The latest time an entry was noted at counts.

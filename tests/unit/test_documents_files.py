@@ -4,14 +4,16 @@ import re
 import struct
 import zlib
 from contextlib import suppress
+from itertools import count
 
 import pytest
 from fpdf import FPDF
 
 from document_files import WORDS, assert_whole, kinds, make_docx, make_docx_of, make_pdf, make_zip, word_xml
-from memplane.documents.limits import ParseLimits
+from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.media import DOCX, PDF
 from memplane.documents.parse import parse
+from memplane.documents.pdf import parse_pdf
 from memplane.errors import DocumentUnreadable
 
 
@@ -224,6 +226,56 @@ def test_reading_a_pdf_stops_when_time_is_up():
     """
     with pytest.raises(DocumentUnreadable, match="0 seconds"):
         parse(make_pdf(2), PDF, limits=ParseLimits(seconds=0))
+
+
+def test_reading_a_page_stops_when_time_is_up():
+    """
+    Within a page and its forms, too, from where pypdf lets no usual exception out.
+    """
+    form = stream(b"q Q " * 100, b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F1 5 0 R>>>>")
+    page = b"/Resources<</Font<</F1 5 0 R>>/XObject<</X 6 0 R>>>>"
+    content = make_raw_pdf(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R%s>>" % page,
+            stream(SAYS_HELLO + b" /X Do"),
+            FONT,
+            form,
+        ]
+    )
+    limits, ticks = ParseLimits(seconds=50), count()
+
+    assert "Hello" in parse(content, PDF).text
+    with pytest.raises(DocumentUnreadable, match="50 seconds"):
+        parse_pdf(content, limits, Budget(limits, clock=lambda: next(ticks)))
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["on the page", "in a form"])
+def test_a_font_under_many_names_is_refused(form):
+    """
+    Each name is read by itself, and a line of a font may stand for all signs there are.
+    """
+    names = b"/Font<<%s>>" % b"".join(b"/F%d 5 0 R" % number for number in range(60))
+    few = b"/Font<</F1 5 0 R>>/XObject<</X 8 0 R>>"
+    content = make_raw_pdf(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<<%s>>>>"
+            % (few if form else names),
+            stream(SAYS_HELLO),
+            b"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[7 0 R]>>",
+            stream(b"begincmap\n1 beginbfrange\n<0000> <FFFF> <0000>\nendbfrange\nendcmap"),
+            b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/DW 1000>>",
+            stream(
+                b"/X Do",
+                b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<<%s/XObject<</X 8 0 R>>>>" % names,
+            ),
+        ]
+    )
+    with pytest.raises(DocumentUnreadable, match="signs; print it anew"):
+        parse(content, PDF)
 
 
 def test_blocks_of_a_docx():

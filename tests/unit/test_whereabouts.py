@@ -237,3 +237,55 @@ def test_documents_are_found_without_their_notes(open_plane, catalog):
     plane = open_plane()
     assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]
     assert plane.whose(TENANT, Sort.COLLECTION, shelf) == ["alice"]
+
+
+@pytest.mark.parametrize(
+    "forget",
+    [
+        lambda space: space.delete_document("medical record 4711"),
+        lambda space: space.forget(project="p"),
+        lambda space: space.forget(everything=True),
+    ],
+    ids=["document", "project", "everything"],
+)
+def test_the_catalog_forgets_with_the_space(plane, catalog, forget):
+    """
+    An id may say as much as a name; of what is forgotten it is in no file beside the receipt.
+    """
+    space = plane.space("alice")
+    space.upload("Words.", name="a", id="medical record 4711", project="p")
+    space.upload("Words.", name="b", id="another")
+    space.create_collection("c", id="cases of 2026", project="p")
+    files = [catalog, catalog.with_name("catalog.db-wal")]
+
+    def kept(id_):
+        return any(id_.encode() in path.read_bytes() for path in files if path.exists())
+
+    assert kept("medical record 4711")
+    receipt = forget(space)
+
+    assert receipt.off_disk
+    assert not kept("medical record 4711")
+    assert kept("cases of 2026") == ("document" in receipt.scope)
+    assert kept("another") == ("everything" not in receipt.scope)
+    assert plane.whose(TENANT, DOCUMENT, "medical record 4711") == []
+
+
+def test_what_comes_back_while_it_is_forgotten_is_found(plane):
+    """
+    It was noted before the forget dropped its id, and is there after it.
+    """
+    space = plane.space("alice")
+    space.upload("Words.", name="a", id="d")
+    plane.whose(TENANT, DOCUMENT, "nothing")
+    drop = space._parts.directory.drop
+
+    def upload_first(*given):
+        space.upload("Words.", name="a", id="d")
+        drop(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(space._parts.directory), "drop", lambda _, *given: upload_first(*given))
+        space.delete_document("d")
+
+    assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]

@@ -14,6 +14,7 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedErr
 from memplane.documents.decode import cleaned
 from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.pdf_fonts import Fonts
 from memplane.documents.plain import paragraphs
 from memplane.errors import DocumentUnreadable
 
@@ -92,13 +93,37 @@ def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: Budget) -> Iter
     count = declared if isinstance(declared, int) and declared > limits.pages else len(reader.pages)
     if count > limits.pages:
         raise DocumentUnreadable(f"the PDF has {count:,} pages, and {limits.pages:,} is the limit; split it")
-    chars = 0
+    chars, fonts = 0, Fonts(budget)
     for number, page in enumerate(reader.pages, start=1):
+        fonts.check(page)
         sizes = _Sizes()
-        text = cleaned(page.extract_text(visitor_text=sizes))
+        text = cleaned(_text_of(page, sizes, budget))
         chars += len(text)
         budget.check(chars)
         yield _Page(number, text.strip("\r\n"), sizes.by_line())
+
+
+class _TimeUp(BaseException):
+    """Gets out of a form that is read, from where any usual exception does not."""
+
+    def __init__(self, refusal: DocumentUnreadable) -> None:
+        super().__init__()
+        self.refusal = refusal
+
+
+def _text_of(page: pypdf.PageObject, sizes: "_Sizes", budget: Budget) -> str:
+    """The text of a page. Time is looked at within it, too: a form may stand on it thousands of times."""
+
+    def watch(*_: object) -> None:
+        try:
+            budget.check(0)
+        except DocumentUnreadable as exc:
+            raise _TimeUp(exc) from exc
+
+    try:
+        return page.extract_text(visitor_text=sizes, visitor_operand_before=watch)
+    except _TimeUp as exc:
+        raise exc.refusal from exc
 
 
 class _Sizes:

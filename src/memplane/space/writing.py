@@ -3,7 +3,7 @@
 import msgspec
 
 from memplane.clock import Instant, to_instant
-from memplane.errors import LimitReached, MemplaneError, StorageFull
+from memplane.errors import LimitReached, MemplaneError, StorageError, StorageFull
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Forgotten, Put
 from memplane.memory import projection
@@ -11,8 +11,12 @@ from memplane.memory.forget import forget
 from memplane.memory.shown import has_expired
 from memplane.space.recalling import Recalling
 from memplane.storage.base import Writer
+from memplane.storage.directory import Sort
 from memplane.storage.filter import Scope
 from memplane.types import Entry, Memory, Op, Receipt
+
+_SHELF_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
+"""What a forget may name that reaches documents and collections."""
 
 
 class Writing(Recalling):
@@ -48,9 +52,33 @@ class Writing(Recalling):
         try:
             with self._store() as store:
                 off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+            off_disk = self._drop_places(receipt) and off_disk
         except StorageFull:
             off_disk = False
         return msgspec.structs.replace(receipt, off_disk=off_disk)
+
+    def _drop_places(self, receipt: Receipt) -> bool:
+        """Of documents and collections that are gone, the catalog keeps no ids either; whether that could be done."""
+        counted = receipt.counts["documents"] + receipt.counts["collections"]
+        if not counted and _SHELF_SCOPES.isdisjoint(receipt.scope):
+            return True
+        directory, tenant, owner = self._parts.directory, self.tenant, self.owner
+        try:
+            if (asked := receipt.scope.get("document")) is not None:
+                documents, collections = [asked], []
+            else:
+                documents = directory.of(tenant, Sort.DOCUMENT, owner)
+                collections = directory.of(tenant, Sort.COLLECTION, owner)
+            with self._read() as reader:
+                gone = {
+                    Sort.DOCUMENT: [id_ for id_ in documents if reader.document(id_) is None],
+                    Sort.COLLECTION: [id_ for id_ in collections if reader.collection(id_) is None],
+                }
+            for sort, ids in gone.items():
+                directory.drop(tenant, sort, ids, owner)
+        except StorageError:
+            return False
+        return True
 
 
 def present(memory: Memory | None) -> Memory:

@@ -51,6 +51,13 @@ class Directory(Protocol):
     def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
         """Drop an entry whose space does not have the thing, unless it was noted within `KEPT`."""
 
+    def drop(self, tenant: str, sort: Sort, ids: Collection[str], owner: str) -> None:
+        """Of what was forgotten not even the id is left. Somebody may have noted one of them anew and be about to commit, so
+        the owner is not `complete` any more."""
+
+    def of(self, tenant: str, sort: Sort, owner: str) -> list[str]:
+        """The ids of all that an owner is said to have."""
+
     def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
         """In a stable order."""
 

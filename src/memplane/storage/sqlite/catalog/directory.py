@@ -42,6 +42,20 @@ class SqliteDirectory:
 
         self._file.jot(work)
 
+    def drop(self, tenant: str, sort: Sort, ids: Collection[str], owner: str) -> None:
+        rows = [(tenant, sort.value, id_, owner) for id_ in ids]
+
+        def work(writer: CatalogWriter) -> None:
+            writer.run("unset_complete", tenant=tenant, owner=owner)
+            writer.run_many("drop_place", rows)
+
+        if rows:
+            self._file.write(work)
+            self._file.empty_log()
+
+    def of(self, tenant: str, sort: Sort, owner: str) -> list[str]:
+        return [id_ for (id_,) in self._file.read("places_of", tenant=tenant, sort=sort, owner=owner)]
+
     def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
         return [owner for (owner,) in self._file.read("owners_of", tenant=tenant, sort=sort, id=id)]
 

@@ -92,6 +92,13 @@ class CatalogFile:
             finally:
                 group.lock.release()
 
+    def empty_log(self) -> None:
+        """The write-ahead log holds pages as they were. Raises `StorageBusy` where somebody is in the middle of a read."""
+        group = self._group()
+        with group.lock, translate_errors(self._path):
+            assert self._writer is not None
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
     def close(self) -> None:
         with self._reading:
             if self._reader is not None:

@@ -41,6 +41,12 @@ ON CONFLICT DO UPDATE SET noted = max(noted, excluded.noted)
 DELETE FROM place
 WHERE tenant = :tenant AND sort = :sort AND id = :id AND owner = :owner AND noted <= :before
 
+-- name: drop_place
+DELETE FROM place WHERE tenant = ? AND sort = ? AND id = ? AND owner = ?
+
+-- name: places_of
+SELECT id FROM place WHERE tenant = :tenant AND sort = :sort AND owner = :owner
+
 -- name: owners_of
 SELECT owner FROM place WHERE tenant = :tenant AND sort = :sort AND id = :id ORDER BY owner
 
