@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.recall.name_parts import NameParts
 from memplane.recall.postings import Postings, places_of
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints
@@ -38,6 +39,16 @@ class Spans:
         self.words_usual = max(float(self.words.mean()) if count else 0.0, 1.0)
         held = self.document_words[self.document_words > 0]
         self.document_words_usual = max(float(held.mean()) if len(held) else 0.0, 1.0)
+        self._names: NameParts | None = None
+
+    def named_in(self, question: str) -> NDArray[np.bool_] | None:
+        """By place of a document, whether the question says a part of its name; None where that chooses nothing."""
+        if self._names is None:
+            self._names = NameParts(head.name for head in self.documents)
+        named = self._names.named_in(question)
+        if not 0 < len(named) < len(self.documents):
+            return None
+        return np.isin(np.arange(len(self.documents)), list(named))
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Where spans with these numbers would stand, and whether they do."""

@@ -64,6 +64,8 @@ class SpanWeights(msgspec.Struct, frozen=True, kw_only=True):
     """BM25 of its whole document."""
     part: float = 0.6
     """Of the parts of the question, the one that it and its document hold most of."""
+    named: float = 3.0
+    """The question says a part of the document's name."""
 
 
 WEIGHTS = SpanWeights()
@@ -111,7 +113,9 @@ def rank_spans(  # what to rank, by what, and how many
     held = _held(reader, index, spans, question)
     words, document = _word_scores(spans, held.values())
     part = _part_scores(spans, held, parts_of(text), (words, document))
-    places, sample = _chosen(spans, query, allowed, (words, part))
+    named = spans.named_in(text)
+    of_named = words if named is None else np.where(named[spans.document], words, 0.0)
+    places, sample = _chosen(spans, query, allowed, (words, part, of_named))
     meaning = None if query is None else _meaning(reader, index, spans, query, places)
     judged = Judged(
         spans=spans,
@@ -121,7 +125,8 @@ def rank_spans(  # what to rank, by what, and how many
             "document": standard(document)[spans.document[places]],
             "part": part[places],
         }
-        | ({} if meaning is None else {"meaning": standard(meaning, sample)}),
+        | ({} if meaning is None else {"meaning": standard(meaning, sample)})
+        | ({} if named is None else {"named": named[spans.document[places]].astype(np.float64)}),
         weights=weights,
     )
     best = judged.best(allowed[places], limit + _SPARE)
@@ -174,10 +179,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
 
     def ranks(self, index: int) -> dict[str, int]:
-        """Its rank in every channel, 1 the best."""
+        """Its rank in every channel that puts spans in an order, 1 the best; being named is yes or no."""
         return {
             name: 1 + int(np.count_nonzero(channel > channel[index]))
             for name, channel in self.channels.items()
+            if name != "named"
         }
 
     def _scores(self) -> Floats:
