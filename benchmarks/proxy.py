@@ -191,6 +191,23 @@ def added(name: str, bench: Bench, most_ms: float, **options: bool | str) -> lis
     return figures
 
 
+def with_memory(bench: Bench, times: Path) -> list[Figure]:
+    """And how much of it is the engine's: each turn is one recall and one append."""
+    before = len(engine_ms(times))
+    name = f"memory on at {bench.sizes.memories:,} memories"
+    figures = added(name, bench, ON_MS_MAX)
+    engine = engine_ms(times)[before:]
+    return [
+        *figures,
+        Figure("… of it the recall p50", median(engine[::2]), "ms"),
+        Figure("… of it the append p50", median(engine[1::2]), "ms"),
+    ]
+
+
+def engine_ms(times: Path) -> list[float]:
+    return [float(line) for line in times.read_text("ascii").split()]
+
+
 def first_bytes(bench: Bench) -> list[Figure]:
     figures = []
     for memory in ("off", "on"):
@@ -252,11 +269,12 @@ def run(sizes: Sizes, folder: Path) -> list[Figure]:
             "OPENAI_API_KEY": "none",
             "CLAW_CONTEXT_ROOT": str(write_manifest(folder, port)),
         }
-        with serving(data, 1, sizes.embedding, environment=environment) as served:
+        times = folder / "engine-ms.txt"
+        with serving(data, 1, sizes.embedding, timed=times, environment=environment) as served:
             bench = Bench(port, served, sizes)
             return [
                 *added("memory off", bench, OFF_MS_MAX, memory="off"),
-                *added(f"memory on at {sizes.memories:,} memories", bench, ON_MS_MAX),
+                *with_memory(bench, times),
                 *first_bytes(bench),
                 *many(bench),
                 *hung(bench),

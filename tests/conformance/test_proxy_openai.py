@@ -211,6 +211,36 @@ def test_what_is_forgotten_is_not_told_again_within_its_conversation(fronted):
     assert "Rex" not in fronted.provider.last.body.decode()
 
 
+def test_what_the_conversation_says_is_not_told_again(fronted):
+    """
+    Memory adds what the model cannot read already.
+    """
+    client = fronted.openai()
+    ask(client, TOLD)
+    ask(client, "My cat is called Tom")
+    ask(client, TOLD, "Noted.", "What are my dog and my cat called?")
+
+    told = fronted.provider.bodies[-1]["messages"][-2]["content"]
+    assert "Tom" in told
+    assert TOLD not in told
+
+
+def test_what_was_told_to_a_model_can_be_forgotten_off_the_disk(fronted, tmp_path):
+    """
+    It was in the prompt of another turn, and that turn's entry does not hold it.
+    """
+    client = fronted.openai()
+    ask(client, TOLD, extra_headers={"x-memplane-conversation": "talk-1"})
+    ask(client, ASKED)
+    assert TOLD in fronted.provider.last.body.decode()
+    fronted.plane.space("alice").forget(conversation="talk-1")
+
+    holding = [
+        path for path in (tmp_path / "data").rglob("*") if path.is_file() and b"Rex" in path.read_bytes()
+    ]
+    assert holding == []
+
+
 def test_what_the_client_sent_stays_byte_for_byte(fronted):
     """
     Around what is put in, the body is the client's own bytes, however it spells them: that is what a provider caches by.

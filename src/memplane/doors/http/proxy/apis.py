@@ -88,6 +88,11 @@ class Asked:
         return not any(turn.role == "user" for turn in last)
 
     @property
+    def has_tools(self) -> bool:
+        """Whether the agent may come back with results of tools before the user says anything more."""
+        return bool(self.body.get("tools") or self.body.get("functions")) or self.goes_on
+
+    @property
     def kept_elsewhere(self) -> bool:
         """Whether the provider has the conversation, and this request only its newest part."""
         return bool(self.body.get("previous_response_id") or self.body.get("conversation"))

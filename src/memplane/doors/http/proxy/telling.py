@@ -140,7 +140,9 @@ class Teller:
         """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
         place = (space.tenant, space.owner, conversation, asked.question)
         before = self._contexts.get(place) if asked.goes_on else None
-        generation = await self._soon(_generation_of, self._plane, space)
+        generation = None
+        if asked.has_tools:  # read before the recall: what is forgotten between the two is not told again
+            generation = await self._soon(_generation_of, self._plane, space)
         if before is not None and before.generation == generation:
             return before.text
         system = asked.body.get("system")
