@@ -64,7 +64,7 @@ class SpanWeights(msgspec.Struct, frozen=True, kw_only=True):
     """BM25 of its whole document."""
     part: float = 0.6
     """Of the parts of the question, the one that it and its document hold most of."""
-    named: float = 3.0
+    named: float = 5.0
     """The question says a part of the document's name."""
 
 
