@@ -23,8 +23,7 @@ from memplane.services.manifest import (
     AgentContext,
     ManifestInvalid,
     MemoryManifest,
-    load_context,
-    load_manifest,
+    load_agent,
 )
 from memplane.services.memory_client import (
     Backend,
@@ -40,6 +39,7 @@ from memplane.services.memory_client import (
     runtime_context,
 )
 from memplane.space import Space
+from memplane.types import TENANT_DEFAULT
 
 THREADS = 3
 """Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
@@ -109,7 +109,7 @@ class Teller:
     async def tell(self, space: Space, asked: Asked, conversation: str, *, may_read: bool) -> Told:
         """`conversation` names it among those of the space."""
         told = Told()
-        manifest, told.agent = self._manifest_of(space.owner)
+        manifest, told.agent = self._manifest_of(space)
         if manifest is not None:
             told.backend = self._client.backend(manifest)
         if not may_read:
@@ -248,14 +248,15 @@ class Teller:
         reading.add_done_callback(_unheard)
         return None
 
-    def _manifest_of(self, owner: str) -> tuple[MemoryManifest | None, AgentContext]:
-        """Read anew for each turn, as an operator may have changed it. A name that is no folder has none."""
+    def _manifest_of(self, space: Space) -> tuple[MemoryManifest | None, AgentContext]:
+        """Read anew for each turn, as an operator may have changed it. A pod's agents are those of one installation, so
+        another tenant's space of the same name is none of them."""
+        owner = space.owner
         plain = AgentContext(agent_id=owner)
-        if self._contexts_root is None or owner in {"", ".", ".."} or "/" in owner or "\0" in owner:
+        if self._contexts_root is None or space.tenant != TENANT_DEFAULT:
             return None, plain
-        folder = self._contexts_root / owner
         try:
-            return load_manifest(folder), load_context(folder, owner)
+            return load_agent(self._contexts_root, owner)
         except ManifestInvalid as exc:
             self._listener(
                 MemoryOp(
