@@ -114,7 +114,8 @@ class Teller:
             told.backend = self._client.backend(manifest)
         if not may_read:
             return told
-        backend = told.backend or _EngineBackend(self, space, asked)
+        until = asyncio.get_running_loop().time() + self._seconds
+        backend = told.backend or _EngineBackend(self, space, asked, until)
         briefing = asyncio.ensure_future(
             self._brief(space, asked, conversation, external=manifest is not None)
         )
@@ -159,10 +160,11 @@ class Teller:
             self._contexts.put(place, Pinned(generation, told))
         return told
 
-    async def recalled(self, space: Space, asked: Asked) -> Recalled:
-        """From this process."""
+    async def recalled(self, space: Space, asked: Asked, until: float) -> Recalled:
+        """From this process, until then by the clock of the loop."""
         try:
             found = await self._in_time(
+                until,
                 lambda: _if_there(self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)),
                 lambda: _if_there(
                     self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
@@ -190,13 +192,17 @@ class Teller:
             text=memory_block(SERVICE, governed.blocks),
         )
 
-    async def _in_time(self, thorough: Callable[[], Recall], quick: Callable[[], Recall]) -> Recall | None:
+    async def _in_time(
+        self, until: float, thorough: Callable[[], Recall], quick: Callable[[], Recall]
+    ) -> Recall | None:
         """The first that is there in time, the thorough one rather than the quick one. What is late goes on and warms
         caches; what has not begun never does."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._seconds
+        left = until - loop.time()
+        if left <= 0:
+            return None
         first = loop.run_in_executor(self._thorough, thorough)
-        done, _ = await asyncio.wait({first}, timeout=self._seconds * _THOROUGH_SHARE)
+        done, _ = await asyncio.wait({first}, timeout=left * _THOROUGH_SHARE)
         if done:
             return first.result()
         second = loop.run_in_executor(self._quick, quick)
@@ -276,13 +282,14 @@ class _EngineBackend:
 
     service = SERVICE
 
-    def __init__(self, teller: Teller, space: Space, asked: Asked) -> None:
+    def __init__(self, teller: Teller, space: Space, asked: Asked, until: float) -> None:
         self._teller = teller
+        self._until = until
         self._space = space
         self._asked = asked
 
     async def recall(self, request: RecallRequest) -> Recalled:  # noqa: ARG002 - what is asked is known in full
-        return await self._teller.recalled(self._space, self._asked)
+        return await self._teller.recalled(self._space, self._asked, self._until)
 
     async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
         return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
