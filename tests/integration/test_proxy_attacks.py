@@ -2,11 +2,13 @@
 
 import json
 import os
+import threading
 
 import pytest
 
 from memplane.identity.principal import Right
-from proxy_server import fronting
+from memplane.space import Space
+from proxy_server import SERVER_KEY, fronting
 from stub_server import Handler, StubServer
 
 TOLD = "My dog is called Rex"
@@ -118,3 +120,128 @@ def test_the_session_history_of_a_pod_holds_no_other_tenants_turns(open_plane, t
     assert len(kept) == 1
     (line,) = (tmp_path / "alice" / "history.jsonl").read_text("utf-8").splitlines()
     assert TOLD in line
+
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch):
+    """
+    All that is read before a turn shares one time: where the first of it took all, the rest is not begun.
+    """
+    let_go, begun = threading.Event(), []
+
+    def hanging(self):
+        let_go.wait(20)
+        return 0
+
+    with fronting(open_plane, proxy_recall_ms=60) as fronted:
+        fronted.openai().chat.completions.create(**body(TOLD))
+        monkeypatch.setattr(Space, "generation", hanging)
+        for name in ("recall", "recall_by_words"):
+            monkeypatch.setattr(Space, name, lambda *_args, **_options: begun.append(1))
+        fronted.openai().chat.completions.create(**body(ASKED))
+        let_go.set()
+
+        assert begun == []
+        assert len(fronted.entries()) == 2
+
+
+# ── keys and paths ───────────────────────────────────────────────────────────────────────────────────────────────
+
+KEY = "mp_0123456789abcdef_" + "a" * 43
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("authorization", f"Token {KEY}"),
+        ("authorization", f"Bearer Bearer {KEY}"),
+        ("x-goog-api-key", KEY),
+        ("openai-organization", "key-of-alice"),
+        ("cookie", f"key={KEY}"),
+    ],
+)
+def test_a_key_of_ours_stays_here_wherever_it_stands(fronted, header, value):
+    """
+    In another manner, in a header that is no place for a key at all: no request of ours carries it on.
+    """
+    headers = {"x-memplane-key": "key-of-alice", header: value}
+    answer = fronted.http(None).post("/v1/chat/completions", json=body(TOLD), headers=headers)
+
+    assert answer.status_code == 200
+    (sent,) = fronted.provider.requests
+    assert not any("key-of-alice" in value or KEY in value for value in sent.headers.values())
+    assert sent.headers["authorization"] == f"Bearer {SERVER_KEY}"
+
+
+def test_a_key_of_ours_in_an_address_is_refused(fronted):
+    """
+    Addresses are logged wherever they pass; so the key is not used, and whoever put it there hears of it.
+    """
+    for key in (KEY, "key-of-alice", "key%2Dof-alice"):
+        answer = fronted.http().post(f"/v1/chat/completions?api-key={key}", json=body(TOLD))
+        assert answer.status_code == 400
+        assert key not in answer.text
+
+    assert fronted.provider.requests == []
+
+
+def test_messages_of_openais_are_not_anthropics(open_plane):
+    """
+    OpenAI has paths that end like Anthropic's. They are its own, nothing in them is a turn, and its key is not lent for
+    them.
+    """
+    with fronting(open_plane, anthropic_base_url="http://127.0.0.1:9") as fronted:
+        own = {"authorization": "Bearer sk-client", "x-memplane-key": "key-of-alice"}
+        for method, path in (
+            ("POST", "/v1/threads/thread_1/messages"),
+            ("GET", "/v1/chat/completions/chatcmpl_1/messages"),
+        ):
+            lent = fronted.http().request(method, path)
+            passed = fronted.http(None).request(method, path, headers=own)
+            assert (lent.status_code, passed.status_code) == (403, 200)
+            assert fronted.provider.last.path == path
+
+        assert list(fronted.plane.spaces()) == []
+
+
+# ── bodies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("memory", ["on", "off"])
+def test_a_number_that_no_machine_has(fronted, memory):
+    """
+    It is refused like anything else that cannot be read; without memory it is the provider's to refuse.
+    """
+    raw = b'{"model":"m","temperature":1e999,"messages":[]}'
+    answer = fronted.http().post("/v1/chat/completions", content=raw, headers={"x-memplane-memory": memory})
+
+    assert answer.status_code == (400 if memory == "on" else 200)
+    assert [asked.body for asked in fronted.provider.requests] == ([] if memory == "on" else [raw])
+
+
+def test_a_user_of_openais_is_a_whole_name(fronted):
+    """
+    Only Claude Code joins who it is and its sitting, in its own form; nobody else's name is cut.
+    """
+    fronted.server.keys.add("wide", subject="app", rights=(Right.READ, Right.WRITE))
+    fronted.openai("wide").chat.completions.create(**body(TOLD), user="bob_session_1")
+    asked = {"model": "claude", "max_tokens": 9, "messages": [{"role": "user", "content": TOLD}]}
+    fronted.anthropic("wide").messages.create(**asked, metadata={"user_id": "eve_session_2"})
+
+    assert set(fronted.plane.spaces()) == {"bob_session_1", "eve_session_2"}
+
+
+def test_who_a_newer_claude_code_is(fronted):
+    """
+    It says the same as before in JSON, and its memory is the one it had.
+    """
+    fronted.server.keys.add("wide", subject="app", rights=(Right.READ, Right.WRITE))
+    said = json.dumps({"device_id": "ab", "account_uuid": "cd", "session_id": "ef-12"})
+    asked = {"model": "claude", "max_tokens": 9, "messages": [{"role": "user", "content": TOLD}]}
+    fronted.anthropic("wide").messages.create(**asked, metadata={"user_id": said})
+
+    assert list(fronted.plane.spaces()) == ["user_ab_account_cd"]
+    found = fronted.plane.space("user_ab_account_cd").search(memories=False)
+    assert {hit.turn.conversation for hit in found} == {"ef-12"}
