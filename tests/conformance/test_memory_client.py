@@ -25,8 +25,7 @@ from memplane.services.memory_client import (
     RecallRequest,
     RetainRequest,
     govern,
-    load_context,
-    load_manifest,
+    load_agent,
     memory_block,
     parse_manifest,
     runtime_context,
@@ -84,21 +83,21 @@ class TestManifest:
         """
         memory.json and metadata.json of an agent's context; without the first the agent has no service.
         """
-        assert load_manifest(tmp_path) is None
-        (tmp_path / "memory.json").write_text(
+        (tmp_path / "analyst").mkdir()
+        assert load_agent(tmp_path, "analyst") == (None, AgentContext(agent_id="analyst"))
+        assert load_agent(tmp_path, "..") == (None, AgentContext(agent_id=".."))
+        (tmp_path / "analyst" / "memory.json").write_text(
             '{"version":1,"service":"m","base_url":"http://m:80","recall":{"path":"/r","timeout_ms":5000},"new":1}'
         )
-        (tmp_path / "metadata.json").write_text(
+        (tmp_path / "analyst" / "metadata.json").write_text(
             '{"pod":"desk","service":"analyst","type":"openclaw","token":"x"}'
         )
 
-        manifest = load_manifest(tmp_path)
+        manifest, context = load_agent(tmp_path, "analyst")
 
         assert (manifest.service, manifest.recall.path, manifest.recall.timeout_ms) == ("m", "/r", 5_000)
         assert (manifest.retain, manifest.token) == (None, "")
-        assert load_context(tmp_path, "analyst") == AgentContext(
-            agent_id="analyst", pod="desk", service="analyst", type="openclaw"
-        )
+        assert context == AgentContext(agent_id="analyst", pod="desk", service="analyst", type="openclaw")
 
     @pytest.mark.parametrize(
         "text",

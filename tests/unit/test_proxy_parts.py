@@ -143,6 +143,7 @@ def test_what_two_readers_would_read_differently_is_not_plain(raw):
         ("POST", "/v1/messages/count_tokens", None),
         ("POST", "/v1/completions", None),
         ("POST", "/v1/responses/resp_1/cancel", None),
+        ("POST", "/v1/threads/thread_1/messages", None),
     ],
 )
 def test_which_api_a_path_speaks(method, path, api):
@@ -257,8 +258,10 @@ def test_a_providers_key_is_the_clients_business():
     """
     credentials = Credentials(Settings())
     azure = {"authorization": f"Bearer {token('https://login.example')}", "x-memplane-key": KEY}
+    gateway = {"authorization": "Bearer two.dots.only", "x-memplane-key": KEY}
 
     assert credentials.providers(azure, authenticated=True) == {"authorization"}
+    assert credentials.providers(gateway, authenticated=True) == {"authorization"}
     assert credentials.ours({"authorization": "Bearer sk-provider"}) == "sk-provider"
     assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=True) == frozenset()
     assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=False) == {

@@ -116,6 +116,11 @@ def split_key(credential: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
+def holds_key(text: str) -> bool:
+    """Whether something that looks like a key stands anywhere in it."""
+    return _KEY.search(text) is not None
+
+
 def is_key_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 

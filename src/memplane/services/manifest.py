@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from memplane.errors import InvalidRequest
+from memplane.errors import InvalidRequest, StorageUnavailable
+from memplane.folder import Folder
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
 
@@ -106,15 +107,20 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
     return manifest
 
 
-def load_manifest(context: Path) -> MemoryManifest | None:
-    """The manifest in an agent's context directory; None where the agent subscribes to no service."""
-    raw = _read(context / MEMORY_NAME)
-    return None if raw is None else parse_manifest(raw)
+def load_agent(root: Path, agent_id: str) -> tuple[MemoryManifest | None, AgentContext]:
+    """What the operator of a pod compiled for an agent: its memory service, None where it subscribes to none, and what
+    metadata.json says about it. A name that is no folder there has neither.
 
-
-def load_context(context: Path, agent_id: str) -> AgentContext:
-    """What metadata.json says about the agent; nothing but its id where there is none."""
-    return parse_context(_read(context / METADATA_NAME), agent_id)
+    Raises `ManifestInvalid`. Agents may write into their folders, so no link there is followed.
+    """
+    try:
+        with Folder.root(root) as folders, folders.below(agent_id) as folder:
+            raw, metadata = (_read(folder, name) for name in (MEMORY_NAME, METADATA_NAME))
+    except ManifestInvalid:
+        raise
+    except (StorageUnavailable, InvalidRequest):
+        return None, AgentContext(agent_id=agent_id)
+    return None if raw is None else parse_manifest(raw), parse_context(metadata, agent_id)
 
 
 def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
@@ -158,14 +164,8 @@ def is_web_address(url: str) -> bool:
         return False
 
 
-def _read(path: Path) -> bytes | None:
+def _read(folder: Folder, name: str) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            raw = file.read(_FILE_BYTES_MAX + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as exc:
-        raise ManifestInvalid(f"{path.name} cannot be read: {exc.strerror}") from exc
-    if len(raw) > _FILE_BYTES_MAX:
-        raise ManifestInvalid(f"{path.name} is longer than {_FILE_BYTES_MAX} bytes")
-    return raw
+        return folder.read(name, bytes_max=_FILE_BYTES_MAX)
+    except (StorageUnavailable, InvalidRequest) as exc:
+        raise ManifestInvalid(f"{name} cannot be read, or is longer than {_FILE_BYTES_MAX} bytes") from exc

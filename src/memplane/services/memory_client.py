@@ -28,8 +28,7 @@ from memplane.services.manifest import (
     AgentContext,
     ManifestInvalid,
     MemoryManifest,
-    load_context,
-    load_manifest,
+    load_agent,
     parse_manifest,
 )
 from memplane.services.scrub import scrub_entry
@@ -49,8 +48,7 @@ __all__ = [
     "RecalledBlock",
     "RetainRequest",
     "govern",
-    "load_context",
-    "load_manifest",
+    "load_agent",
     "memory_block",
     "parse_manifest",
     "runtime_context",

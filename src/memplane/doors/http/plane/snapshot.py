@@ -7,21 +7,17 @@ import msgspec
 from memplane.config import Settings
 from memplane.doors.http.endpoint import Call, Query, Response, json_response
 from memplane.doors.http.refusal import Refused
-from memplane.errors import InvalidRequest, StorageUnavailable
-from memplane.folder import Folder
 from memplane.governance.fence import SERVICE
 from memplane.governance.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, RecalledBlock, govern
 from memplane.identity.principal import Forbidden, Right
 from memplane.recall.result import Limits, Recall
 from memplane.services.injection import memory_block
-from memplane.services.manifest import AgentContext, MemoryManifest, parse_context, parse_manifest
+from memplane.services.manifest import AgentContext, ManifestInvalid, MemoryManifest, load_agent
 from memplane.storage.base import Sizes
 from memplane.types import TENANT_DEFAULT
 
 PATH = "/internal/context/{agent}/snapshot"
 QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)
-
-_FILE_BYTES_MAX = 1024 * 1024
 
 
 class ShownManifest(msgspec.Struct, kw_only=True):
@@ -102,19 +98,13 @@ class Snapshots:
 
     def _context(self, agent: str) -> tuple[MemoryManifest | None, AgentContext, str]:
         """What a pod's operator compiled for the agent, and what is wrong with it."""
-        nothing = None, AgentContext(agent_id=agent), ""
+        plain = AgentContext(agent_id=agent)
         if self._root is None:
-            return nothing
+            return None, plain, ""
         try:
-            with Folder.root(self._root) as root, root.below(agent) as folder:
-                raw = folder.read("memory.json", bytes_max=_FILE_BYTES_MAX)
-                metadata = folder.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
-        except (StorageUnavailable, InvalidRequest):  # no folder of that name, or no name of a folder
-            return nothing
-        try:
-            return None if raw is None else parse_manifest(raw), parse_context(metadata, agent), ""
-        except InvalidRequest as exc:
-            return None, AgentContext(agent_id=agent), str(exc)
+            return *load_agent(self._root, agent), ""
+        except ManifestInvalid as exc:
+            return None, plain, str(exc)
 
 
 def _without_token(manifest: MemoryManifest) -> ShownManifest:

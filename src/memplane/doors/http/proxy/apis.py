@@ -16,9 +16,19 @@ from memplane.ledger.history_text import heard
 
 _VALUE = msgspec.json.Decoder()
 _SYSTEM_ROLES = frozenset({"system", "developer"})
-_SITTING = re.compile(r"(.+)_session_([\w-]+)", re.DOTALL)
-"""How Claude Code names its user: who it is, and which sitting."""
+_SITTING = re.compile(r"(user_[^_]+_account_[^_]*)_session_([\w-]+)")
+"""How Claude Code named its user before it took to JSON: who it is, and which sitting."""
 
+
+class _ClaudeCode(msgspec.Struct):
+    """Who Claude Code is, as it says since 2.1.78."""
+
+    device_id: str
+    session_id: str
+    account_uuid: str = ""
+
+
+_CLAUDE_CODE = msgspec.json.Decoder(_ClaudeCode)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,6 +44,8 @@ def api_of(method: str, path: str) -> Api | None:
     """Which API a path speaks, wherever a provider keeps it: `/v1/chat/completions`, `/openai/deployments/x/chat/…`."""
     if method != "POST":
         return None
+    if path.endswith(f"/{Api.MESSAGES}") and not path.endswith(f"/v1/{Api.MESSAGES}"):
+        return None  # of a thread of OpenAI's
     return next((api for api in Api if path.endswith(f"/{api}")), None)
 
 
@@ -47,7 +59,7 @@ class Asked:
         self.members = members_of(raw)
         try:
             self.body: dict[str, Any] = gojson.decode(raw, _VALUE)
-        except gojson.NotJson as exc:
+        except (gojson.NotJson, msgspec.ValidationError) as exc:  # the latter for a number beyond all bounds
             raise NotPlain(str(exc)) from exc
 
     @property
@@ -111,10 +123,10 @@ class Asked:
     def named_space(self) -> str | None:
         """Whose memory the body names: `metadata.memplane_space`, else the user."""
         metadata = self._metadata()
-        user = _name(metadata.get("user_id")) if self.api is Api.MESSAGES else _name(self.body.get("user"))
-        if user is not None and (sitting := _SITTING.fullmatch(user)):
-            user = sitting[1]
-        return _name(metadata.get("memplane_space")) or user
+        named = _name(metadata.get("memplane_space"))
+        if named is not None or self.api is not Api.MESSAGES:
+            return named or _name(self.body.get("user"))
+        return _sitting(metadata.get("user_id"))[0]
 
     def named_conversation(self) -> str | None:
         """Which conversation the body names."""
@@ -126,9 +138,7 @@ class Asked:
         held = held.get("id") if isinstance(held, dict) else held
         if self.api is Api.RESPONSES and _name(held):
             return _name(held)
-        user = _name(metadata.get("user_id")) or ""
-        sitting = _SITTING.fullmatch(user) if self.api is Api.MESSAGES else None
-        return None if sitting is None else sitting[2]
+        return _sitting(metadata.get("user_id"))[1] if self.api is Api.MESSAGES else None
 
     def _metadata(self) -> dict[str, Any]:
         metadata = self.body.get("metadata")
@@ -202,6 +212,20 @@ def _content(message: Any) -> str:
 
 def _text(content: Any) -> str:
     return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+
+
+def _sitting(user_id: Any) -> tuple[str | None, str | None]:
+    """Whose an Anthropic request is, and which sitting where Claude Code says both; spelled alike for all its versions."""
+    user = _name(user_id)
+    if user is None:
+        return None, None
+    if old := _SITTING.fullmatch(user):
+        return old[1], old[2]
+    try:
+        new = _CLAUDE_CODE.decode(user)
+    except msgspec.DecodeError:
+        return user, None
+    return f"user_{new.device_id}_account_{new.account_uuid}", _name(new.session_id)
 
 
 def _name(value: Any) -> str | None:

@@ -4,14 +4,14 @@ is ours never goes upstream, and one that is a provider's is never asked of our 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from memplane.config import Settings
 from memplane.doors.http.guard import MissingCredential, credential_of
-from memplane.identity.keys import split_key
+from memplane.identity.keys import holds_key, split_key
 from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 
 KEY_HEADER = "x-memplane-key"
@@ -29,7 +29,7 @@ class Credentials:
     """Tells ours from a provider's."""
 
     def __init__(self, settings: Settings) -> None:
-        self._issuers = {settings.jwt_issuer, settings.jwks_issuer}
+        self._issuers = {settings.jwt_issuer, settings.jwks_issuer} - {None}
 
     def ours(self, headers: Mapping[str, str]) -> str:
         """What says who knocks: the header for it, or else the first place that holds something of our form, or else
@@ -52,14 +52,20 @@ class Credentials:
 
     def providers(self, headers: Mapping[str, str], *, authenticated: bool) -> frozenset[str]:
         """The headers that hold a provider's key, which is the client's own business and goes along."""
-        used = ""
-        if authenticated:
-            used = self.ours(headers)
+        used = self._used(headers, authenticated=authenticated)
         return frozenset(
             place
             for place, value in _given(headers)
-            if value not in {used, SERVERS_OWN} and not self._is_ours(value)
+            if value != SERVERS_OWN and not _holds(value, used) and not self._is_ours(value)
         )
+
+    def stays(self, headers: Mapping[str, str], *, authenticated: bool) -> Callable[[str], bool]:
+        """Tells whether a text holds what let this request in, or a key of ours: then it goes nowhere."""
+        used = self._used(headers, authenticated=authenticated)
+        return lambda text: _holds(text, used)
+
+    def _used(self, headers: Mapping[str, str], *, authenticated: bool) -> str:
+        return self.ours(headers) if authenticated else ""
 
     def _is_ours(self, credential: str) -> bool:
         if split_key(credential) is not None or _AGENT.fullmatch(credential):
@@ -69,6 +75,10 @@ class Credentials:
 
 def is_a_place(header: str) -> bool:
     return header in _PLACES
+
+
+def _holds(text: str, used: str) -> bool:
+    return bool(used and used in text) or holds_key(text)
 
 
 def _given(headers: Mapping[str, str]) -> list[tuple[str, str]]:

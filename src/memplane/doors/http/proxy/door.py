@@ -165,6 +165,7 @@ class Proxy:
         the like; what a provider keeps for its customer, such as files, is for the owner: all who share the key would
         share that too."""
         keys = self.credentials.providers(passage.headers, authenticated=self._authenticated)
+        passage.leave_behind(self.credentials.stays(passage.headers, authenticated=self._authenticated))
         lent = keys or upstream.key is None or api is not None or passage.is_lent
         if not lent and Right.ADMIN not in passage.principal.rights:
             raise Refused(403, "forbidden", "the server's key is not lent for this; send one of your own")

@@ -19,7 +19,7 @@ from memplane.doors.http.proxy.turn import Kept, Turn
 from memplane.engine import Engine
 from memplane.entropy import random_bytes
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.types import Caller
+from memplane.types import TENANT_DEFAULT, Caller
 
 Record = Callable[[str, bytes], None]
 """Writes a line of an agent's session history."""
@@ -113,7 +113,11 @@ class Keeper:
         caller = Caller(kept.actor, self._door, kept.conversation)
         space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller)
         retained = space.retain_entry(kept.line)
-        if self._record is not None and not (retained.deduped or retained.suppressed):
+        if self._record is None or retained.deduped or retained.suppressed:
+            return
+        if (
+            kept.tenant == TENANT_DEFAULT
+        ):  # a folder there is an agent's, whoever has a space of that name elsewhere
             with suppress(OSError, MemplaneError):  # the ledger has it; what is beside it is best effort
                 self._record(kept.owner, kept.history)
 

@@ -1,11 +1,13 @@
 """One request on its way: what its head says to the proxy."""
 
 import time
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from starlette.types import Scope
 
-from memplane.doors.http.proxy.upstreams import speaks_anthropic
+from memplane.doors.http.envelope import speaks_anthropic
+from memplane.doors.http.proxy.credentials import is_a_place
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Principal
 
@@ -40,6 +42,19 @@ class Passage:
             self.path = "/" + self.path.removeprefix("/proxy/").partition("/")[2]
         self.begun = time.perf_counter()
         _check_path(self.path)
+
+    def leave_behind(self, stays: Callable[[str], bool]) -> None:
+        """Whatever stands in a header that is no place for it does not go along. An address cannot be mended like that: it
+        is logged wherever it passes."""
+        if stays(unquote(f"{self.path}?{self.query}")):
+            raise Refused(
+                400, "invalid_request", "a key does not belong into an address; send it in a header"
+            )
+        self.raw_headers = [
+            (name, value)
+            for name, value in self.raw_headers
+            if is_a_place(name.decode("latin-1")) or not stays(value.decode("latin-1"))
+        ]
 
     @property
     def memory(self) -> bool:

@@ -23,8 +23,7 @@ from memplane.services.manifest import (
     AgentContext,
     ManifestInvalid,
     MemoryManifest,
-    load_context,
-    load_manifest,
+    load_agent,
 )
 from memplane.services.memory_client import (
     Backend,
@@ -40,6 +39,7 @@ from memplane.services.memory_client import (
     runtime_context,
 )
 from memplane.space import Space
+from memplane.types import TENANT_DEFAULT
 
 THREADS = 3
 """Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
@@ -109,12 +109,13 @@ class Teller:
     async def tell(self, space: Space, asked: Asked, conversation: str, *, may_read: bool) -> Told:
         """`conversation` names it among those of the space."""
         told = Told()
-        manifest, told.agent = self._manifest_of(space.owner)
+        manifest, told.agent = self._manifest_of(space)
         if manifest is not None:
             told.backend = self._client.backend(manifest)
         if not may_read:
             return told
-        backend = told.backend or _EngineBackend(self, space, asked)
+        until = asyncio.get_running_loop().time() + self._seconds
+        backend = told.backend or _EngineBackend(self, space, asked, until)
         briefing = asyncio.ensure_future(
             self._brief(space, asked, conversation, external=manifest is not None)
         )
@@ -161,10 +162,11 @@ class Teller:
             self._contexts.put(place, Pinned(generation, told))
         return told
 
-    async def recalled(self, space: Space, asked: Asked) -> Recalled:
-        """From this process."""
+    async def recalled(self, space: Space, asked: Asked, until: float) -> Recalled:
+        """From this process, until then by the clock of the loop."""
         try:
             found = await self._in_time(
+                until,
                 lambda: _if_there(self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)),
                 lambda: _if_there(
                     self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
@@ -192,13 +194,17 @@ class Teller:
             text=memory_block(SERVICE, governed.blocks),
         )
 
-    async def _in_time(self, thorough: Callable[[], Recall], quick: Callable[[], Recall]) -> Recall | None:
+    async def _in_time(
+        self, until: float, thorough: Callable[[], Recall], quick: Callable[[], Recall]
+    ) -> Recall | None:
         """The first that is there in time, the thorough one rather than the quick one. What is late goes on and warms
         caches; what has not begun never does."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._seconds
+        left = until - loop.time()
+        if left <= 0:
+            return None
         first = loop.run_in_executor(self._thorough, thorough)
-        done, _ = await asyncio.wait({first}, timeout=self._seconds * _THOROUGH_SHARE)
+        done, _ = await asyncio.wait({first}, timeout=left * _THOROUGH_SHARE)
         if done:
             return first.result()
         second = loop.run_in_executor(self._quick, quick)
@@ -250,14 +256,15 @@ class Teller:
         reading.add_done_callback(_unheard)
         return None
 
-    def _manifest_of(self, owner: str) -> tuple[MemoryManifest | None, AgentContext]:
-        """Read anew for each turn, as an operator may have changed it. A name that is no folder has none."""
+    def _manifest_of(self, space: Space) -> tuple[MemoryManifest | None, AgentContext]:
+        """Read anew for each turn, as an operator may have changed it. A pod's agents are those of one installation, so
+        another tenant's space of the same name is none of them."""
+        owner = space.owner
         plain = AgentContext(agent_id=owner)
-        if self._contexts_root is None or owner in {"", ".", ".."} or "/" in owner or "\0" in owner:
+        if self._contexts_root is None or space.tenant != TENANT_DEFAULT:
             return None, plain
-        folder = self._contexts_root / owner
         try:
-            return load_manifest(folder), load_context(folder, owner)
+            return load_agent(self._contexts_root, owner)
         except ManifestInvalid as exc:
             self._listener(
                 MemoryOp(
@@ -277,13 +284,14 @@ class _EngineBackend:
 
     service = SERVICE
 
-    def __init__(self, teller: Teller, space: Space, asked: Asked) -> None:
+    def __init__(self, teller: Teller, space: Space, asked: Asked, until: float) -> None:
         self._teller = teller
+        self._until = until
         self._space = space
         self._asked = asked
 
     async def recall(self, request: RecallRequest) -> Recalled:  # noqa: ARG002 - what is asked is known in full
-        return await self._teller.recalled(self._space, self._asked)
+        return await self._teller.recalled(self._space, self._asked, self._until)
 
     async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
         return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
