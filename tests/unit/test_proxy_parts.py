@@ -359,6 +359,31 @@ def test_the_end_of_a_stream_is_seen_wherever_it_is_cut(events, size):
     assert not answer.failed()
 
 
+@given(size=st.integers(1, 200))
+def test_what_a_text_says_of_ends_is_no_end(size):
+    """
+    A mark begins a line. One inside a text is none though a piece, or what is remembered of the last, begins with it; nor
+    is a name that a client chose and the provider repeats.
+    """
+    said = {"choices": [{"delta": {"content": "then comes data: [DONE] and event: error, is it not?"}}]}
+    told = {"type": "response.created", "response": {"metadata": {"type": "response.completed"}}}
+    whole = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in (said, told, said))
+    answer = Answer(media="text/event-stream", encoding="")
+
+    assert not any(answer.add(whole[at : at + size]) for at in range(0, len(whole), size))
+    assert not answer.failed()
+
+
+def test_numbers_that_only_python_writes_are_no_obstacle():
+    """
+    Servers in Python answer with NaN and Infinity; the turn is kept, with nothing in their place.
+    """
+    answer = Answer(media="application/json", encoding="")
+    answer.add(b'{"choices":[{"message":{"content":"Hi"},"p":-Infinity,"q":NaN}]}')
+
+    assert answer.payload().json == b'{"choices":[{"message":{"content":"Hi"},"p":null,"q":null}]}'
+
+
 def test_usage_of_every_api():
     """
     Prompt, completion and cached tokens under the names each API has for them, and what it cost where that is said.

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from memplane.ledger import gojson
 from memplane.ledger.history_entry import Payload, Usage
 from memplane.ledger.history_reply import decode_leniently
 
@@ -18,13 +19,16 @@ _FAILS = re.compile(_FAILURE, re.MULTILINE)
 _ENDS = re.compile(
     rb"^data:[ ]?\[DONE\]"
     rb"|^event:[ ]?(?:message_stop|response\.(?:completed|incomplete|failed))"
-    rb'|"type"[ ]?:[ ]?"(?:message_stop|response\.(?:completed|incomplete|failed))"'
+    rb'|^data:[ ]?\{[ ]?"type"[ ]?:[ ]?"(?:message_stop|response\.(?:completed|incomplete|failed))"'
     rb"|" + _FAILURE,
     re.MULTILINE,
 )
-"""Nothing but a stream itself can say this: a quote or a new line inside a text is escaped."""
+"""Nothing but a stream itself can say this: a new line inside a text is escaped."""
 _MARK_BYTES_MAX = 64
+_WITHIN_A_LINE = b"."
+"""In place of the beginning of a line that is too long to be a mark: what follows it begins none."""
 _USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
+_JSON: msgspec.json.Decoder[msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw)
 _KEPT_BYTES_MAX = 64 << 20
 _AUTO_DETECT = 47
 _INFLATED_PIECE = 1 << 20
@@ -74,7 +78,8 @@ class Answer:
         if not self.is_stream:
             return False
         seen = self._tail + piece
-        self._tail = seen[-_MARK_BYTES_MAX:]
+        line = seen[seen.rfind(b"\n") + 1 :]
+        self._tail = line if len(line) <= _MARK_BYTES_MAX else _WITHIN_A_LINE
         return _ENDS.search(seen) is not None
 
     def text(self) -> bytes:
@@ -95,10 +100,14 @@ class Answer:
         """The answer as the session history has it. One that cannot be read is no reason to lose what was asked."""
         if self.is_stream:
             return Payload(text=self.text().decode("utf-8", "replace"))
-        raw = self.text().strip()
-        if self._body() is not None:
-            return Payload(json=raw)
-        return Payload(text=raw.decode("utf-8", "replace"))
+        raw, body = self.text().strip(), self._body()
+        if body is None:
+            return Payload(text=raw.decode("utf-8", "replace"))
+        try:
+            gojson.decode(raw, _JSON)
+        except gojson.NotJson:  # as Python writes it, with numbers that are none
+            return Payload(json=msgspec.json.encode(body))
+        return Payload(json=raw)
 
     def spent(self) -> Spent:
         if not self.is_stream:
