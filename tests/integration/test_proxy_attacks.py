@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 
 import pytest
 
@@ -18,6 +19,12 @@ OTHER_TENANT = "key-of-another-alice"
 
 def body(text, **more):
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **more}
+
+
+def until(condition):
+    """Wait for what happens in another thread; the test's own time limit ends it."""
+    while not condition():
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -145,6 +152,28 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
 
         assert begun == []
         assert len(fronted.entries()) == 2
+
+
+def test_a_turn_that_cannot_be_kept_for_no_known_reason_is_tried_again(fronted, monkeypatch):
+    """
+    A bug in memory neither breaks the turn nor loses it, and until it is kept the server says that something waits.
+    """
+    retain, fails, tried = Space.retain_entry, [True], []
+
+    def failing(self, *args, **options):
+        tried.append(1)
+        if fails:
+            raise ZeroDivisionError
+        return retain(self, *args, **options)
+
+    monkeypatch.setattr(Space, "retain_entry", failing)
+    fronted.openai().chat.completions.create(**body(TOLD))
+    until(lambda: len(tried) > 1)
+    waiting = fronted.http().get("/readyz").json()["degraded"]
+    fails.clear()
+    until(fronted.entries)
+
+    assert waiting == ["proxy_retain"]
 
 
 # ── keys and paths ───────────────────────────────────────────────────────────────────────────────────────────────

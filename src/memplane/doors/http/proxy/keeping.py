@@ -95,7 +95,7 @@ class Keeper:
                 except InvalidRequest as exc:  # it can never be written, however often it is tried
                     _log.error("a turn of %s cannot be kept: %s", turn.owner, exc)
                     break
-                except (MemplaneError, OSError) as exc:
+                except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn is not lost
                     code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
                     _log.warning("a turn waits to be kept: %s", code)
                 attempt = None
