@@ -120,9 +120,13 @@ def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) ->
     if path.startswith(_V6_PREFIXES):
         return strict
     if path.startswith(_PROXY_PREFIXES):
-        is_anthropic = "messages" in path.split("/") or "anthropic-version" in headers
-        return anthropic if is_anthropic else openai
+        return anthropic if speaks_anthropic(path, headers) else openai
     return nested
+
+
+def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
+    """By its path, or by the header that Anthropic's clients always send."""
+    return "messages" in path.split("/") or "anthropic-version" in headers
 
 
 def nested(refusal: Refusal, request_id: str) -> Response:

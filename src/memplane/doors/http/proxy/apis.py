@@ -11,11 +11,10 @@ import msgspec
 
 from memplane.doors.http.proxy.splice import NotPlain, Span, changed, items_of, members_of, put_items
 from memplane.ledger import gojson
-from memplane.ledger.history_reply import join_parts, part_text
-from memplane.ledger.history_text import heard
+from memplane.ledger.history_reply import content_text
+from memplane.ledger.history_text import SYSTEM_ROLES, heard, question_in
 
 _VALUE = msgspec.json.Decoder()
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _SITTING = re.compile(r"(.+)_session_([\w-]+)", re.DOTALL)
 """How Claude Code names its user: who it is, and which sitting."""
 
@@ -69,12 +68,7 @@ class Asked:
 
     @cached_property
     def question(self) -> str:
-        """The last thing the user said; without one, what the agent was told to be."""
-        spoken = [turn.text for turn in heard(self.body) if turn.role == "user"]
-        if spoken:
-            return spoken[-1]
-        told = [_content(message) for message in self.messages if _role(message) in _SYSTEM_ROLES]
-        return join_parts((*told, _text(self.body.get("system")), _text(self.body.get("instructions"))))
+        return question_in(self.body)
 
     @property
     def begins(self) -> bool:
@@ -95,7 +89,7 @@ class Asked:
     @property
     def opening(self) -> str:
         """A name for the conversation where the client gives none: how it began, which every later request repeats."""
-        first = next((at for at, one in enumerate(self.messages) if _role(one) not in _SYSTEM_ROLES), 0)
+        first = next((at for at, one in enumerate(self.messages) if _role(one) not in SYSTEM_ROLES), 0)
         begun = [self.body.get("system"), self.body.get("instructions"), self.messages[: first + 1]]
         return hashlib.sha256(_encode(begun)).hexdigest()
 
@@ -164,7 +158,7 @@ def _first(roles: list[str], api: Api) -> int:
     """Where the conversation begins: behind what the system says."""
     if api is Api.MESSAGES:
         return 0
-    return next((at for at, role in enumerate(roles) if role not in _SYSTEM_ROLES), len(roles))
+    return next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def _beside_last_user(roles: list[str], api: Api) -> int:
@@ -192,11 +186,7 @@ def _role(message: Any) -> str:
 
 
 def _content(message: Any) -> str:
-    return _text(message.get("content")) if isinstance(message, dict) else ""
-
-
-def _text(content: Any) -> str:
-    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+    return content_text(message.get("content")) if isinstance(message, dict) else ""
 
 
 def _name(value: Any) -> str | None:

@@ -19,10 +19,11 @@ from memplane.doors.http.proxy.passage import Passage
 from memplane.doors.http.proxy.passed import Heard, Passed
 from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
 from memplane.doors.http.proxy.telling import Teller, Told
-from memplane.doors.http.proxy.turn import ABORTED, FAILED, Turn
+from memplane.doors.http.proxy.turn import ABORTED, Turn
 from memplane.doors.http.proxy.upstreams import Upstream
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Right
+from memplane.ledger.history_text import FAILED
 from memplane.space import Space
 
 DOOR = "proxy"

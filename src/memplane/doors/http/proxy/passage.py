@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from starlette.types import Scope
 
-from memplane.doors.http.proxy.upstreams import speaks_anthropic
+from memplane.doors.http.envelope import speaks_anthropic
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Principal
 

@@ -18,7 +18,7 @@ from memplane.governance.events import Listener, MemoryOp
 from memplane.governance.fence import SERVICE, fence
 from memplane.ledger.history_entry import spell_ts
 from memplane.recall.result import Limits, Recall
-from memplane.services.injection import RUNTIME_CONTEXT
+from memplane.services.injection import NOTICE
 from memplane.services.manifest import (
     AgentContext,
     ManifestInvalid,
@@ -304,7 +304,7 @@ def _brief_of(plane: Engine, space: Space, before: Pinned | None) -> Pinned:
     if before is not None and before.generation == generation:
         return before
     markdown = space.brief().markdown if plane.has_space(space.owner, tenant=space.tenant) else ""
-    return Pinned(generation, f"{RUNTIME_CONTEXT}\n\n{fence(markdown.strip())}" if markdown else "")
+    return Pinned(generation, f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else "")
 
 
 def _news(blocks: list[RecalledBlock], asked: Asked) -> list[RecalledBlock]:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memplane.config import Settings
+from memplane.doors.http.envelope import speaks_anthropic
 from memplane.doors.http.proxy.apis import Asked
 from memplane.doors.http.refusal import Refused
 from memplane.errors import SettingsInvalid
@@ -16,7 +17,6 @@ Kind = Literal["openai", "anthropic", "azure"]
 OPENAI, ANTHROPIC = "openai", "anthropic"
 _KINDS: tuple[Kind, ...] = ("openai", "anthropic", "azure")
 _VERSION = "/v1"
-_ANTHROPIC_HEADER = "anthropic-version"
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,11 +85,6 @@ class Upstreams:
         if slash and model and prefix in self._named:
             return self._named[prefix], model
         return self._named[ANTHROPIC if speaks_anthropic(path, headers) else OPENAI], None
-
-
-def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
-    """By its path, or by the header that Anthropic's clients always send."""
-    return "messages" in path.split("/") or _ANTHROPIC_HEADER in headers
 
 
 def _upstream(name: str, url: str, key: str | None) -> Upstream:
