@@ -7,6 +7,7 @@ stays the same secret, so that compiling again changes nothing that nobody chang
 import copy
 import secrets
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ import yaml
 from memplane.errors import InvalidRequest, StorageUnavailable
 from memplane.folder import Folder
 from memplane.ledger import gojson
-from memplane.pod.descriptor import OPERATIONS, Described, DescriptorInvalid, parse_descriptor
+from memplane.pod.descriptor import Described, DescriptorInvalid, parse_descriptor
 from memplane.pod.directory import CONTEXT_MODE, CONTEXTS, GENERATED, SERVICE_AUTH, PodDirectory
 from memplane.pod.interpolate import interpolate, read_env_file
 from memplane.pod.podfile import FILE_BYTES_MAX, Pod, PodInvalid, Service, Subscription, parse_pod
 from memplane.services.manifest import (
     MEMORY_NAME,
     METADATA_NAME,
+    OPERATIONS,
     Auth,
     MemoryManifest,
     Operation,
@@ -289,17 +291,9 @@ def _replay_tokens(directory: PodDirectory, pod: Pod) -> dict[str, str]:
     }
 
 
-class _Absent:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_error: object) -> None:
-        return None
-
-
-def _context(directory: PodDirectory, agent: str) -> Folder | _Absent:
+def _context(directory: PodDirectory, agent: str) -> AbstractContextManager[Folder | None]:
     if not directory.path.joinpath(*CONTEXTS, agent).exists():
-        return _Absent()
+        return nullcontext()
     return directory.folder.below(*CONTEXTS, agent)
 
 

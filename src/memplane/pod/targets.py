@@ -15,6 +15,7 @@ from memplane.services.manifest import (
     Auth,
     ManifestInvalid,
     MemoryManifest,
+    is_web_address,
     parse_context,
     parse_manifest,
 )
@@ -137,13 +138,9 @@ def _only(values: set[str], why: str) -> str:
 
 
 def _given_url(given: str, path: str) -> str:
-    try:
-        parts = urlsplit(given.strip())
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_web_address(given.strip()):
         raise InvalidRequest("--url must include scheme and host", field="url")
+    parts = urlsplit(given.strip())
     return urlunsplit(parts._replace(path=path)) if parts.path in {"", "/"} else given.strip()
 
 
