@@ -165,6 +165,7 @@ def test_a_client_that_hangs_up_at_the_very_end(open_plane, monkeypatch):
         let_go.set()
         assert fronted.http().post("/v1/chat/completions", json=body(ASKED)).status_code == 200
 
+        until(lambda: len(fronted.entries()) == 2)
         entries = [json.loads(entry.body) for entry in fronted.entries()]
         assert [entry.get("status") for entry in entries] == [None, None]
 

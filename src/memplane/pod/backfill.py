@@ -21,7 +21,9 @@ from memplane.ledger.history_text import FAILED
 from memplane.pod.buried import buried_ids
 from memplane.pod.directory import PodDirectory
 from memplane.pod.targets import Target
-from memplane.services.memory_client import BlockingMemoryClient, Outcome, RetainRequest
+from memplane.services.memory_client import BlockingMemoryClient
+from memplane.services.outcome import Outcome
+from memplane.services.requests import RetainRequest
 
 _MARK_EVERY = 64
 _MARK_BYTES_MAX = 4_096

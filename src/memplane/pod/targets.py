@@ -16,13 +16,12 @@ from memplane.services.manifest import (
     ManifestInvalid,
     MemoryManifest,
     is_web_address,
-    parse_context,
-    parse_manifest,
+    load_context,
+    load_manifest,
 )
 
 _ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen on, never we
 _LOOPBACK = "127.0.0.1"
-_FILE_BYTES_MAX = 1024 * 1024
 _ASKING_S = 20
 
 AskCompose = Callable[[str, int], str | None]
@@ -52,14 +51,10 @@ def find_targets(
     seen = False
     for agent, context in directory.contexts():
         seen = True
-        raw = context.read("memory.json", bytes_max=_FILE_BYTES_MAX)
-        if raw is None:
-            continue
         try:
-            manifest = parse_manifest(raw)
-            if manifest.service == service:
-                metadata = context.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
-                found.append(Target(agent=agent, manifest=manifest, context=parse_context(metadata, agent)))
+            manifest = load_manifest(context)
+            if manifest is not None and manifest.service == service:
+                found.append(Target(agent=agent, manifest=manifest, context=load_context(context, agent)))
         except ManifestInvalid as exc:
             raise InvalidRequest(f'agent "{agent}": {exc}') from exc
     if not seen:

@@ -1,16 +1,15 @@
 """Which memory service an agent subscribes to: its `memory.json`, and the `metadata.json` beside it.
 
-Both are compiled into an agent's context directory by `claw up` or `memplane up`, and read anew for every request, so
-that a change needs no restart.
+Both are compiled into an agent's context directory by `claw up` or `memplane up`.
 """
 
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 
 from memplane.errors import InvalidRequest
+from memplane.folder import Folder
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
 
@@ -19,7 +18,7 @@ MEMORY_NAME = "memory.json"
 METADATA_NAME = "metadata.json"
 OPERATIONS = ("recall", "retain", "forget")
 
-_FILE_BYTES_MAX = 1024 * 1024
+FILE_BYTES_MAX = 1024 * 1024
 
 
 class ManifestInvalid(InvalidRequest):
@@ -106,15 +105,15 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
     return manifest
 
 
-def load_manifest(context: Path) -> MemoryManifest | None:
+def load_manifest(context: Folder) -> MemoryManifest | None:
     """The manifest in an agent's context directory; None where the agent subscribes to no service."""
-    raw = _read(context / MEMORY_NAME)
+    raw = context.read(MEMORY_NAME, bytes_max=FILE_BYTES_MAX)
     return None if raw is None else parse_manifest(raw)
 
 
-def load_context(context: Path, agent_id: str) -> AgentContext:
+def load_context(context: Folder, agent_id: str) -> AgentContext:
     """What metadata.json says about the agent; nothing but its id where there is none."""
-    return parse_context(_read(context / METADATA_NAME), agent_id)
+    return parse_context(context.read(METADATA_NAME, bytes_max=FILE_BYTES_MAX), agent_id)
 
 
 def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
@@ -156,16 +155,3 @@ def is_web_address(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_FILE_BYTES_MAX + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as exc:
-        raise ManifestInvalid(f"{path.name} cannot be read: {exc.strerror}") from exc
-    if len(raw) > _FILE_BYTES_MAX:
-        raise ManifestInvalid(f"{path.name} is longer than {_FILE_BYTES_MAX} bytes")
-    return raw

@@ -7,38 +7,23 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, TypeVarTuple
 
 from memplane.config import Settings
 from memplane.doors.http.proxy.apis import Asked
 from memplane.engine import Engine
 from memplane.errors import MemplaneError
-from memplane.governance.events import Listener, MemoryOp
+from memplane.governance.events import Listener
 from memplane.governance.fence import SERVICE, fence
-from memplane.ledger.history_entry import spell_ts
+from memplane.governance.outgoing import RecalledBlock, govern
+from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
-from memplane.services.injection import NOTICE
-from memplane.services.manifest import (
-    AgentContext,
-    ManifestInvalid,
-    MemoryManifest,
-    load_context,
-    load_manifest,
-)
-from memplane.services.memory_client import (
-    Backend,
-    MemoryClient,
-    MemoryStatus,
-    Outcome,
-    Recalled,
-    RecalledBlock,
-    RecallRequest,
-    RetainRequest,
-    govern,
-    memory_block,
-    runtime_context,
-)
+from memplane.services.contexts import Contexts
+from memplane.services.injection import NOTICE, memory_block, runtime_context
+from memplane.services.manifest import AgentContext, ManifestInvalid, MemoryManifest
+from memplane.services.memory_client import Backend, MemoryClient
+from memplane.services.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.services.requests import RecallRequest, RetainRequest
 from memplane.space import Space
 
 THREADS = 3
@@ -102,14 +87,13 @@ class Teller:
         self._thorough = ThreadPoolExecutor(THREADS, "memplane-proxy-recall")
         self._quick = ThreadPoolExecutor(THREADS, "memplane-proxy-quick")
         self._briefs: Recent[Pinned] = Recent()
-        self._contexts: Recent[Pinned] = Recent()
-        root = settings.claw_context_root
-        self._contexts_root = None if root is None else Path(root).expanduser()
+        self._told: Recent[Pinned] = Recent()
+        self._contexts = Contexts(settings.claw_context_root)
 
     async def tell(self, space: Space, asked: Asked, conversation: str, *, may_read: bool) -> Told:
         """`conversation` names it among those of the space."""
         told = Told()
-        manifest, told.agent = self._manifest_of(space.owner)
+        manifest, told.agent = self._manifest_of(space, asked.model)
         if manifest is not None:
             told.backend = self._client.backend(manifest)
         if not may_read:
@@ -139,7 +123,7 @@ class Teller:
     ) -> str:
         """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
         place = (space.tenant, space.owner, conversation, asked.question)
-        before = self._contexts.get(place) if asked.goes_on else None
+        before = self._told.get(place) if asked.goes_on else None
         generation = await self._soon(_generation_of, self._plane, space)
         if before is not None and before.generation == generation:
             return before.text
@@ -156,7 +140,7 @@ class Teller:
         text = recalled.text
         told = runtime_context([text], now=self._plane.clock(), timezone=agent.timezone) if text else ""
         if generation is not None:
-            self._contexts.put(place, Pinned(generation, told))
+            self._told.put(place, Pinned(generation, told))
         return told
 
     async def recalled(self, space: Space, asked: Asked) -> Recalled:
@@ -172,14 +156,15 @@ class Teller:
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
             return Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
         if found is None:
-            self._tell_late(space.owner, asked.model)
-            return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT)
-        blocks = [
-            RecalledBlock(
-                text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts
+            late = Recalled(
+                operation="recall",
+                status=MemoryStatus.TIMED_OUT,
+                latency_ms=self._settings.proxy_recall_ms,
+                error=DEADLINE,
             )
-            for block in found.blocks
-        ]
+            self._tell(late, space.owner, asked.model)
+            return late
+        blocks = as_recalled(found.blocks)
         governed = govern(_news(blocks, asked))
         return Recalled(
             operation="recall",
@@ -209,20 +194,6 @@ class Teller:
             one.add_done_callback(_unheard)
         return None
 
-    def _tell_late(self, owner: str, model: str) -> None:
-        self._listener(
-            MemoryOp(
-                ts=spell_ts(self._plane.clock()),
-                claw_id=owner,
-                model=model,
-                latency_ms=self._settings.proxy_recall_ms,
-                error="context deadline exceeded",
-                memory_service=SERVICE,
-                memory_op="recall",
-                memory_status=MemoryStatus.TIMED_OUT.value,
-            )
-        )
-
     # ── what a conversation begins with ──────────────────────────────────────────────────────────────────────
 
     async def _brief(self, space: Space, asked: Asked, conversation: str, *, external: bool) -> str:
@@ -248,26 +219,18 @@ class Teller:
         reading.add_done_callback(_unheard)
         return None
 
-    def _manifest_of(self, owner: str) -> tuple[MemoryManifest | None, AgentContext]:
-        """Read anew for each turn, as an operator may have changed it. A name that is no folder has none."""
-        plain = AgentContext(agent_id=owner)
-        if self._contexts_root is None or owner in {"", ".", ".."} or "/" in owner or "\0" in owner:
-            return None, plain
-        folder = self._contexts_root / owner
+    def _manifest_of(self, space: Space, model: str) -> tuple[MemoryManifest | None, AgentContext]:
         try:
-            return load_manifest(folder), load_context(folder, owner)
+            return self._contexts.of(space.owner, tenant=space.tenant)
         except ManifestInvalid as exc:
-            self._listener(
-                MemoryOp(
-                    ts=spell_ts(self._plane.clock()),
-                    claw_id=owner,
-                    error=str(exc),
-                    memory_service="",
-                    memory_op="recall",
-                    memory_status=MemoryStatus.FAILED.value,
-                )
-            )
-            return None, plain
+            invalid = Recalled(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
+            self._tell(invalid, space.owner, model, service="")
+            return None, AgentContext(agent_id=space.owner)
+
+    def _tell(self, outcome: Recalled, owner: str, model: str, *, service: str = SERVICE) -> None:
+        """What the engine does not know of, and therefore does not tell."""
+        now = self._plane.clock()
+        self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
 
 
 class _EngineBackend:
