@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.http.proxy.splice import NotPlain, Span, changed, items_of, members_of, put_items
+from memplane.doors.http.proxy.splice import Extent, NotPlain, changed, items_of, members_of, put_items
 from memplane.ledger import gojson
 from memplane.ledger.history_reply import content_text
 from memplane.ledger.history_text import SYSTEM_ROLES, heard, question_in
@@ -125,11 +125,11 @@ class Asked:
 
     # ── what goes upstream ───────────────────────────────────────────────────────────────────────────────────
 
-    def with_model(self, model: str) -> list[tuple[Span, bytes]]:
+    def with_model(self, model: str) -> list[tuple[Extent, bytes]]:
         """The change that names another model."""
         return [(self.members["model"], _encode(model))]
 
-    def with_memory(self, brief: str, context: str) -> list[tuple[Span, bytes]]:
+    def with_memory(self, brief: str, context: str) -> list[tuple[Extent, bytes]]:
         """The changes that tell the model what memory has: the brief where the conversation begins, the same bytes in
         every request of it; what bears on this turn beside the last thing the user said."""
         array = self.members.get("input" if self.api is Api.RESPONSES else "messages")
@@ -145,7 +145,7 @@ class Asked:
             additions.append((_beside_last_user(roles, self.api), self._message(context)))
         return put_items(array, items_of(self.raw, array), additions)
 
-    def effective(self, changes: Sequence[tuple[Span, bytes]]) -> bytes:
+    def effective(self, changes: Sequence[tuple[Extent, bytes]]) -> bytes:
         return changed(self.raw, changes) if changes else self.raw
 
     def _message(self, text: str) -> Any:
@@ -169,14 +169,14 @@ def _beside_last_user(roles: list[str], api: Api) -> int:
     return last + 1 if api is Api.MESSAGES else last
 
 
-def _unfolded(text: Span, brief: str, context: str) -> list[tuple[Span, bytes]]:
+def _unfolded(text: Extent, brief: str, context: str) -> list[tuple[Extent, bytes]]:
     """A plain input becomes a list around it: what the user said stays as it is spelled."""
     before = b"".join(
         _encode({"role": "system", "content": told}) + b"," for told in (brief, context) if told
     )
     return [
-        (Span(text.start, text.start), b"[" + before + b'{"role":"user","content":'),
-        (Span(text.end, text.end), b"}]"),
+        (Extent(text.start, text.start), b"[" + before + b'{"role":"user","content":'),
+        (Extent(text.end, text.end), b"}]"),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant
-from memplane.doors.http.proxy.answer import Answer, Spent
+from memplane.doors.http.proxy.answer import Answer, Charge
 from memplane.doors.http.proxy.apis import Api, Asked
 from memplane.ledger import gojson
 from memplane.ledger.history import HistoryLine
@@ -70,8 +70,8 @@ class Turn:
         self._entry_bytes_max = entry_bytes_max
 
     @cached_property
-    def spent(self) -> Spent:
-        return self.answer.spent()
+    def charge(self) -> Charge:
+        return self.answer.charge()
 
     @cached_property
     def kept(self) -> Kept:
@@ -119,7 +119,7 @@ class Turn:
             stream=self.asked.stream,
             request_original=original,
             request_effective=effective,
-            usage=self.spent.usage,
+            usage=self.charge.usage,
             status=self.status,
         )
 
