@@ -6,8 +6,8 @@ import msgspec
 
 from memplane.config import Settings
 from memplane.doors.http.endpoint import JSON, Call, Response
-from memplane.doors.http.plane.timebox import TimeBox
 from memplane.doors.http.plane.wire import RecallAsked, Recalled, RecalledBlock, read
+from memplane.doors.http.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
 from memplane.governance.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX
 from memplane.ledger.history_text import question_in

@@ -6,11 +6,11 @@ Nothing in here is ever a reason for a turn to fail. What goes wrong is in the t
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar, TypeVarTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from memplane.config import Settings
 from memplane.doors.http.proxy.apis import Asked
+from memplane.doors.http.timebox import TimeBox
 from memplane.engine import Engine
 from memplane.errors import MemplaneError
 from memplane.governance.events import Listener
@@ -26,16 +26,11 @@ from memplane.services.outcome import DEADLINE, MemoryStatus, Outcome, Recalled,
 from memplane.services.requests import RecallRequest, RetainRequest
 from memplane.space import Space
 
-THREADS = 3
-"""Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
-_THOROUGH_SHARE = 0.6
-"""So much of the time is the thorough recall alone; then one by words starts beside it."""
 _LIMITS = Limits(blocks=16, bytes=16_384)
 """Twice what is told: some of it may stand in the conversation already."""
 _REMEMBERED_MAX = 4_096
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class Recent(Generic[T]):
@@ -84,8 +79,7 @@ class Teller:
         self._listener = listener
         self._client = MemoryClient(listener=listener, clock=plane.clock)
         self._seconds = settings.proxy_recall_ms / 1_000
-        self._thorough = ThreadPoolExecutor(THREADS, "memplane-proxy-recall")
-        self._quick = ThreadPoolExecutor(THREADS, "memplane-proxy-quick")
+        self._box: TimeBox[Recall] = TimeBox()
         self._briefs: Recent[Pinned] = Recent()
         self._told: Recent[Pinned] = Recent()
         self._contexts = Contexts(settings.claw_context_root)
@@ -113,8 +107,7 @@ class Teller:
 
     async def close(self) -> None:
         await self._client.close()
-        self._thorough.shutdown(wait=False, cancel_futures=True)
-        self._quick.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._box.close)
 
     # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
 
@@ -124,7 +117,7 @@ class Teller:
         """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
         place = (space.tenant, space.owner, conversation, asked.question)
         before = self._told.get(place) if asked.goes_on else None
-        generation = await self._soon(_generation_of, self._plane, space)
+        generation = await self._box.glance(_generation_of, self._plane, space, seconds=self._seconds)
         if before is not None and before.generation == generation:
             return before.text
         system = asked.body.get("system")
@@ -146,11 +139,12 @@ class Teller:
     async def recalled(self, space: Space, asked: Asked) -> Recalled:
         """From this process."""
         try:
-            found = await self._in_time(
+            found = await self._box.awaited(
                 lambda: _if_there(self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)),
                 lambda: _if_there(
                     self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
                 ),
+                seconds=self._seconds,
             )
         except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on; the engine told of it
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
@@ -175,25 +169,6 @@ class Teller:
             text=memory_block(SERVICE, governed.blocks),
         )
 
-    async def _in_time(self, thorough: Callable[[], Recall], quick: Callable[[], Recall]) -> Recall | None:
-        """The first that is there in time, the thorough one rather than the quick one. What is late goes on and warms
-        caches; what has not begun never does."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._seconds
-        first = loop.run_in_executor(self._thorough, thorough)
-        done, _ = await asyncio.wait({first}, timeout=self._seconds * _THOROUGH_SHARE)
-        if done:
-            return first.result()
-        second = loop.run_in_executor(self._quick, quick)
-        await asyncio.wait({first}, timeout=max(0.0, until - loop.time()))
-        for one in (first, second):
-            if one.done():
-                return one.result()
-        for one in (first, second):
-            one.cancel()
-            one.add_done_callback(_unheard)
-        return None
-
     # ── what a conversation begins with ──────────────────────────────────────────────────────────────────────
 
     async def _brief(self, space: Space, asked: Asked, conversation: str, *, external: bool) -> str:
@@ -203,21 +178,11 @@ class Teller:
             return ""
         place = (space.tenant, space.owner, conversation)
         before = None if asked.begins else self._briefs.get(place)
-        found = await self._soon(_brief_of, self._plane, space, before)
+        found = await self._box.glance(_brief_of, self._plane, space, before, seconds=self._seconds)
         if found is None:
             return ""
         self._briefs.put(place, found)
         return found.text
-
-    async def _soon(self, work: Callable[[*Ts], T], *args: *Ts) -> T | None:
-        """What it returns, or None where that takes too long or fails."""
-        reading = asyncio.get_running_loop().run_in_executor(self._quick, work, *args)
-        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
-        if done and reading.exception() is None:
-            return reading.result()
-        reading.cancel()
-        reading.add_done_callback(_unheard)
-        return None
 
     def _manifest_of(self, space: Space, model: str) -> tuple[MemoryManifest | None, AgentContext]:
         try:
@@ -274,9 +239,3 @@ def _news(blocks: list[RecalledBlock], asked: Asked) -> list[RecalledBlock]:
     """What the conversation does not say already."""
     said = " ".join(" ".join(asked.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]
-
-
-def _unheard(late: "asyncio.Future[T]") -> None:
-    """Nobody waits for it any more; that it failed is told where it failed."""
-    if not late.cancelled():
-        late.exception()
