@@ -1,6 +1,5 @@
 """Which agents an operator's command is about, and where their memory service can be reached from here."""
 
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -9,6 +8,7 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 from memplane.pod.directory import CONTEXTS, GENERATED, PodDirectory
+from memplane.pod.docker import published_place
 from memplane.pod.podfile import port_parts
 from memplane.services.manifest import (
     AgentContext,
@@ -22,7 +22,6 @@ from memplane.services.manifest import (
 
 _ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen on, never we
 _LOOPBACK = "127.0.0.1"
-_ASKING_S = 20
 
 AskCompose = Callable[[str, int], str | None]
 """Service and port → `address:port` on this machine, or None."""
@@ -155,17 +154,10 @@ def published(service: Any, port: int) -> str | None:
 
 def _asker(directory: PodDirectory) -> AskCompose:
     def ask(service: str, port: int) -> str | None:
-        """Docker knows ports that it chose itself; where there is no docker, nobody does."""
-        command = ["docker", "compose", "-f", str(directory.path / GENERATED), "port", service, str(port)]
-        try:
-            done = subprocess.run(  # noqa: S603 - a list of words, no shell
-                command, capture_output=True, text=True, timeout=_ASKING_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
+        found = published_place(directory.path / GENERATED, service, port)
+        if found is None:
             return None
-        address, _, out = done.stdout.strip().rpartition(":")
-        if done.returncode or not out.isdecimal() or out == "0":
-            return None
+        address, out = found
         return f"{_LOOPBACK if address.strip('[]') in _ANYWHERE else address}:{out}"
 
     return ask
