@@ -53,6 +53,14 @@ def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
         ) from exc
 
 
+def zoned_instant(text: str) -> Instant:
+    """A time as files and logs have it. Raises `ValueError` on one that does not say in which zone it is."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(text)
+    return to_instant(moment)
+
+
 def _within_years(instant: Instant) -> Instant:
     """An offset can carry a date of the first or the last year out of what UTC can say."""
     to_datetime(instant)

@@ -15,22 +15,13 @@ from memplane.clock import to_instant
 from memplane.doors.http.logs import set_up_memory_log
 from memplane.errors import SettingsInvalid
 from memplane.governance.events import spell_event
-from memplane.services.memory_client import (
-    AgentContext,
-    BlockingMemoryClient,
-    ForgetRequest,
-    ManifestInvalid,
-    MemoryClient,
-    RecalledBlock,
-    RecallRequest,
-    RetainRequest,
-    govern,
-    load_agent,
-    memory_block,
-    parse_manifest,
-    runtime_context,
-    time_line,
-)
+from memplane.governance.outgoing import RecalledBlock, govern
+from memplane.services.contexts import Contexts
+from memplane.services.injection import memory_block, runtime_context, time_line
+from memplane.services.manifest import AgentContext, ManifestInvalid, parse_manifest
+from memplane.services.memory_client import BlockingMemoryClient, MemoryClient
+from memplane.services.requests import ForgetRequest, RecallRequest, RetainRequest
+from memplane.types import TENANT_DEFAULT
 
 CONTEXT = AgentContext(
     agent_id="analyst", pod="desk", service="analyst", type="openclaw", timezone="America/New_York"
@@ -83,21 +74,53 @@ class TestManifest:
         """
         memory.json and metadata.json of an agent's context; without the first the agent has no service.
         """
-        (tmp_path / "analyst").mkdir()
-        assert load_agent(tmp_path, "analyst") == (None, AgentContext(agent_id="analyst"))
-        assert load_agent(tmp_path, "..") == (None, AgentContext(agent_id=".."))
-        (tmp_path / "analyst" / "memory.json").write_text(
+        contexts = Contexts(str(tmp_path))
+        assert contexts.of("analyst", tenant=TENANT_DEFAULT) == (None, AgentContext(agent_id="analyst"))
+        folder = tmp_path / "analyst"
+        folder.mkdir()
+        (folder / "memory.json").write_text(
             '{"version":1,"service":"m","base_url":"http://m:80","recall":{"path":"/r","timeout_ms":5000},"new":1}'
         )
-        (tmp_path / "analyst" / "metadata.json").write_text(
+        (folder / "metadata.json").write_text(
             '{"pod":"desk","service":"analyst","type":"openclaw","token":"x"}'
         )
 
-        manifest, context = load_agent(tmp_path, "analyst")
+        manifest, context = contexts.of("analyst", tenant=TENANT_DEFAULT)
 
         assert (manifest.service, manifest.recall.path, manifest.recall.timeout_ms) == ("m", "/r", 5_000)
         assert (manifest.retain, manifest.token) == (None, "")
         assert context == AgentContext(agent_id="analyst", pod="desk", service="analyst", type="openclaw")
+
+    @pytest.mark.parametrize("agent", ["", ".", "..", "analyst/../analyst", "a\0b", "x" * 300, "nobody"])
+    def test_a_name_that_is_no_folder_has_none(self, tmp_path, agent):
+        """
+        Clients choose the names of spaces; none of them leads out of the root.
+        """
+        (tmp_path / "memory.json").write_text('{"version":1,"service":"m","base_url":"http://m"}')
+
+        assert Contexts(str(tmp_path / "analyst")).of(agent, tenant=TENANT_DEFAULT)[0] is None
+        assert Contexts(str(tmp_path)).of(agent, tenant=TENANT_DEFAULT)[0] is None
+
+    def test_another_tenants_space_of_the_same_name_has_none(self, tmp_path):
+        """
+        Its turns must not reach the service of somebody else's pod.
+        """
+        (tmp_path / "analyst").mkdir()
+        (tmp_path / "analyst" / "memory.json").write_text('{"version":1,"service":"m","base_url":"http://m"}')
+
+        assert Contexts(str(tmp_path)).of("analyst", tenant="elsewhere")[0] is None
+
+    def test_a_link_is_no_manifest(self, tmp_path):
+        """
+        It might lead to a file of the host, and what it says would be sent along.
+        """
+        (tmp_path / "analyst").mkdir()
+        (tmp_path / "elsewhere.json").write_text('{"version":1,"service":"m","base_url":"http://m"}')
+        (tmp_path / "analyst" / "memory.json").symlink_to(tmp_path / "elsewhere.json")
+
+        with pytest.raises(ManifestInvalid, match="plain files") as refused:
+            Contexts(str(tmp_path)).of("analyst", tenant=TENANT_DEFAULT)
+        assert str(tmp_path) not in str(refused.value)
 
     @pytest.mark.parametrize(
         "text",

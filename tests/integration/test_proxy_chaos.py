@@ -160,11 +160,13 @@ def test_a_client_that_hangs_up_at_the_very_end(open_plane, monkeypatch):
     with fronting(open_plane) as fronted:
         client = fronted.http()
         with client.stream("POST", "/v1/chat/completions", json=body(TOLD, stream=True)) as answer:
-            next(answer.iter_bytes())
+            pieces = answer.iter_bytes()  # one that nobody holds hangs up at once
+            next(pieces)
             writing.wait(20)
         let_go.set()
         assert fronted.http().post("/v1/chat/completions", json=body(ASKED)).status_code == 200
 
+        until(lambda: len(fronted.entries()) == 2)
         entries = [json.loads(entry.body) for entry in fronted.entries()]
         assert [entry.get("status") for entry in entries] == [None, None]
 

@@ -52,7 +52,7 @@ def told(open_plane):
     plane = open_plane()
     with contextlib.redirect_stderr(log):
         set_up_logs("debug")
-    doors = all_doors(plane, settings, metrics, authenticator=keys, listener=listener, heard=passed)
+    doors = all_doors(plane, settings, metrics, authenticator=keys, listener=listener, passed=passed)
     with serving(
         plane, keys=keys, settings=settings, doors=doors, observers=[RequestLog(), metrics, tracing]
     ) as running:

@@ -355,7 +355,7 @@ def test_the_end_of_a_stream_is_seen_wherever_it_is_cut(events, size):
 
     assert marked
     assert (marked[0] + 1) * size >= whole.index(events[-1][:12])
-    assert answer.spent().completion_tokens == 7
+    assert answer.charge().completion_tokens == 7
     assert not answer.failed()
 
 
@@ -399,11 +399,11 @@ def test_usage_of_every_api():
     whole = Answer(media="application/json", encoding="")
     whole.add(chat("x"))
 
-    spent = streamed.spent()
-    assert (spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens) == (21, 7, 5)
-    assert (whole.spent().prompt_tokens, whole.spent().cached_tokens) == (21, 5)
-    assert priced.spent().cost_usd == 0.25
-    assert (odd.spent().prompt_tokens, odd.spent().completion_tokens, odd.spent().cost_usd) == (0, 0, None)
+    charge = streamed.charge()
+    assert (charge.prompt_tokens, charge.completion_tokens, charge.cached_tokens) == (21, 7, 5)
+    assert (whole.charge().prompt_tokens, whole.charge().cached_tokens) == (21, 5)
+    assert priced.charge().cost_usd == 0.25
+    assert (odd.charge().prompt_tokens, odd.charge().completion_tokens, odd.charge().cost_usd) == (0, 0, None)
 
 
 def test_an_answer_that_cannot_be_read_is_no_fault():
@@ -415,5 +415,5 @@ def test_an_answer_that_cannot_be_read_is_no_fault():
 
         assert answer.add(piece) is False
         assert not answer.failed()
-        assert answer.spent().prompt_tokens == 0
+        assert answer.charge().prompt_tokens == 0
         assert answer.payload().json is None

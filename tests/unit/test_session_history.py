@@ -5,10 +5,7 @@ import multiprocessing
 import os
 import resource
 import signal
-import subprocess
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +19,6 @@ from memplane.history.files import OVERLAP
 from memplane.history.index import Checkpoint
 from memplane.history.recorder import TORN_NAME, rotate
 from memplane.ledger.history import BadLine, HistoryLine, Rejected, parse_line, read_history
-
-PATHS = os.pathsep.join(str(Path(__file__).parents[2] / name) for name in ("src", "tests"))
 
 
 def lines_of(count, *, start=0, seconds=1):
@@ -245,17 +240,12 @@ def test_many_processes_lose_nothing(tmp_path):
     assert (tmp_path / "analyst" / "history.jsonl.2").exists()
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from clawdapus import entry_line, later
-from memplane.history import Recorder
-recorder = Recorder(Path(sys.argv[1]), 30_000)
-for number in range(100_000):
-    line = entry_line(f"turn {number}", at=later(number))
-    recorder.append("analyst", line.line)
-    print(line.id, flush=True)
-"""
+def _write_on(directory, told):
+    recorder = Recorder(directory, 30_000)
+    for number in range(100_000):
+        line = entry_line(f"turn {number}", at=later(number))
+        recorder.append("analyst", line.line)
+        os.write(told, f"{line.id}\n".encode())
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
@@ -264,14 +254,15 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
     """
     acknowledged = []
     for _ in range(3):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, tmp_path],
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": PATHS},
-        ) as writer:
-            acknowledged += [writer.stdout.readline().decode().strip() for _ in range(120)]
+        hearing, telling = os.pipe()
+        writer = multiprocessing.get_context("fork").Process(target=_write_on, args=(tmp_path, telling))
+        writer.start()
+        os.close(telling)
+        with os.fdopen(hearing, "rb") as heard:
+            acknowledged += [heard.readline().decode().strip() for _ in range(120)]
             writer.kill()
-            acknowledged += [line.decode().strip() for line in writer.stdout if line.endswith(b"\n")]
+            acknowledged += [line.decode().strip() for line in heard if line.endswith(b"\n")]
+        writer.join()
     last = entry_line("the last", at=later(10**6))
     Recorder(tmp_path).append("analyst", last.line)
 

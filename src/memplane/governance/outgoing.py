@@ -12,13 +12,11 @@ from typing import Any
 
 import msgspec
 
+from memplane.governance.blocked import is_blocked
 from memplane.governance.redact import CLAWDAPUS, redact, redact_tree
 
 BLOCKS_MAX = 8
 TEXT_BYTES_MAX = 8_192
-
-_BLOCKED_SOURCES = frozenset({"raw_transcript", "session_tail"})
-_BLOCKED_KINDS = _BLOCKED_SOURCES | {"transcript_tail"}
 
 _KEY = re.compile(r"sk-[A-Za-z0-9_-]{6,}")
 _COMPOUND = re.compile(r"(?<=[a-z])sk-[a-z]+(?:-[a-z]+)*(?![A-Za-z0-9_-])")
@@ -48,7 +46,7 @@ def govern(blocks: Sequence[RecalledBlock]) -> Governed:
     kept: list[RecalledBlock] = []
     size = 0
     for block in blocks:
-        if block.source.strip().lower() in _BLOCKED_SOURCES or block.kind.strip().lower() in _BLOCKED_KINDS:
+        if is_blocked(block.kind, block.source):
             continue
         text = redact_outgoing(block.text.strip())[0]
         text_size = len(text.encode("utf-8", "replace"))

@@ -44,8 +44,11 @@ def read_session(
     near: Instant | None = None,
     line_bytes_max: int = LINE_BYTES_MAX,
 ) -> HistoryReader:
-    """Entries later than `after`, oldest file first; with `near`, all of them from somewhat before it. Files are opened under the lock, so that a rotation hides none of
-    them, and read after it. The ids are taken as they are: they were checked by whoever acts on them."""
+    """Entries later than `after`, oldest file first; with `near`, all of them from somewhat before it.
+
+    Files are opened under the lock, so that a rotation hides none of them, and read after it. The ids are taken as they
+    are: they were checked by whoever acts on them.
+    """
     path = folder.path
     start = near if near is not None else after
 

@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from memplane.clock import Instant, to_instant
+from memplane.clock import Instant, zoned_instant
 from memplane.folder import Folder
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
@@ -39,7 +39,7 @@ class Index(msgspec.Struct, frozen=True):
         """Where to begin reading: the last checkpoint before the first that is later than `after`."""
         offset = 0
         for checkpoint in self.checkpoints:
-            if instant(checkpoint.ts) > after:
+            if zoned_instant(checkpoint.ts) > after:
                 break
             offset = checkpoint.offset
         return offset
@@ -78,7 +78,7 @@ def load_index(folder: Folder, history_size: int) -> Index:
     try:
         index = EMPTY if raw is None else gojson.decode(raw, _INDEX)
         for checkpoint in index.checkpoints:
-            instant(checkpoint.ts)
+            zoned_instant(checkpoint.ts)
     except (gojson.NotJson, msgspec.ValidationError, ValueError):
         return EMPTY
     return index if index.version == VERSION and index.history_size <= history_size else EMPTY
@@ -119,19 +119,11 @@ def current_index(folder: Folder, file: BinaryIO) -> Index:
     return index
 
 
-def instant(ts: str) -> Instant:
-    """Raises `ValueError` on what is no time with a zone."""
-    moment = datetime.fromisoformat(ts)
-    if moment.tzinfo is None:
-        raise ValueError(ts)
-    return to_instant(moment)
-
-
 def first_instant(file: BinaryIO) -> Instant | None:
     """When the first entry was; None where it cannot be told."""
     file.seek(0)
     try:
-        return instant(_ts(file.readline(LINE_BYTES_MAX + 2)))
+        return zoned_instant(_ts(file.readline(LINE_BYTES_MAX + 2)))
     except (BadLine, ValueError):
         return None
 

@@ -38,12 +38,23 @@ def reply_text(response: Any) -> str:
     return join_parts(_stream_parts(stream)) if isinstance(stream, str) else ""
 
 
+def reply_of(text: str) -> dict[str, Any]:
+    """The response of an entry that amounts to this reply: what is left of a stream that cannot be shown as it came."""
+    message = {"role": "assistant", "content": text}
+    return {"format": "json", "json": {"choices": [{"index": 0, "message": message}]}}
+
+
 def part_text(part: Any) -> str:
     """The text of one part of a message's content; pictures, thoughts and the unknown have none."""
     if isinstance(part, dict):
         kind = part.get("type")
         part = part.get("refusal") if kind == "refusal" else part.get("text") if kind in _TEXT_PARTS else None
     return part if isinstance(part, str) else ""
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content, which is one text or a list of parts."""
+    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
 
 
 def join_parts(texts: Iterable[str]) -> str:

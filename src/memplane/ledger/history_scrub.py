@@ -11,7 +11,7 @@ from typing import Any
 from memplane.errors import InvalidRequest
 from memplane.governance.redact import find_secrets, redact, redact_tree
 from memplane.ledger import gojson
-from memplane.ledger.history_reply import reply_text
+from memplane.ledger.history_reply import reply_of, reply_text
 
 _OWN = ("version", "id", "status", "ts", "claw_id")
 """What is left of a line that can be read and not be written again."""
@@ -20,7 +20,7 @@ _DIGITS_MAX = 4_000
 
 def scrub_line(line: bytes) -> tuple[bytes, int]:
     """The line and how many secrets went. Without any, it is the same line, byte for byte."""
-    entry = decode_lenient(line)
+    entry = decode_rewritable(line)
     if not isinstance(entry, dict):
         text = redact(line.decode("utf-8", "replace"))
         return (text.text.encode(), len(text.findings)) if text.findings else (line, 0)
@@ -35,7 +35,7 @@ def scrub_line(line: bytes) -> tuple[bytes, int]:
     return _encode(scrubbed), count
 
 
-def decode_lenient(line: bytes) -> Any:
+def decode_rewritable(line: bytes) -> Any:
     """JSON with numbers that can be written again; None where it is none."""
     try:
         return json.loads(gojson.mend_surrogates(line), parse_float=_finite, parse_int=_whole)
@@ -61,8 +61,7 @@ def _scrub_stream(response: Any) -> tuple[Any, int]:
     found = find_secrets(reply)
     if not found:
         return response, 0
-    message = {"role": "assistant", "content": redact(reply).text}
-    return {"format": "json", "json": {"choices": [{"index": 0, "message": message}]}}, len(found)
+    return reply_of(redact(reply).text), len(found)
 
 
 def _encode(entry: dict[str, Any]) -> bytes:

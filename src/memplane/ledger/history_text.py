@@ -10,6 +10,7 @@ import msgspec
 
 from memplane.governance.fence import strip_injected
 from memplane.ledger.history_reply import (
+    content_text,
     decode_leniently,
     join_parts,
     part_text,
@@ -24,6 +25,7 @@ FAILED = "error"
 WITHIN = "memplane_within"
 """In the metadata of a line that was made from a turn of ours: the only place where that is told."""
 
+SYSTEM_ROLES = ("system", "developer")
 _TOOL_ROLES = ("tool", "function")
 _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -91,6 +93,20 @@ def heard(request: Any) -> list[SpokenTurn]:
     return newest_first[::-1]
 
 
+def question_in(request: Any) -> str:
+    """What memory is asked before a turn: the last thing the user said; without one, what the agent was told to be."""
+    spoken = [turn.text for turn in heard(request) if turn.role == "user"]
+    if spoken:
+        return spoken[-1]
+    told = [
+        message.get("content")
+        for message in _messages(request)
+        if isinstance(message, dict) and message.get("role") in SYSTEM_ROLES
+    ]
+    beside = (request.get(name) for name in ("system", "instructions")) if isinstance(request, dict) else ()
+    return join_parts(map(content_text, (*told, *beside)))
+
+
 def _messages(request: Any) -> list[Any]:
     """The conversation sent for a chat completion, an Anthropic message or an OpenAI response."""
     match request:
@@ -126,9 +142,7 @@ def _user_turns(content: Any) -> list[SpokenTurn]:
 
 def _result_text(content: Any) -> str:
     """A tool answers with text, with parts of which some are text, or with any other JSON."""
-    if isinstance(content, list):
-        return join_parts(map(part_text, content))
-    return part_text(content) or (spell_compactly(content) if isinstance(content, dict) else "")
+    return content_text(content) or (spell_compactly(content) if isinstance(content, dict) else "")
 
 
 def _own_words(text: str) -> str:

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from memplane.clock import SECOND, Instant, to_instant
+from memplane.clock import SECOND, Instant, zoned_instant
 from memplane.errors import InvalidRequest
 from memplane.history import read_session
 from memplane.ledger import gojson
@@ -122,7 +121,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.type is not None and event["type"] != self.type:
             return False
-        return self.since is None or _instant(event["timestamp"]) >= self.since
+        return self.since is None or zoned_instant(event["timestamp"]) >= self.since
 
 
 _OBJECT: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
@@ -135,7 +134,7 @@ def parse_since(text: str, now: Instant) -> Instant:
     if found and "".join(number + unit for number, unit in found) == spelled:
         return now - int(sum(float(number) * _UNITS[unit] for number, unit in found))
     try:
-        return _instant(spelled)
+        return zoned_instant(spelled)
     except ValueError as exc:
         raise InvalidRequest(
             "--since must be a duration such as 24h or an RFC3339 time", field="since"
@@ -158,7 +157,7 @@ def audit_of(
             events.append(event)
     if directory is not None:
         events += [event for event in tool_events(directory, wanted) if wanted.takes(event)]
-    events.sort(key=lambda event: _instant(event["timestamp"]))
+    events.sort(key=lambda event: zoned_instant(event["timestamp"]))
     return Audit(pod=pod, skipped_lines=skipped, summary=summarise(events), events=events)
 
 
@@ -172,7 +171,7 @@ def parse_event(raw: bytes) -> Event | None:
     if not isinstance(at, str) or not isinstance(line.get("type"), str) or not line["type"]:
         return None
     try:
-        _instant(at)
+        zoned_instant(at)
     except ValueError:
         return None
     line.setdefault("intervention_reason", line.get("intervention"))
@@ -271,10 +270,3 @@ def _add(summary: AgentSummary, name: str, more: int) -> None:
 def _number(event: Event, name: str) -> float:
     value = event.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
-
-
-def _instant(text: str) -> Instant:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    return to_instant(moment)

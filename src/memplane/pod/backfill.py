@@ -11,18 +11,19 @@ from typing import Annotated
 
 import msgspec
 
-from memplane.clock import Instant, to_instant
+from memplane.clock import Instant, to_instant, zoned_instant
 from memplane.errors import InvalidRequest
 from memplane.folder import Folder
 from memplane.history import agent_folder_name, read_session
-from memplane.history.index import instant
 from memplane.ledger.history import HistoryLine, Rejected
 from memplane.ledger.history_entry import spell_ts
 from memplane.ledger.history_text import FAILED
 from memplane.pod.buried import buried_ids
 from memplane.pod.directory import PodDirectory
 from memplane.pod.targets import Target
-from memplane.services.memory_client import BlockingMemoryClient, Outcome, RetainRequest
+from memplane.services.memory_client import BlockingMemoryClient
+from memplane.services.outcome import Outcome
+from memplane.services.requests import RetainRequest
 
 _MARK_EVERY = 64
 _MARK_BYTES_MAX = 4_096
@@ -150,13 +151,13 @@ class Backfill:
         raw = marks.read(name, bytes_max=_MARK_BYTES_MAX)
         try:
             mark = None if raw is None else _MARK.decode(raw)
-            return mark if mark is not None and mark.task == self._task and instant(mark.ts) else None
+            return mark if mark is not None and mark.task == self._task and zoned_instant(mark.ts) else None
         except (msgspec.DecodeError, ValueError):
             return None
 
     def _is_there(self, history: Folder, mark: _Mark) -> bool:
         """A mark on an entry that is gone says nothing about where to go on."""
-        reader = read_session(history, near=instant(mark.ts))
+        reader = read_session(history, near=zoned_instant(mark.ts))
         try:
             return any(isinstance(item, HistoryLine) and item.id == mark.id for item in reader)
         finally:
@@ -177,7 +178,7 @@ class _Marks:
 
     def begin(self, after: Instant | None) -> Instant | None:
         """Where to look for the mark; the index helps with that."""
-        return after if self._behind is None else instant(self._behind.ts)
+        return after if self._behind is None else zoned_instant(self._behind.ts)
 
     def passes_over(self, item: HistoryLine) -> bool:
         if self._behind is None:

@@ -7,6 +7,7 @@ stays the same secret, so that compiling again changes nothing that nobody chang
 import copy
 import secrets
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ import yaml
 from memplane.errors import InvalidRequest, StorageUnavailable
 from memplane.folder import Folder
 from memplane.ledger import gojson
-from memplane.pod.descriptor import OPERATIONS, Described, DescriptorInvalid, parse_descriptor
+from memplane.pod.descriptor import Described, DescriptorInvalid, parse_descriptor
 from memplane.pod.directory import CONTEXT_MODE, CONTEXTS, GENERATED, SERVICE_AUTH, PodDirectory
 from memplane.pod.interpolate import interpolate, read_env_file
 from memplane.pod.podfile import FILE_BYTES_MAX, Pod, PodInvalid, Service, Subscription, parse_pod
+from memplane.services.manifest import FILE_BYTES_MAX as SMALL_BYTES_MAX
 from memplane.services.manifest import (
     MEMORY_NAME,
     METADATA_NAME,
+    OPERATIONS,
     Auth,
     MemoryManifest,
     Operation,
@@ -37,7 +40,6 @@ HISTORY_NETWORK = "claw-internal"
 
 _HEADER = "# Written by `memplane up`; change claw-pod.yml and run it again.\n"
 _SECRET_BYTES = 24
-_FILE_BYTES_MAX = 1024 * 1024
 _MANIFEST_MODE = 0o644
 _SECRET_MODE = 0o600
 
@@ -93,7 +95,7 @@ def compile_pod(
     history_url: str = HISTORY_URL_DEFAULT,
 ) -> Compiled:
     """`descriptors` are those an operator gave by the name of a service; `by_image` those of images that are known."""
-    beside = directory.folder.read(".env", bytes_max=_FILE_BYTES_MAX)
+    beside = directory.folder.read(".env", bytes_max=SMALL_BYTES_MAX)
     variables = {**read_env_file(beside or b""), **environment}
     pod = parse_pod(directory.read_pod(), variables, default_name=directory.path.resolve().name)
     found = _described(directory, pod, descriptors, by_image, variables)
@@ -172,7 +174,7 @@ def _from_build(directory: PodDirectory, target: Service, variables: Mapping[str
     label = Path(target.labels.get("claw.describe", DESCRIPTOR_NAME)).name or DESCRIPTOR_NAME
     try:
         with Folder.root(directory.path / interpolate(context, variables)) as folder:
-            return folder.read(label, bytes_max=_FILE_BYTES_MAX)
+            return folder.read(label, bytes_max=SMALL_BYTES_MAX)
     except StorageUnavailable:
         return None
 
@@ -267,7 +269,7 @@ def _service_auth(context: Folder | None, service: str) -> ServiceAuth | None:
     if context is None or not context.has(SERVICE_AUTH):
         return None
     with context.below(SERVICE_AUTH) as folder:
-        raw = folder.read(f"{service}.json", bytes_max=_FILE_BYTES_MAX)
+        raw = folder.read(f"{service}.json", bytes_max=SMALL_BYTES_MAX)
     if raw is None:
         return None
     try:
@@ -289,22 +291,14 @@ def _replay_tokens(directory: PodDirectory, pod: Pod) -> dict[str, str]:
     }
 
 
-class _Absent:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_error: object) -> None:
-        return None
-
-
-def _context(directory: PodDirectory, agent: str) -> Folder | _Absent:
+def _context(directory: PodDirectory, agent: str) -> AbstractContextManager[Folder | None]:
     if not directory.path.joinpath(*CONTEXTS, agent).exists():
-        return _Absent()
+        return nullcontext()
     return directory.folder.below(*CONTEXTS, agent)
 
 
 def _read_object(context: Folder | None, name: str) -> dict[str, Any]:
-    raw = None if context is None else context.read(name, bytes_max=_FILE_BYTES_MAX)
+    raw = None if context is None else context.read(name, bytes_max=SMALL_BYTES_MAX)
     if raw is None:
         return {}
     try:

@@ -6,8 +6,8 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 from memplane.ledger import gojson
+from memplane.services.manifest import OPERATIONS
 
-OPERATIONS = ("recall", "retain", "forget")
 _AUTH_TYPES = ("bearer", "header", "none")
 _VERSIONS = (1, 2)
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -99,17 +100,9 @@ class PodDirectory:
         return self.folder.below(*names, create=create)
 
 
-class _Nothing:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_error: object) -> None:
-        return None
-
-
-def _opened(root: Folder, name: str) -> Folder | _Nothing:
+def _opened(root: Folder, name: str) -> AbstractContextManager[Folder | None]:
     """A file among the directories is none of ours."""
     try:
         return root.below(name)
     except StorageUnavailable:
-        return _Nothing()
+        return nullcontext()

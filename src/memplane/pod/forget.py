@@ -13,7 +13,8 @@ from memplane.pod.backfill import refusal
 from memplane.pod.buried import buried_ids, bury
 from memplane.pod.directory import PodDirectory
 from memplane.pod.targets import Target
-from memplane.services.memory_client import BlockingMemoryClient, ForgetRequest
+from memplane.services.memory_client import BlockingMemoryClient
+from memplane.services.requests import ForgetRequest
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

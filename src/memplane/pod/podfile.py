@@ -111,7 +111,6 @@ def parse_pod(raw: bytes, variables: Mapping[str, str], *, default_name: str) ->
     """Check everything about memory before anything is written; raises `PodInvalid`."""
     document = load_yaml(raw, "claw-pod.yml")
     top = _block(document.get("x-claw"), "x-claw") or {}
-    name = top.get("pod") or document.get("name") or default_name
     services = _block(document.get("services"), "services") or {}
     default = _subscription(top.get("memory-defaults"), "x-claw.memory-defaults")
     made = {
@@ -121,7 +120,13 @@ def parse_pod(raw: bytes, variables: Mapping[str, str], *, default_name: str) ->
     for service in made.values():
         _check_subscription(service, made)
     _check_agents(made)
-    return Pod(name=str(name), services=made, document=document)
+    return Pod(name=pod_name(document, default_name), services=made, document=document)
+
+
+def pod_name(document: Mapping[str, Any], default: str) -> str:
+    top = document.get("x-claw")
+    named = top.get("pod") if isinstance(top, dict) else None
+    return str(named or document.get("name") or default)
 
 
 def _service(

@@ -1,6 +1,5 @@
 """Which agents an operator's command is about, and where their memory service can be reached from here."""
 
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -9,20 +8,20 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 from memplane.pod.directory import CONTEXTS, GENERATED, PodDirectory
+from memplane.pod.docker import published_place
 from memplane.pod.podfile import port_parts
 from memplane.services.manifest import (
     AgentContext,
     Auth,
     ManifestInvalid,
     MemoryManifest,
-    parse_context,
-    parse_manifest,
+    is_web_address,
+    load_context,
+    load_manifest,
 )
 
 _ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen on, never we
 _LOOPBACK = "127.0.0.1"
-_FILE_BYTES_MAX = 1024 * 1024
-_ASKING_S = 20
 
 AskCompose = Callable[[str, int], str | None]
 """Service and port → `address:port` on this machine, or None."""
@@ -51,14 +50,10 @@ def find_targets(
     seen = False
     for agent, context in directory.contexts():
         seen = True
-        raw = context.read("memory.json", bytes_max=_FILE_BYTES_MAX)
-        if raw is None:
-            continue
         try:
-            manifest = parse_manifest(raw)
-            if manifest.service == service:
-                metadata = context.read("metadata.json", bytes_max=_FILE_BYTES_MAX)
-                found.append(Target(agent=agent, manifest=manifest, context=parse_context(metadata, agent)))
+            manifest = load_manifest(context)
+            if manifest is not None and manifest.service == service:
+                found.append(Target(agent=agent, manifest=manifest, context=load_context(context, agent)))
         except ManifestInvalid as exc:
             raise InvalidRequest(f'agent "{agent}": {exc}') from exc
     if not seen:
@@ -137,13 +132,9 @@ def _only(values: set[str], why: str) -> str:
 
 
 def _given_url(given: str, path: str) -> str:
-    try:
-        parts = urlsplit(given.strip())
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_web_address(given.strip()):
         raise InvalidRequest("--url must include scheme and host", field="url")
+    parts = urlsplit(given.strip())
     return urlunsplit(parts._replace(path=path)) if parts.path in {"", "/"} else given.strip()
 
 
@@ -163,17 +154,10 @@ def published(service: Any, port: int) -> str | None:
 
 def _asker(directory: PodDirectory) -> AskCompose:
     def ask(service: str, port: int) -> str | None:
-        """Docker knows ports that it chose itself; where there is no docker, nobody does."""
-        command = ["docker", "compose", "-f", str(directory.path / GENERATED), "port", service, str(port)]
-        try:
-            done = subprocess.run(  # noqa: S603 - a list of words, no shell
-                command, capture_output=True, text=True, timeout=_ASKING_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
+        found = published_place(directory.path / GENERATED, service, port)
+        if found is None:
             return None
-        address, _, out = done.stdout.strip().rpartition(":")
-        if done.returncode or not out.isdecimal() or out == "0":
-            return None
+        address, out = found
         return f"{_LOOPBACK if address.strip('[]') in _ANYWHERE else address}:{out}"
 
     return ask

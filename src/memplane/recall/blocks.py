@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memplane.config import Settings
+from memplane.governance.outgoing import RecalledBlock
 from memplane.recall.render import Tamer
 from memplane.recall.render_documents import passage
 from memplane.recall.result import Block, Limits, RecallHit, SpanHit
@@ -34,6 +35,14 @@ def blocks_of(
             bytes_left -= size
             entries |= {block.id} if block.kind == "turn" else set()
     return tuple(kept)
+
+
+def as_recalled(blocks: Iterable[Block]) -> list[RecalledBlock]:
+    """As a memory service would have returned them, for a proxy to govern like those of any other."""
+    return [
+        RecalledBlock(text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        for block in blocks
+    ]
 
 
 def _block(hit: RecallHit, tame: Tamer) -> Block:

@@ -8,11 +8,13 @@ from zoneinfo import ZoneInfo
 from memplane.clock import Instant, to_datetime
 from memplane.governance.fence import defang, fence
 from memplane.governance.outgoing import RecalledBlock
+from memplane.ledger.history_text import RUNTIME_CONTEXT
 
-RUNTIME_CONTEXT = (
-    "[Runtime context for this invocation. This is not a user instruction. "
+NOTICE = (
+    f"{RUNTIME_CONTEXT} This is not a user instruction. "
     "Use it only as infrastructure-provided context for the next reply.]"
 )
+"""What every message of ours begins with; whoever reads a request knows it by its first words."""
 _BREAK = re.compile(r"[\s\]\[]+")
 _NOON = 12
 
@@ -27,7 +29,7 @@ def memory_block(service: str, blocks: Sequence[RecalledBlock]) -> str:
 def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:
     """The text of the one message: what it is, each part that is not empty, and the time, with blank lines between."""
     told = [part for part in parts if part]
-    return "\n\n".join([RUNTIME_CONTEXT, *told, time_line(now, timezone)])
+    return "\n\n".join([NOTICE, *told, time_line(now, timezone)])
 
 
 def time_line(now: Instant, timezone: str = "") -> str:

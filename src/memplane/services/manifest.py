@@ -1,16 +1,14 @@
 """Which memory service an agent subscribes to: its `memory.json`, and the `metadata.json` beside it.
 
-Both are compiled into an agent's context directory by `claw up` or `memplane up`, and read anew for every request, so
-that a change needs no restart.
+Both are compiled into an agent's context directory by `claw up` or `memplane up`.
 """
 
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 
-from memplane.errors import InvalidRequest, StorageUnavailable
+from memplane.errors import InvalidRequest
 from memplane.folder import Folder
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
@@ -20,7 +18,7 @@ MEMORY_NAME = "memory.json"
 METADATA_NAME = "metadata.json"
 OPERATIONS = ("recall", "retain", "forget")
 
-_FILE_BYTES_MAX = 1024 * 1024
+FILE_BYTES_MAX = 1024 * 1024
 
 
 class ManifestInvalid(InvalidRequest):
@@ -107,20 +105,15 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
     return manifest
 
 
-def load_agent(root: Path, agent_id: str) -> tuple[MemoryManifest | None, AgentContext]:
-    """What the operator of a pod compiled for an agent: its memory service, None where it subscribes to none, and what
-    metadata.json says about it. A name that is no folder there has neither.
+def load_manifest(context: Folder) -> MemoryManifest | None:
+    """The manifest in an agent's context directory; None where the agent subscribes to no service."""
+    raw = context.read(MEMORY_NAME, bytes_max=FILE_BYTES_MAX)
+    return None if raw is None else parse_manifest(raw)
 
-    Raises `ManifestInvalid`. Agents may write into their folders, so no link there is followed.
-    """
-    try:
-        with Folder.root(root) as folders, folders.below(agent_id) as folder:
-            raw, metadata = (_read(folder, name) for name in (MEMORY_NAME, METADATA_NAME))
-    except ManifestInvalid:
-        raise
-    except (StorageUnavailable, InvalidRequest):
-        return None, AgentContext(agent_id=agent_id)
-    return None if raw is None else parse_manifest(raw), parse_context(metadata, agent_id)
+
+def load_context(context: Folder, agent_id: str) -> AgentContext:
+    """What metadata.json says about the agent; nothing but its id where there is none."""
+    return parse_context(context.read(METADATA_NAME, bytes_max=FILE_BYTES_MAX), agent_id)
 
 
 def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
@@ -162,10 +155,3 @@ def is_web_address(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _read(folder: Folder, name: str) -> bytes | None:
-    try:
-        return folder.read(name, bytes_max=_FILE_BYTES_MAX)
-    except (StorageUnavailable, InvalidRequest) as exc:
-        raise ManifestInvalid(f"{name} cannot be read, or is longer than {_FILE_BYTES_MAX} bytes") from exc

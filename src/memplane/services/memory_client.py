@@ -7,7 +7,6 @@ once. A turn must never wait longer than it was told to, nor break, because a me
 import asyncio
 import time
 from collections.abc import Coroutine
-from enum import StrEnum
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -17,43 +16,21 @@ from yarl import URL
 
 from memplane.clock import Clock, system_clock
 from memplane.errors import InvalidRequest
-from memplane.governance.events import Listener, MemoryOp, log_event
+from memplane.governance.events import Listener, log_event
 from memplane.governance.outgoing import RecalledBlock, govern
 from memplane.ledger import gojson
-from memplane.ledger.gojson import Json
-from memplane.ledger.history_entry import spell_ts
 from memplane.providers.http_json import place_of
-from memplane.services.injection import memory_block, runtime_context, time_line
-from memplane.services.manifest import (
-    AgentContext,
-    ManifestInvalid,
-    MemoryManifest,
-    load_agent,
-    parse_manifest,
+from memplane.services.injection import memory_block
+from memplane.services.manifest import AgentContext, MemoryManifest
+from memplane.services.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.services.requests import (
+    ForgetRequest,
+    RecallRequest,
+    RetainRequest,
+    forget_body,
+    recall_body,
+    retain_body,
 )
-from memplane.services.scrub import scrub_entry
-
-__all__ = [
-    "AgentContext",
-    "Backend",
-    "BlockingMemoryClient",
-    "ForgetRequest",
-    "ManifestInvalid",
-    "MemoryClient",
-    "MemoryManifest",
-    "MemoryStatus",
-    "Outcome",
-    "RecallRequest",
-    "Recalled",
-    "RecalledBlock",
-    "RetainRequest",
-    "govern",
-    "load_agent",
-    "memory_block",
-    "parse_manifest",
-    "runtime_context",
-    "time_line",
-]
 
 RECALL_TIMEOUT_MS = 300
 RETAIN_TIMEOUT_S = 2.0
@@ -63,7 +40,6 @@ REPLAY_TIMEOUT_S = 10.0
 ANSWER_BYTES_MAX = 16_384
 DETAIL_BYTES_MAX = 2_048
 
-_DEADLINE = "context deadline exceeded"
 _KEEP_ALIVE_S = 2.0
 """Shorter than servers keep an idle connection, or a call would now and then go to one that is just being closed."""
 _HEADERS = {
@@ -74,73 +50,6 @@ _HEADERS = {
 }
 
 T = TypeVar("T")
-
-
-class MemoryStatus(StrEnum):
-    """How an operation went, in the words of the telemetry."""
-
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    """No answer began in time."""
-    SKIPPED = "skipped"
-    """The service did not declare the operation."""
-
-
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The turn that is about to be made. `messages` is the whole inbound array, or None where there is none."""
-
-    context: AgentContext
-    path: str
-    """`openai` or `anthropic`."""
-    requested_model: str = ""
-    messages: Any = None
-    system: Any = None
-    """Of an Anthropic request."""
-
-
-class RetainRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that was made: its line in the session history, unscrubbed."""
-
-    context: AgentContext
-    line: bytes
-    requested_model: str = ""
-
-
-class ForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries that the service must not remember any more."""
-
-    context: AgentContext
-    entry_ids: tuple[str, ...]
-    reason: str = ""
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How one call went."""
-
-    operation: str
-    status: MemoryStatus
-    status_code: int = 0
-    latency_ms: int = 0
-    error: str = ""
-    detail: str = ""
-    """How the body of a refusal begins, for an operator; empty where there was none."""
-    removed: int = 0
-    """Blocks that governance dropped from a recall, or secrets that were taken out of a retain."""
-
-    @property
-    def ok(self) -> bool:
-        return self.status is MemoryStatus.SUCCEEDED
-
-
-class Recalled(Outcome, frozen=True, kw_only=True):
-    """What may be told, governed already."""
-
-    blocks: tuple[RecalledBlock, ...] = ()
-    returned: int = 0
-    """How many the service returned, before governance."""
-    text: str = ""
-    """The blocks as they are injected; empty where there are none."""
 
 
 class Backend(Protocol):
@@ -256,21 +165,9 @@ class MemoryClient:
     def _told(self, manifest: MemoryManifest, context: AgentContext, model: str, outcome: T) -> T:
         """Log how it went, and hand it on."""
         assert isinstance(outcome, Outcome)
-        recalled = outcome if isinstance(outcome, Recalled) and outcome.ok else None
         self._listener(
-            MemoryOp(
-                ts=spell_ts(self._clock()),
-                claw_id=context.agent_id,
-                model=model,
-                latency_ms=outcome.latency_ms,
-                status_code=outcome.status_code,
-                error=outcome.error,
-                memory_service=manifest.service,
-                memory_op=outcome.operation,
-                memory_status=outcome.status.value,
-                memory_blocks=None if recalled is None else recalled.returned,
-                memory_bytes=None if recalled is None else len(recalled.text.encode("utf-8", "replace")),
-                memory_removed=outcome.removed,
+            event_of(
+                outcome, service=manifest.service, agent=context.agent_id, model=model, now=self._clock()
             )
         )
         return outcome
@@ -295,7 +192,7 @@ class MemoryClient:
                 await self._exchange(url, body, manifest.token, answer, answer_bytes_max)
             answer.status = MemoryStatus.SUCCEEDED
         except TimeoutError:
-            answer.error = _DEADLINE
+            answer.error = DEADLINE
             answer.status = MemoryStatus.FAILED if answer.status_code else MemoryStatus.TIMED_OUT
         except _Refused:
             answer.error = f"{name} returned status {answer.status_code}"
@@ -386,53 +283,6 @@ class _Refused(Exception):
 
 class _TooLong(Exception):
     """More came than anybody asked for."""
-
-
-def recall_body(request: RecallRequest) -> bytes:
-    """The question; keys inside the messages are sorted, as they come out of a Go map."""
-    metadata = _metadata(request.context, request.path, request.requested_model)
-    members: dict[str, Json] = _who(request.context)
-    for name, value in (("messages", request.messages), ("system", request.system)):
-        if value is not None:
-            members[name] = gojson.encode(value, sort_keys=True)
-    return gojson.encode({**members, "metadata": metadata})
-
-
-def retain_body(request: RetainRequest) -> tuple[bytes, int]:
-    """The entry without secrets, and how many there were."""
-    entry, removed = scrub_entry(request.line)
-    metadata = _metadata(request.context, "retain", request.requested_model)
-    if removed:
-        metadata["policy_removed"] = removed
-    members: dict[str, Json] = _who(request.context)
-    members["metadata"] = dict(sorted(metadata.items()))
-    members["entry"] = entry
-    return gojson.encode(members), removed
-
-
-def forget_body(request: ForgetRequest) -> bytes:
-    members: dict[str, Json] = _who(request.context)
-    members["metadata"] = _metadata(request.context, "forget", "")
-    members["entry_ids"] = list(request.entry_ids)
-    if request.reason:
-        members["reason"] = request.reason
-    return gojson.encode(members)
-
-
-def _who(context: AgentContext) -> dict[str, Json]:
-    pod: dict[str, Json] = {"pod": context.pod} if context.pod else {}
-    return {"agent_id": context.agent_id, **pod}
-
-
-def _metadata(context: AgentContext, path: str, model: str) -> dict[str, Json]:
-    members: dict[str, Json] = {"path": path}
-    if model:
-        members["requested_model"] = model
-    members["service"] = context.service
-    if context.timezone:
-        members["timezone"] = context.timezone
-    members["type"] = context.type
-    return members
 
 
 async def _read(content: aiohttp.StreamReader, bytes_max: int) -> bytes:

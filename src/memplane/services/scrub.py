@@ -8,8 +8,8 @@ import msgspec
 from memplane.governance.outgoing import redact_outgoing, redact_outgoing_tree
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
-from memplane.ledger.history_reply import reply_text
-from memplane.ledger.history_scrub import decode_lenient
+from memplane.ledger.history_reply import reply_of, reply_text
+from memplane.ledger.history_scrub import decode_rewritable
 
 _SCRUBBED = ("request_original", "request_effective", "response", "tool_trace")
 _MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -31,7 +31,7 @@ def scrub_entry(line: bytes) -> tuple[bytes, int]:
 
 
 def _scrubbed(raw: bytes) -> tuple[bytes, int]:
-    value = decode_lenient(raw)
+    value = decode_rewritable(raw)
     if value is None:
         return raw, 0
     clean, count = redact_outgoing_tree(value)
@@ -39,7 +39,6 @@ def _scrubbed(raw: bytes) -> tuple[bytes, int]:
         # A secret may be spread over the events of a stream, where no single one of them shows it.
         reply, spread = redact_outgoing(reply_text(clean))
         if spread:
-            message = {"role": "assistant", "content": reply}
-            clean = {"format": "json", "json": {"choices": [{"index": 0, "message": message}]}}
+            clean = reply_of(reply)
             count += spread
     return (gojson.encode(clean, sort_keys=True), count) if count else (raw, 0)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from memplane.governance.fence import BRIEF_INTRODUCTION
-from memplane.ledger.history_reply import join_parts, part_text
+from memplane.ledger.history_reply import content_text
 
 MODEL = "echo"
 NOTED = "Noted."
@@ -41,9 +41,8 @@ def answer_of(request: Any) -> str:
     if not question.endswith("?"):
         return NOTED
     remembered: dict[str, str] = {}
-    for text in reversed(
-        texts
-    ):  # what was recalled for this turn stands after what the conversation began with
+    # What was recalled for this turn stands after what the conversation began with.
+    for text in reversed(texts):
         for line in _remembered(text):
             remembered.setdefault(_bare(line), line)
     for text in said[:-1]:
@@ -64,8 +63,7 @@ def _bare(line: str) -> str:
 
 
 def _text(message: Any) -> str:
-    content = message.get("content") if isinstance(message, dict) else None
-    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+    return content_text(message.get("content")) if isinstance(message, dict) else ""
 
 
 def _remembered(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from memplane.errors import InvalidRequest
 
 app = typer.Typer()
 
-_WORK = "memplane.doors.cli.podwork"
+_WORK = "memplane.doors.cli.operating"
 _LIMIT_DEFAULT = 100
 
 

@@ -11,7 +11,7 @@ from memplane.doors.cli.options import Conversation
 
 app = typer.Typer()
 
-_WORK = "memplane.doors.cli.chatwork"
+_WORK = "memplane.doors.cli.chatting"
 """Loaded when it is needed: it brings a web server."""
 
 

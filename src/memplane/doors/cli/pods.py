@@ -13,7 +13,7 @@ app = typer.Typer()
 memory = typer.Typer(help="Replay to a pod's memory service, or make it forget.", no_args_is_help=True)
 app.add_typer(memory, name="memory")
 
-_WORK = "memplane.doors.cli.podwork"
+_WORK = "memplane.doors.cli.operating"
 """Loaded when it is needed: other commands read no YAML and call no service."""
 
 PodFile = Annotated[

@@ -7,7 +7,7 @@ from memplane.doors.http import system
 from memplane.doors.http.endpoint import Door
 from memplane.doors.http.facts.door import door as facts_door
 from memplane.doors.http.metrics import Metrics
-from memplane.doors.http.proxy.passed import Heard
+from memplane.doors.http.proxy.passed import PassedListener
 from memplane.doors.http.v6.door import door as v6_door
 from memplane.doors.mcp import http as mcp
 from memplane.doors.tool import door as tool
@@ -23,7 +23,7 @@ def all_doors(
     *,
     authenticator: Authenticator | None = None,
     listener: Listener = log_event,
-    heard: Heard | None = None,
+    passed: PassedListener | None = None,
 ) -> list[Door]:
     """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
     doors: list[Door] = [
@@ -33,7 +33,7 @@ def all_doors(
         tool.door(),
         v6_door(plane, settings),
         proxy_door.door(
-            plane, settings, authenticated=authenticator is not None, listener=listener, heard=heard
+            plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
         ),
     ]
     return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

@@ -112,18 +112,18 @@ class Metrics:
 
     def passed(self, turn: Passed) -> None:
         """A turn that went through the proxy."""
-        upstream, spent = turn.upstream, turn.spent
+        upstream, charge = turn.upstream, turn.charge
         self._turns.labels(upstream, turn.outcome).inc()
         self._turn_seconds.labels(upstream).observe(turn.seconds)
         for kind, count in (
-            ("prompt", spent.prompt_tokens),
-            ("completion", spent.completion_tokens),
-            ("cached", spent.cached_tokens),
+            ("prompt", charge.prompt_tokens),
+            ("completion", charge.completion_tokens),
+            ("cached", charge.cached_tokens),
         ):
             if count:
                 self._tokens.labels(upstream, kind).inc(count)
-        if spent.cost_usd:
-            self._cost.labels(upstream).inc(spent.cost_usd)
+        if charge.cost_usd:
+            self._cost.labels(upstream).inc(charge.cost_usd)
         if turn.outcome in {"ok", "aborted", "error"} and not turn.kept:
             self._unkept.labels(upstream).inc()
 

@@ -98,7 +98,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
             plane,
             identity,
             settings,
-            all_doors(plane, settings, metrics, authenticator=identity, listener=listener, heard=passed),
+            all_doors(plane, settings, metrics, authenticator=identity, listener=listener, passed=passed),
             observers=observers,
         )
         server = Server(uvicorn_config(app, settings), app)

@@ -96,8 +96,8 @@ class Tracing:
         span.set_attribute("gen_ai.operation.name", turn.operation)
         span.set_attribute("gen_ai.provider.name", turn.upstream)
         span.set_attribute("gen_ai.request.model", turn.model)
-        span.set_attribute("gen_ai.usage.input_tokens", turn.spent.prompt_tokens)
-        span.set_attribute("gen_ai.usage.output_tokens", turn.spent.completion_tokens)
+        span.set_attribute("gen_ai.usage.input_tokens", turn.charge.prompt_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", turn.charge.completion_tokens)
         span.set_attribute("http.response.status_code", turn.status)
         if turn.outcome != "ok":
             span.set_attribute("error.type", turn.outcome)

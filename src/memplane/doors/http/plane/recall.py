@@ -1,22 +1,19 @@
 """Recall: the current turn in, a few governed blocks out, in time."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from memplane.config import Settings
 from memplane.doors.http.endpoint import JSON, Call, Response
-from memplane.doors.http.plane.timebox import TimeBox
 from memplane.doors.http.plane.wire import RecallAsked, Recalled, RecalledBlock, read
+from memplane.doors.http.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
-from memplane.ledger.history_reply import join_parts, part_text
-from memplane.ledger.history_text import heard
+from memplane.governance.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX
+from memplane.ledger.history_text import question_in
 from memplane.recall.result import Block, Limits, Recall
 from memplane.space import Space
 
-BLOCKS_MAX = 8
-TEXT_BYTES_MAX = 8_192
 ANSWER_BYTES_MAX = 16_384
 
 LATE = "time: recall was not ready in time"
@@ -38,8 +35,9 @@ class Recaller:
         space = call.existing_space(asked.agent)
         if space is None:
             return Response(body=answer_of((), ()), media=JSON)
+        question = question_in({"messages": asked.messages, "system": asked.system})
         left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
-        told = self._told(space, question_of(asked), left_s) if left_s > 0 else None
+        told = self._told(space, question, left_s) if left_s > 0 else None
         if told is None:
             return Response(body=answer_of((), (LATE,)), media=JSON)
         return Response(body=answer_of(told.blocks, told.degraded), media=JSON)
@@ -54,24 +52,6 @@ class Recaller:
             lambda: space.recall_by_words(question, limits=limits),
             seconds=seconds,
         )
-
-
-def question_of(asked: RecallAsked) -> str:
-    """The last thing the user said. Without one, what the agent was told to be: the system's words."""
-    spoken = [turn.text for turn in heard({"messages": asked.messages}) if turn.role == "user"]
-    if spoken:
-        return spoken[-1]
-    messages = asked.messages if isinstance(asked.messages, list) else []
-    told = [
-        message.get("content")
-        for message in messages
-        if isinstance(message, dict) and message.get("role") in {"system", "developer"}
-    ]
-    return join_parts(_text(content) for content in (*told, asked.system))
-
-
-def _text(content: Any) -> str:
-    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
 
 
 def answer_of(blocks: Sequence[Block], degraded: Iterable[str]) -> bytes:

@@ -1,7 +1,5 @@
 """What an agent would be told now, for whoever looks after it: the brief, the memory service, and how much there is."""
 
-from pathlib import Path
-
 import msgspec
 
 from memplane.config import Settings
@@ -10,11 +8,12 @@ from memplane.doors.http.refusal import Refused
 from memplane.governance.fence import SERVICE
 from memplane.governance.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, RecalledBlock, govern
 from memplane.identity.principal import Forbidden, Right
+from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
+from memplane.services.contexts import Contexts
 from memplane.services.injection import memory_block
-from memplane.services.manifest import AgentContext, ManifestInvalid, MemoryManifest, load_agent
+from memplane.services.manifest import OPERATIONS, AgentContext, ManifestInvalid, MemoryManifest
 from memplane.storage.base import Sizes
-from memplane.types import TENANT_DEFAULT
 
 PATH = "/internal/context/{agent}/snapshot"
 QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)
@@ -59,8 +58,7 @@ class Snapshots:
     """Answers `GET /internal/context/{agent}/snapshot`."""
 
     def __init__(self, settings: Settings) -> None:
-        root = settings.claw_context_root
-        self._root = None if root is None else Path(root).expanduser()
+        self._contexts = Contexts(settings.claw_context_root)
         self._brief = settings.proxy_brief
 
     def handle(self, call: Call) -> Response:
@@ -71,8 +69,10 @@ class Snapshots:
         if space is None:
             raise Refused(404, "not_found", "agent context not found")
         manifest, context, error = None, AgentContext(agent_id=agent), ""
-        if principal.tenant == TENANT_DEFAULT:  # a pod's agents are those of one installation
-            manifest, context, error = self._context(agent)
+        try:
+            manifest, context = self._contexts.of(agent, tenant=principal.tenant)
+        except ManifestInvalid as exc:
+            error = str(exc)
         asked = call.query["query"]
         shown = None
         if asked and manifest is None:
@@ -96,22 +96,10 @@ class Snapshots:
             )
         )
 
-    def _context(self, agent: str) -> tuple[MemoryManifest | None, AgentContext, str]:
-        """What a pod's operator compiled for the agent, and what is wrong with it."""
-        plain = AgentContext(agent_id=agent)
-        if self._root is None:
-            return None, plain, ""
-        try:
-            return *load_agent(self._root, agent), ""
-        except ManifestInvalid as exc:
-            return None, plain, str(exc)
-
 
 def _without_token(manifest: MemoryManifest) -> ShownManifest:
     operations = {
-        name: operation.path
-        for name in ("recall", "retain", "forget")
-        if (operation := manifest.operation(name)) is not None
+        name: operation.path for name in OPERATIONS if (operation := manifest.operation(name)) is not None
     }
     return ShownManifest(
         service=manifest.service,
@@ -122,12 +110,7 @@ def _without_token(manifest: MemoryManifest) -> ShownManifest:
 
 
 def _recalled(told: Recall) -> ShownRecall:
-    governed = govern(
-        [
-            RecalledBlock(text=it.text, score=it.score, kind=it.kind, source=it.source, ts=it.ts)
-            for it in told.blocks
-        ]
-    )
+    governed = govern(as_recalled(told.blocks))
     return ShownRecall(
         blocks=list(governed.blocks),
         text=memory_block(SERVICE, governed.blocks),

@@ -34,7 +34,7 @@ _AUTO_DETECT = 47
 _INFLATED_PIECE = 1 << 20
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn took, as the provider counts it."""
 
     prompt_tokens: int = 0
@@ -109,12 +109,12 @@ class Answer:
             return Payload(json=msgspec.json.encode(body))
         return Payload(json=raw)
 
-    def spent(self) -> Spent:
+    def charge(self) -> Charge:
         if not self.is_stream:
             body = self._body()
-            return _spent([body.get("usage")]) if isinstance(body, dict) else Spent()
+            return _charge([body.get("usage")]) if isinstance(body, dict) else Charge()
         told = (decode_leniently(found[1]) for found in _USAGE.finditer(self.text()))
-        return _spent([_usage_of(event) for event in told if isinstance(event, dict)])
+        return _charge([_usage_of(event) for event in told if isinstance(event, dict)])
 
     def _body(self) -> Any:
         return decode_leniently(self.text())
@@ -136,9 +136,9 @@ def _usage_of(event: dict[str, Any]) -> Any:
     return None
 
 
-def _spent(usages: list[Any]) -> Spent:
+def _charge(usages: list[Any]) -> Charge:
     """Counts in a stream grow, so the largest is the last."""
-    found = Spent()
+    found = Charge()
     for usage in usages:
         if not isinstance(usage, dict):
             continue
@@ -147,7 +147,7 @@ def _spent(usages: list[Any]) -> Spent:
         read, made = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
         prompt = _count(usage, "prompt_tokens") or _count(usage, "input_tokens") + read + made
         cost = usage.get("cost")
-        found = Spent(
+        found = Charge(
             prompt_tokens=max(found.prompt_tokens, prompt),
             completion_tokens=max(
                 found.completion_tokens, _count(usage, "completion_tokens") or _count(usage, "output_tokens")

@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from memplane.doors.http.proxy.splice import NotPlain, Span, changed, items_of, members_of, put_items
+from memplane.doors.http.proxy.splice import Extent, NotPlain, changed, items_of, members_of, put_items
 from memplane.ledger import gojson
-from memplane.ledger.history_reply import join_parts, part_text
-from memplane.ledger.history_text import heard
+from memplane.ledger.history_reply import content_text
+from memplane.ledger.history_text import SYSTEM_ROLES, heard, question_in
 
 _VALUE = msgspec.json.Decoder()
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _SITTING = re.compile(r"(user_[^_]+_account_[^_]*)_session_([\w-]+)")
 """How Claude Code named its user before it took to JSON: who it is, and which sitting."""
 
@@ -81,12 +80,7 @@ class Asked:
 
     @cached_property
     def question(self) -> str:
-        """The last thing the user said; without one, what the agent was told to be."""
-        spoken = [turn.text for turn in heard(self.body) if turn.role == "user"]
-        if spoken:
-            return spoken[-1]
-        told = [_content(message) for message in self.messages if _role(message) in _SYSTEM_ROLES]
-        return join_parts((*told, _text(self.body.get("system")), _text(self.body.get("instructions"))))
+        return question_in(self.body)
 
     @property
     def begins(self) -> bool:
@@ -112,7 +106,7 @@ class Asked:
     @property
     def opening(self) -> str:
         """A name for the conversation where the client gives none: how it began, which every later request repeats."""
-        first = next((at for at, one in enumerate(self.messages) if _role(one) not in _SYSTEM_ROLES), 0)
+        first = next((at for at, one in enumerate(self.messages) if _role(one) not in SYSTEM_ROLES), 0)
         begun = [self.body.get("system"), self.body.get("instructions"), self.messages[: first + 1]]
         return hashlib.sha256(_encode(begun)).hexdigest()
 
@@ -146,11 +140,11 @@ class Asked:
 
     # ── what goes upstream ───────────────────────────────────────────────────────────────────────────────────
 
-    def with_model(self, model: str) -> list[tuple[Span, bytes]]:
+    def with_model(self, model: str) -> list[tuple[Extent, bytes]]:
         """The change that names another model."""
         return [(self.members["model"], _encode(model))]
 
-    def with_memory(self, brief: str, context: str) -> list[tuple[Span, bytes]]:
+    def with_memory(self, brief: str, context: str) -> list[tuple[Extent, bytes]]:
         """The changes that tell the model what memory has: the brief where the conversation begins, the same bytes in
         every request of it; what bears on this turn beside the last thing the user said."""
         array = self.members.get("input" if self.api is Api.RESPONSES else "messages")
@@ -166,7 +160,7 @@ class Asked:
             additions.append((_beside_last_user(roles, self.api), self._message(context)))
         return put_items(array, items_of(self.raw, array), additions)
 
-    def effective(self, changes: Sequence[tuple[Span, bytes]]) -> bytes:
+    def effective(self, changes: Sequence[tuple[Extent, bytes]]) -> bytes:
         return changed(self.raw, changes) if changes else self.raw
 
     def _message(self, text: str) -> Any:
@@ -179,7 +173,7 @@ def _first(roles: list[str], api: Api) -> int:
     """Where the conversation begins: behind what the system says."""
     if api is Api.MESSAGES:
         return 0
-    return next((at for at, role in enumerate(roles) if role not in _SYSTEM_ROLES), len(roles))
+    return next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def _beside_last_user(roles: list[str], api: Api) -> int:
@@ -190,14 +184,14 @@ def _beside_last_user(roles: list[str], api: Api) -> int:
     return last + 1 if api is Api.MESSAGES else last
 
 
-def _unfolded(text: Span, brief: str, context: str) -> list[tuple[Span, bytes]]:
+def _unfolded(text: Extent, brief: str, context: str) -> list[tuple[Extent, bytes]]:
     """A plain input becomes a list around it: what the user said stays as it is spelled."""
     before = b"".join(
         _encode({"role": "system", "content": told}) + b"," for told in (brief, context) if told
     )
     return [
-        (Span(text.start, text.start), b"[" + before + b'{"role":"user","content":'),
-        (Span(text.end, text.end), b"}]"),
+        (Extent(text.start, text.start), b"[" + before + b'{"role":"user","content":'),
+        (Extent(text.end, text.end), b"}]"),
     ]
 
 
@@ -207,11 +201,7 @@ def _role(message: Any) -> str:
 
 
 def _content(message: Any) -> str:
-    return _text(message.get("content")) if isinstance(message, dict) else ""
-
-
-def _text(content: Any) -> str:
-    return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
+    return content_text(message.get("content")) if isinstance(message, dict) else ""
 
 
 def _sitting(user_id: Any) -> tuple[str | None, str | None]:

@@ -10,12 +10,12 @@ from memplane.config import Settings
 from memplane.doors.http.body import ClientGone
 from memplane.doors.http.endpoint import AsgiRoute, Door
 from memplane.doors.http.proxy.apis import Api, Asked, api_of
+from memplane.doors.http.proxy.carrying import DOOR, Carrier, Parts
 from memplane.doors.http.proxy.credentials import Credentials
-from memplane.doors.http.proxy.exchange import DOOR, Exchange, Parts
 from memplane.doors.http.proxy.keeping import Keeper
-from memplane.doors.http.proxy.passage import Passage
-from memplane.doors.http.proxy.passed import Heard
+from memplane.doors.http.proxy.passed import PassedListener
 from memplane.doors.http.proxy.relay import Relay, until_gone
+from memplane.doors.http.proxy.request import Request
 from memplane.doors.http.proxy.splice import NotPlain
 from memplane.doors.http.proxy.telling import Teller
 from memplane.doors.http.proxy.upstreams import Upstream, Upstreams
@@ -38,10 +38,10 @@ def door(
     *,
     authenticated: bool,
     listener: Listener = log_event,
-    heard: Heard | None = None,
+    passed: PassedListener | None = None,
 ) -> Door:
     proxy = Proxy(
-        plane, settings, authenticated=authenticated, listener=listener, heard=heard or (lambda _: None)
+        plane, settings, authenticated=authenticated, listener=listener, passed=passed or (lambda _: None)
     )
 
     def route(path: str, summary: str, *methods: str, right: Right = Right.WRITE) -> AsgiRoute:
@@ -85,14 +85,14 @@ class Proxy:
         *,
         authenticated: bool,
         listener: Listener,
-        heard: Heard,
+        passed: PassedListener,
     ) -> None:
         self.credentials = Credentials(settings)
         self._plane = plane
         self._settings = settings
         self._authenticated = authenticated
         self._listener = listener
-        self._heard = heard
+        self._passed = passed
         self._upstreams = Upstreams(settings)
         folder = settings.session_history_dir
         self._recorder = (
@@ -108,7 +108,7 @@ class Proxy:
         self._parts = Parts(
             settings,
             plane.clock,
-            self._heard,
+            self._passed,
             relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
             teller=Teller(plane, settings, self._listener),
             keeper=Keeper(plane, settings, DOOR, record),
@@ -126,63 +126,63 @@ class Proxy:
         body = None
         if scope["method"] not in {"GET", "HEAD"}:
             body = (await receive())["body"]
-        passage = Passage(scope, body)
-        api = api_of(passage.method, passage.path)
-        asked = self._asked(passage, api)
-        upstream, model = self._upstream(passage, asked)
-        exchange = Exchange(self._parts, passage, upstream, self._keys(passage, upstream, api), send)
-        if asked is not None and passage.memory:
-            space = self._space(passage, asked)
-            done = await until_gone(receive, lambda: exchange.with_memory(asked, model, space))
+        request = Request(scope, body)
+        api = api_of(request.method, request.path)
+        asked = self._asked(request, api)
+        upstream, model = self._upstream(request, asked)
+        carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
+        if asked is not None and request.memory:
+            space = self._space(request, asked)
+            done = await until_gone(receive, lambda: carrier.with_memory(asked, model, space))
         else:
             changes = asked.with_model(model) if asked is not None and model is not None else []
             content = asked.effective(changes) if asked is not None else body
-            done = await until_gone(receive, lambda: exchange.without_memory(content))
+            done = await until_gone(receive, lambda: carrier.without_memory(content))
         if not done:
             raise ClientGone
 
-    def _asked(self, passage: Passage, api: Api | None) -> Asked | None:
+    def _asked(self, request: Request, api: Api | None) -> Asked | None:
         """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but
         only where nothing is to be kept of it."""
         if api is None:
             return None
-        if passage.memory and passage.headers.get("content-encoding", "identity") != "identity":
+        if request.memory and request.headers.get("content-encoding", "identity") != "identity":
             raise Refused(415, "unsupported_media_type", "send the body as it is, not compressed")
         try:
-            return Asked(api, passage.body or b"")
+            return Asked(api, request.body or b"")
         except NotPlain as exc:
-            if passage.memory:
+            if request.memory:
                 raise Refused(400, "malformed_body", f"the body cannot be read: {exc}") from exc
             return None
 
-    def _upstream(self, passage: Passage, asked: Asked | None) -> tuple[Upstream, str | None]:
-        if passage.upstream_name is not None:
-            return self._upstreams.named(passage.upstream_name), None
-        return self._upstreams.chosen(passage.path, passage.headers, asked)
+    def _upstream(self, request: Request, asked: Asked | None) -> tuple[Upstream, str | None]:
+        if request.upstream_name is not None:
+            return self._upstreams.named(request.upstream_name), None
+        return self._upstreams.chosen(request.path, request.headers, asked)
 
-    def _keys(self, passage: Passage, upstream: Upstream, api: Api | None) -> frozenset[str]:
+    def _keys(self, request: Request, upstream: Upstream, api: Api | None) -> frozenset[str]:
         """The headers with a key of the client's own. Where there is none, the server's is used. That is lent for turns and
         the like; what a provider keeps for its customer, such as files, is for the owner: all who share the key would
         share that too."""
-        keys = self.credentials.providers(passage.headers, authenticated=self._authenticated)
-        passage.leave_behind(self.credentials.stays(passage.headers, authenticated=self._authenticated))
-        lent = keys or upstream.key is None or api is not None or passage.is_lent
-        if not lent and Right.ADMIN not in passage.principal.rights:
+        keys = self.credentials.providers(request.headers, authenticated=self._authenticated)
+        request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
+        lent = keys or upstream.key is None or api is not None or request.is_lent
+        if not lent and Right.ADMIN not in request.principal.rights:
             raise Refused(403, "forbidden", "the server's key is not lent for this; send one of your own")
         return keys
 
-    def _space(self, passage: Passage, asked: Asked) -> Space:
+    def _space(self, request: Request, asked: Asked) -> Space:
         """Whose memory: that of a credential which opens only one; else as the request says, by header, metadata, user."""
-        principal = passage.principal
+        principal = request.principal
         only = next(iter(principal.spaces)) if principal.spaces and len(principal.spaces) == 1 else None
-        owner = passage.space or only or asked.named_space()
+        owner = request.space or only or asked.named_space()
         if owner is None and not self._authenticated:
             owner = principal.subject
         if owner is None:
             raise Refused(
                 400, "space_required", "say whose memory: X-Memplane-Space, metadata.memplane_space or user"
             )
-        conversation = passage.conversation or asked.named_conversation()
+        conversation = request.conversation or asked.named_conversation()
         return open_space(
             self._plane, principal, Right.WRITE, door=DOOR, owner=owner, session=conversation or ""
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from memplane.doors.http.proxy.answer import Spent
+from memplane.doors.http.proxy.answer import Charge
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,9 +19,9 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """`ok`, `refused` by the provider, `failed` or `aborted` on the way."""
     seconds: float
-    spent: Spent = Spent()
+    charge: Charge = Charge()
     kept: bool = False
     """In the ledger when the client saw the end."""
 
 
-Heard = Callable[[Passed], None]
+PassedListener = Callable[[Passed], None]

@@ -22,7 +22,7 @@ _GAP = re.compile(rb"[ \t\r\n,]*")
 _encode = msgspec.json.Encoder().encode
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """From the first byte of a value to behind its last."""
 
     start: int
@@ -33,7 +33,7 @@ class NotPlain(ValueError):
     """No JSON object, or one in which a name stands twice, so that two readers would take different values."""
 
 
-def members_of(raw: bytes) -> dict[str, Span]:
+def members_of(raw: bytes) -> dict[str, Extent]:
     """Where the value of each member of the outermost object stands."""
     text = gojson.mend_surrogates(raw)  # as long as before, so places stay what they are
     try:
@@ -48,13 +48,13 @@ def members_of(raw: bytes) -> dict[str, Span]:
         if key is None or _NAME_TEXT.decode(key[1]) != name or not text.startswith(bytes(value), key.end()):
             raise NotPlain("a name stands twice")
         at = key.end() + len(memoryview(value))
-        found[name] = Span(key.end(), at)
+        found[name] = Extent(key.end(), at)
     if text[at:].strip() != b"}":
         raise NotPlain("a name stands twice")
     return found
 
 
-def items_of(raw: bytes, array: Span) -> list[Span]:
+def items_of(raw: bytes, array: Extent) -> list[Extent]:
     """Where each item of an array stands."""
     text = gojson.mend_surrogates(raw[array.start : array.end])
     at, found = 1, []
@@ -62,30 +62,30 @@ def items_of(raw: bytes, array: Span) -> list[Span]:
         gap = _GAP.match(text, at)
         assert gap is not None
         at = gap.end() + len(memoryview(item))
-        found.append(Span(array.start + gap.end(), array.start + at))
+        found.append(Extent(array.start + gap.end(), array.start + at))
     return found
 
 
 def put_items(
-    array: Span, items: list[Span], additions: Iterable[tuple[int, Any]]
-) -> list[tuple[Span, bytes]]:
+    array: Extent, items: list[Extent], additions: Iterable[tuple[int, Any]]
+) -> list[tuple[Extent, bytes]]:
     """Changes that put a value before each named place; the number of items is the place behind the last."""
     changes = []
     for place, value in additions:
         written = _encode(value)
         if place < len(items):
             start = items[place].start
-            changes.append((Span(start, start), written + b","))
+            changes.append((Extent(start, start), written + b","))
         elif items:
             end = items[-1].end
-            changes.append((Span(end, end), b"," + written))
+            changes.append((Extent(end, end), b"," + written))
         else:  # behind the bracket; a second one needs a comma, which the first of them cannot know of
             comma = b"," if changes else b""
-            changes.append((Span(array.start + 1, array.start + 1), comma + written))
+            changes.append((Extent(array.start + 1, array.start + 1), comma + written))
     return changes
 
 
-def changed(raw: bytes, changes: Iterable[tuple[Span, bytes]]) -> bytes:
+def changed(raw: bytes, changes: Iterable[tuple[Extent, bytes]]) -> bytes:
     """The text with each span replaced. Changes at one place stay in the order they are given."""
     parts: list[bytes] = []
     at = 0

@@ -6,51 +6,31 @@ Nothing in here is ever a reason for a turn to fail. What goes wrong is in the t
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, TypeVarTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from memplane.config import Settings
 from memplane.doors.http.proxy.apis import Asked
+from memplane.doors.http.timebox import TimeBox
 from memplane.engine import Engine
 from memplane.errors import MemplaneError
-from memplane.governance.events import Listener, MemoryOp
+from memplane.governance.events import Listener
 from memplane.governance.fence import SERVICE, fence
-from memplane.ledger.history_entry import spell_ts
+from memplane.governance.outgoing import RecalledBlock, govern
+from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
-from memplane.services.injection import RUNTIME_CONTEXT
-from memplane.services.manifest import (
-    AgentContext,
-    ManifestInvalid,
-    MemoryManifest,
-    load_agent,
-)
-from memplane.services.memory_client import (
-    Backend,
-    MemoryClient,
-    MemoryStatus,
-    Outcome,
-    Recalled,
-    RecalledBlock,
-    RecallRequest,
-    RetainRequest,
-    govern,
-    memory_block,
-    runtime_context,
-)
+from memplane.services.contexts import Contexts
+from memplane.services.injection import NOTICE, memory_block, runtime_context
+from memplane.services.manifest import AgentContext, ManifestInvalid, MemoryManifest
+from memplane.services.memory_client import Backend, MemoryClient
+from memplane.services.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.services.requests import RecallRequest, RetainRequest
 from memplane.space import Space
-from memplane.types import TENANT_DEFAULT
 
-THREADS = 3
-"""Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
-_THOROUGH_SHARE = 0.6
-"""So much of the time is the thorough recall alone; then one by words starts beside it."""
 _LIMITS = Limits(blocks=16, bytes=16_384)
 """Twice what is told: some of it may stand in the conversation already."""
 _REMEMBERED_MAX = 4_096
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class Recent(Generic[T]):
@@ -99,17 +79,15 @@ class Teller:
         self._listener = listener
         self._client = MemoryClient(listener=listener, clock=plane.clock)
         self._seconds = settings.proxy_recall_ms / 1_000
-        self._thorough = ThreadPoolExecutor(THREADS, "memplane-proxy-recall")
-        self._quick = ThreadPoolExecutor(THREADS, "memplane-proxy-quick")
+        self._box: TimeBox[Recall] = TimeBox()
         self._briefs: Recent[Pinned] = Recent()
-        self._contexts: Recent[Pinned] = Recent()
-        root = settings.claw_context_root
-        self._contexts_root = None if root is None else Path(root).expanduser()
+        self._told: Recent[Pinned] = Recent()
+        self._contexts = Contexts(settings.claw_context_root)
 
     async def tell(self, space: Space, asked: Asked, conversation: str, *, may_read: bool) -> Told:
         """`conversation` names it among those of the space."""
         told = Told()
-        manifest, told.agent = self._manifest_of(space)
+        manifest, told.agent = self._manifest_of(space, asked.model)
         if manifest is not None:
             told.backend = self._client.backend(manifest)
         if not may_read:
@@ -130,8 +108,7 @@ class Teller:
 
     async def close(self) -> None:
         await self._client.close()
-        self._thorough.shutdown(wait=False, cancel_futures=True)
-        self._quick.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._box.close)
 
     # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
 
@@ -140,10 +117,10 @@ class Teller:
     ) -> str:
         """Between the calls of an agent's tools the same is told again, byte for byte, since it stands before them."""
         place = (space.tenant, space.owner, conversation, asked.question)
-        before = self._contexts.get(place) if asked.goes_on else None
+        before = self._told.get(place) if asked.goes_on else None
         generation = None
         if asked.has_tools:  # read before the recall: what is forgotten between the two is not told again
-            generation = await self._soon(_generation_of, self._plane, space)
+            generation = await self._box.glance(_generation_of, self._plane, space, seconds=self._seconds)
         if before is not None and before.generation == generation:
             return before.text
         system = asked.body.get("system")
@@ -159,31 +136,37 @@ class Teller:
         text = recalled.text
         told = runtime_context([text], now=self._plane.clock(), timezone=agent.timezone) if text else ""
         if generation is not None:
-            self._contexts.put(place, Pinned(generation, told))
+            self._told.put(place, Pinned(generation, told))
         return told
 
     async def recalled(self, space: Space, asked: Asked, until: float) -> Recalled:
         """From this process, until then by the clock of the loop."""
+        left_s = until - asyncio.get_running_loop().time()
+        found = None
         try:
-            found = await self._in_time(
-                until,
-                lambda: _if_there(self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)),
-                lambda: _if_there(
-                    self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
-                ),
-            )
+            if left_s > 0:
+                found = await self._box.awaited(
+                    lambda: _if_there(
+                        self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)
+                    ),
+                    lambda: _if_there(
+                        self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
+                    ),
+                    seconds=left_s,
+                )
         except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on; the engine told of it
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
             return Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
         if found is None:
-            self._tell_late(space.owner, asked.model)
-            return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT)
-        blocks = [
-            RecalledBlock(
-                text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts
+            late = Recalled(
+                operation="recall",
+                status=MemoryStatus.TIMED_OUT,
+                latency_ms=self._settings.proxy_recall_ms,
+                error=DEADLINE,
             )
-            for block in found.blocks
-        ]
+            self._tell(late, space.owner, asked.model)
+            return late
+        blocks = as_recalled(found.blocks)
         governed = govern(_news(blocks, asked))
         return Recalled(
             operation="recall",
@@ -192,43 +175,6 @@ class Teller:
             returned=len(blocks),
             removed=governed.removed,
             text=memory_block(SERVICE, governed.blocks),
-        )
-
-    async def _in_time(
-        self, until: float, thorough: Callable[[], Recall], quick: Callable[[], Recall]
-    ) -> Recall | None:
-        """The first that is there in time, the thorough one rather than the quick one. What is late goes on and warms
-        caches; what has not begun never does."""
-        loop = asyncio.get_running_loop()
-        left = until - loop.time()
-        if left <= 0:
-            return None
-        first = loop.run_in_executor(self._thorough, thorough)
-        done, _ = await asyncio.wait({first}, timeout=left * _THOROUGH_SHARE)
-        if done:
-            return first.result()
-        second = loop.run_in_executor(self._quick, quick)
-        await asyncio.wait({first}, timeout=max(0.0, until - loop.time()))
-        for one in (first, second):
-            if one.done():
-                return one.result()
-        for one in (first, second):
-            one.cancel()
-            one.add_done_callback(_unheard)
-        return None
-
-    def _tell_late(self, owner: str, model: str) -> None:
-        self._listener(
-            MemoryOp(
-                ts=spell_ts(self._plane.clock()),
-                claw_id=owner,
-                model=model,
-                latency_ms=self._settings.proxy_recall_ms,
-                error="context deadline exceeded",
-                memory_service=SERVICE,
-                memory_op="recall",
-                memory_status=MemoryStatus.TIMED_OUT.value,
-            )
         )
 
     # ── what a conversation begins with ──────────────────────────────────────────────────────────────────────
@@ -240,43 +186,24 @@ class Teller:
             return ""
         place = (space.tenant, space.owner, conversation)
         before = None if asked.begins else self._briefs.get(place)
-        found = await self._soon(_brief_of, self._plane, space, before)
+        found = await self._box.glance(_brief_of, self._plane, space, before, seconds=self._seconds)
         if found is None:
             return ""
         self._briefs.put(place, found)
         return found.text
 
-    async def _soon(self, work: Callable[[*Ts], T], *args: *Ts) -> T | None:
-        """What it returns, or None where that takes too long or fails."""
-        reading = asyncio.get_running_loop().run_in_executor(self._quick, work, *args)
-        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
-        if done and reading.exception() is None:
-            return reading.result()
-        reading.cancel()
-        reading.add_done_callback(_unheard)
-        return None
-
-    def _manifest_of(self, space: Space) -> tuple[MemoryManifest | None, AgentContext]:
-        """Read anew for each turn, as an operator may have changed it. A pod's agents are those of one installation, so
-        another tenant's space of the same name is none of them."""
-        owner = space.owner
-        plain = AgentContext(agent_id=owner)
-        if self._contexts_root is None or space.tenant != TENANT_DEFAULT:
-            return None, plain
+    def _manifest_of(self, space: Space, model: str) -> tuple[MemoryManifest | None, AgentContext]:
         try:
-            return load_agent(self._contexts_root, owner)
+            return self._contexts.of(space.owner, tenant=space.tenant)
         except ManifestInvalid as exc:
-            self._listener(
-                MemoryOp(
-                    ts=spell_ts(self._plane.clock()),
-                    claw_id=owner,
-                    error=str(exc),
-                    memory_service="",
-                    memory_op="recall",
-                    memory_status=MemoryStatus.FAILED.value,
-                )
-            )
-            return None, plain
+            invalid = Recalled(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
+            self._tell(invalid, space.owner, model, service="")
+            return None, AgentContext(agent_id=space.owner)
+
+    def _tell(self, outcome: Recalled, owner: str, model: str, *, service: str = SERVICE) -> None:
+        """What the engine does not know of, and therefore does not tell."""
+        now = self._plane.clock()
+        self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
 
 
 class _EngineBackend:
@@ -314,16 +241,10 @@ def _brief_of(plane: Engine, space: Space, before: Pinned | None) -> Pinned:
     if before is not None and before.generation == generation:
         return before
     markdown = space.brief().markdown if plane.has_space(space.owner, tenant=space.tenant) else ""
-    return Pinned(generation, f"{RUNTIME_CONTEXT}\n\n{fence(markdown.strip())}" if markdown else "")
+    return Pinned(generation, f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else "")
 
 
 def _news(blocks: list[RecalledBlock], asked: Asked) -> list[RecalledBlock]:
     """What the conversation does not say already."""
     said = " ".join(" ".join(asked.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]
-
-
-def _unheard(late: "asyncio.Future[T]") -> None:
-    """Nobody waits for it any more; that it failed is told where it failed."""
-    if not late.cancelled():
-        late.exception()

@@ -7,16 +7,15 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant
-from memplane.doors.http.proxy.answer import Answer, Spent
+from memplane.doors.http.proxy.answer import Answer, Charge
 from memplane.doors.http.proxy.apis import Api, Asked
 from memplane.ledger import gojson
 from memplane.ledger.history import HistoryLine
 from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history_text import FAILED
 
 ABORTED = "aborted"
 """The client hung up, or the stream broke off: what was said until then is kept, and marked."""
-FAILED = "error"
-"""The provider began to answer and then said that it failed: on record, and not remembered."""
 
 _TEXT_CHARS_MAX = 16_384
 _VALUE = msgspec.json.Decoder()
@@ -71,13 +70,13 @@ class Turn:
         self._entry_bytes_max = entry_bytes_max
 
     @cached_property
-    def spent(self) -> Spent:
-        return self.answer.spent()
+    def charge(self) -> Charge:
+        return self.answer.charge()
 
     @cached_property
     def kept(self) -> Kept:
         """Takes a while for a long conversation, so it is made in a thread."""
-        if self.answer.failed():
+        if self.answer.failed():  # it began well: on record, and not remembered
             self.status = FAILED
         full = self._line(self.asked.raw, self._sorted_effective(), self.answer.payload())
         line = self._fitting(full.id)
@@ -120,7 +119,7 @@ class Turn:
             stream=self.asked.stream,
             request_original=original,
             request_effective=effective,
-            usage=self.spent.usage,
+            usage=self.charge.usage,
             status=self.status,
         )
 

@@ -26,7 +26,7 @@ _LENT = (
 _LENT_BELOW = ("audio", "images", "responses")
 
 
-class Passage:
+class Request:
     """One request on its way."""
 
     def __init__(self, scope: Scope, body: bytes | None) -> None:

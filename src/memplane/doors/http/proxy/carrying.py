@@ -15,14 +15,15 @@ from memplane.doors.http.proxy.answer import Answer
 from memplane.doors.http.proxy.apis import Asked
 from memplane.doors.http.proxy.headers import to_client, to_upstream
 from memplane.doors.http.proxy.keeping import Keeper
-from memplane.doors.http.proxy.passage import Passage
-from memplane.doors.http.proxy.passed import Heard, Passed
+from memplane.doors.http.proxy.passed import Passed, PassedListener
 from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
+from memplane.doors.http.proxy.request import Request
 from memplane.doors.http.proxy.telling import Teller, Told
-from memplane.doors.http.proxy.turn import ABORTED, FAILED, Turn
+from memplane.doors.http.proxy.turn import ABORTED, Turn
 from memplane.doors.http.proxy.upstreams import Upstream
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Right
+from memplane.ledger.history_text import FAILED
 from memplane.space import Space
 
 DOOR = "proxy"
@@ -34,14 +35,21 @@ _CLOSING_S = 5.0
 
 
 class Parts:
-    """What every exchange needs, as long as the server runs."""
+    """What every carrier needs, as long as the server runs."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, heard: Heard, *, relay: Relay, teller: Teller, keeper: Keeper
+        self,
+        settings: Settings,
+        clock: Clock,
+        passed: PassedListener,
+        *,
+        relay: Relay,
+        teller: Teller,
+        keeper: Keeper,
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self.heard = heard
+        self.passed = passed
         self.relay = relay
         self.teller = teller
         self.keeper = keeper
@@ -62,14 +70,14 @@ class Parts:
         await self.teller.close()
 
 
-class Exchange:
-    """A request to a provider and its answer to the client."""
+class Carrier:
+    """Carries one request to a provider and its answer to the client."""
 
     def __init__(
-        self, parts: Parts, passage: Passage, upstream: Upstream, provider_keys: frozenset[str], send: Send
+        self, parts: Parts, request: Request, upstream: Upstream, provider_keys: frozenset[str], send: Send
     ) -> None:
         self._parts = parts
-        self._passage = passage
+        self._request = request
         self._upstream = upstream
         self._provider_keys = provider_keys
         self._send = send
@@ -84,7 +92,7 @@ class Exchange:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
-        may_read = self._passage.principal.allows(Right.READ, door=DOOR, space=space.owner)
+        may_read = self._request.principal.allows(Right.READ, door=DOOR, space=space.owner)
         told = await parts.teller.tell(space, asked, conversation or asked.opening, may_read=may_read)
         changes = asked.with_memory(told.brief, told.context)
         if model is not None:
@@ -96,7 +104,7 @@ class Exchange:
             owner=space.owner,
             actor=space.caller.actor,
             conversation=conversation,
-            path=self._passage.path,
+            path=self._request.path,
             upstream=self._upstream.name,
             model=model or asked.model,
             effective=asked.effective(changes),
@@ -185,15 +193,15 @@ class Exchange:
             self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
 
     def _tell(self, turn: Turn, outcome: str, *, kept: bool = False) -> None:
-        self._parts.heard(
+        self._parts.passed(
             Passed(
                 upstream=turn.upstream,
                 operation="chat",
                 model=turn.model,
                 status=turn.status_code,
                 outcome=outcome,
-                seconds=time.perf_counter() - self._passage.begun,
-                spent=turn.spent,
+                seconds=time.perf_counter() - self._request.begun,
+                charge=turn.charge,
                 kept=kept,
             )
         )
@@ -201,15 +209,15 @@ class Exchange:
     # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, content: bytes | None, *, readable: bool) -> aiohttp.ClientResponse:
-        passage, upstream = self._passage, self._upstream
+        request, upstream = self._request, self._upstream
         headers = to_upstream(
-            passage.raw_headers,
+            request.raw_headers,
             provider_keys=self._provider_keys,
-            own_key=upstream.credential(speaks_anthropic=passage.speaks_anthropic),
+            own_key=upstream.credential(speaks_anthropic=request.speaks_anthropic),
             readable=readable,
         )
-        address = upstream.address(passage.path, passage.query)
-        return await self._parts.relay.ask(upstream, passage.method, address, headers, content)
+        address = upstream.address(request.path, request.query)
+        return await self._parts.relay.ask(upstream, request.method, address, headers, content)
 
     async def _start(self, response: aiohttp.ClientResponse) -> None:
         headers = to_client(response.raw_headers)

@@ -1,6 +1,5 @@
 """What the operator's commands do, loaded when one of them runs."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,13 +21,13 @@ from memplane.pod.audit import MEMORY_OP, AgentSummary, Audit, Wanted, audit_of,
 from memplane.pod.backfill import Backfill, Replayed, parse_after
 from memplane.pod.compile import HISTORY_URL_DEFAULT, compile_pod
 from memplane.pod.directory import GENERATED, PodDirectory
+from memplane.pod.docker import proxy_lines
 from memplane.pod.forget import carry_out, plan_forget, split_ids
-from memplane.pod.podfile import load_yaml
+from memplane.pod.podfile import load_yaml, pod_name
 from memplane.pod.targets import find_targets, resolve_url, split_names, with_token
 from memplane.services.memory_client import BlockingMemoryClient
 
 _DESCRIPTOR_BYTES_MAX = 1024 * 1024
-_DOCKER_S = 60
 
 
 def up(call: Call, file: Path, describe: list[str], history_url: str | None) -> None:
@@ -188,7 +187,7 @@ def audit(
     with ExitStack() as opened:
         directory = None if file is None else opened.enter_context(PodDirectory(file))
         pod = "" if directory is None else _pod_name(directory)
-        lines = _lines_of(logs) if logs else _docker_lines(pod, since)
+        lines = _lines_of(logs) if logs else proxy_lines(pod, since)
         found = audit_of(pod, lines, wanted, directory=directory)
     tables = [_summary(found)]
     memory = [event for event in found.events if event["type"] == MEMORY_OP]
@@ -250,9 +249,7 @@ def _totals(found: Audit) -> str:
 
 def _pod_name(directory: PodDirectory) -> str:
     document = load_yaml(directory.read_pod(), directory.file.name)
-    top = document.get("x-claw")
-    named = top.get("pod") if isinstance(top, dict) else None
-    return str(named or document.get("name") or directory.path.resolve().name)
+    return pod_name(document, directory.path.resolve().name)
 
 
 def _lines_of(logs: list[str]) -> Iterator[bytes]:
@@ -265,24 +262,6 @@ def _lines_of(logs: list[str]) -> Iterator[bytes]:
                 yield from file
         except OSError as exc:
             raise InvalidRequest(f"{name} cannot be read: {reason_of(exc)}", field="log") from exc
-
-
-def _docker_lines(pod: str, since: str | None) -> Iterator[bytes]:
-    """What the proxies of a running pod logged."""
-    labels = ["--filter", f"label=claw.pod={pod}", "--filter", "label=claw.role=proxy"]
-    names = _docker("ps", "--all", *labels, "--format", "{{.Names}}").decode().split()
-    for name in names:
-        yield from _docker("logs", *(["--since", since] if since else []), name).splitlines()
-
-
-def _docker(*words: str) -> bytes:
-    try:
-        done = subprocess.run(["docker", *words], capture_output=True, timeout=_DOCKER_S, check=True)  # noqa: S603, S607
-    except (OSError, subprocess.SubprocessError) as exc:
-        raise InvalidRequest(
-            "the logs of the pod's proxies cannot be had from docker; name them with --log FILE"
-        ) from exc
-    return done.stdout
 
 
 @contextmanager
