@@ -147,7 +147,8 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
         monkeypatch.setattr(Space, "generation", hanging)
         for name in ("recall", "recall_by_words"):
             monkeypatch.setattr(Space, name, lambda *_args, **_options: begun.append(1))
-        fronted.openai().chat.completions.create(**body(ASKED))
+        tools = [{"type": "function", "function": {"name": "look"}}]
+        fronted.openai().chat.completions.create(**body(ASKED), tools=tools)
         let_go.set()
 
         assert begun == []
