@@ -157,7 +157,7 @@ def summary(section, text):
 
 
 def good(exchange):
-    if "section" in exchange.messages[0]:
+    if exchange.messages and "section" in exchange.messages[0]:
         says({"summaries": exchange.summaries()})(exchange)
     else:
         says({"claims": exchange.claims()})(exchange)

@@ -6,7 +6,7 @@ import pytest
 
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
-from memplane.ledger.payloads import Derived, Resolved, encode
+from memplane.ledger.payloads import Derived, Distilled, Rated, Resolved, encode
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
 from memplane.types import Draft, Op
@@ -70,6 +70,11 @@ def ledger(plane, clock):
     derived = encode(Derived(entry="first", extractor="llm/m/1", claims=[[]]))
     decided = encode(Resolved(winner="a", losers=("b",), at=clock()))
     space.load([Draft("derive-1", Op.DERIVE, derived), Draft("resolve-1", Op.RESOLVE, decided)])
+    space.create_collection("c", id="c")
+    space.upload("something to read", name="d", id="d", collection="c")
+    told = encode(Distilled(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
+    rated = encode(Rated(recall="r", selected=("a",), ignored=("b",), at=clock()))
+    space.load([Draft("distil-1", Op.DISTIL, told), Draft("feedback-1", Op.FEEDBACK, rated)])
     space.retain("last")
     for number in range(3):
         space.note_audit("export", target=f"{number}", outcome="ok", detail="d")
