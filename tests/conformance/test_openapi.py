@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 from http_server import OWNER
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "24"))
+EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "16"))
 
 
 def description_of(server):

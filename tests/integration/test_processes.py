@@ -211,9 +211,9 @@ def open_files(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc that lists a program's open files")
-def test_thousands_of_spaces_need_few_files(folder):
+def test_a_thousand_spaces_need_few_files(folder):
     """However many spaces are used, at most 64 are open; all are there, and each holds its own."""
-    owners = [f"space {number}" for number in range(2_000)]
+    owners = [f"space {number}" for number in range(1_000)]
     most_files = most_spaces = 0
     with Memplane.open(folder, embedder=None) as plane:
         for number, owner in enumerate(owners):
@@ -223,7 +223,7 @@ def test_thousands_of_spaces_need_few_files(folder):
                 most_files = max(most_files, len(names))
                 most_spaces = max(most_spaces, len({name for name in names if name.endswith(".db")}))
         rng = random.Random(1)
-        for number in rng.sample(range(len(owners)), 300):
+        for number in rng.sample(range(len(owners)), 200):
             (turn,) = plane.space(owners[number]).turns()
             assert turn.text == f"lantern {number}"
             most_files = max(most_files, len(open_files(folder)))

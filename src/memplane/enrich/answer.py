@@ -110,9 +110,10 @@ def check_answer(text: str, messages: Sequence[Message], catalog: Catalog) -> Ch
 
 
 def _claims(text: str) -> list[Any]:
-    """Some models think aloud, or fence their JSON, though they were asked for nothing else."""
+    """Some models think aloud, or fence their JSON, though they were asked for nothing else. What is JSON as it stands is
+    taken as it stands: a claim may speak of thinking, too."""
     said = text.rpartition("</think>")[2]
-    for candidate in (said, said[said.find("{") : said.rfind("}") + 1]):
+    for candidate in (text, said, said[said.find("{") : said.rfind("}") + 1]):
         try:
             answer = json.loads(candidate)
         except (ValueError, RecursionError):
