@@ -220,3 +220,17 @@ def test_any_question_is_answered(space, query):
     space.store("fact", "tea")
 
     assert blocks(space, query) == ([] if query.startswith("xx") else ["tea"])
+
+
+def test_what_is_asked_for_by_its_predicate_alone_is_an_answer(space):
+    """
+    No word of the question is in the fact; another fact that holds the words goes first.
+    """
+    space.retain("I moved to Lisbon last week and I work at Acme.")
+    space.enrich()
+
+    lives = space.recall("where do I live?")
+    works = space.recall("where do I work?")
+
+    assert [hit.memory.object_text for hit in lives.answer_facts] == ["Lisbon"]
+    assert [hit.memory.object_text for hit in works.answer_facts] == ["Acme"]

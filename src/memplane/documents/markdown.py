@@ -216,14 +216,14 @@ class _Scanner:
 
 
 class _Open:
-    """A block that was begun: `goes_on` says whether a line belongs to it."""
+    """A block that was begun: `goes_on` says whether a line belongs to it; by itself it is one line."""
 
     kind = BlockKind.PARAGRAPH
     done = False
     """Whether its first line was all of it."""
 
-    def goes_on(self, line: _Line) -> bool:
-        raise NotImplementedError
+    def goes_on(self, line: _Line) -> bool:  # noqa: ARG002
+        return False
 
 
 class _Rule(_Open):

@@ -122,7 +122,7 @@ def recall(
     with watch.stage("documents"):
         consulted = _consulted(reader, request, asking, tools)
     with watch.stage("render"):
-        told = _told(reader, request, said, known, where)
+        told = _told(reader, request, said, known, routing.predicates, where)
         tame = Tamer(asking.question.words)
         text, tokens = render(
             told.worth_telling,
@@ -241,11 +241,12 @@ def _told(
     request: RecallRequest,
     said: Sequence[RankedTurn],
     known: Sequence[RankedFact],
+    predicates: Sequence[str],
     where: Filter,
 ) -> _Told:
     replaced = _replaced(reader, said) if request.as_of is None else frozenset()
     turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
-    answers = [fact for fact in known if fact.answers][: request.limits.answers]
+    answers = _answering(known, predicates)[: request.limits.answers]
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
     chosen |= {fact.memory.id for fact in background}
@@ -262,6 +263,15 @@ def _told(
         episodes=_episodes(reader, request, said, where),
         hits=tuple(_alternating(turns, list(hits.values()))),
     )
+
+
+def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
+    """What answers by what it says; where nothing does, what is filed under what the question asks for first. Cues are
+    words such as `where` and `have`, so alone they decide only when nothing else does."""
+    direct = [fact for fact in known if fact.answers]
+    if direct or not predicates:
+        return direct
+    return [fact for fact in known if fact.memory.predicate == predicates[0]]
 
 
 def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
