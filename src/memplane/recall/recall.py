@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import TypeVar
 
 import msgspec
@@ -266,12 +266,13 @@ def _told(
 
 
 def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
-    """What answers by what it says; where nothing does, what is filed under what the question asks for first. Cues are
-    words such as `where` and `have`, so alone they decide only when nothing else does."""
+    """What answers by what it says; where nothing does, what is filed under what the question asks for first, as far as
+    nothing ranks before it. Cues are words such as `where` and `have`, so alone they decide only when nothing else
+    does."""
     direct = [fact for fact in known if fact.answers]
     if direct or not predicates:
         return direct
-    return [fact for fact in known if fact.memory.predicate == predicates[0]]
+    return list(takewhile(lambda fact: fact.memory.predicate == predicates[0], known))
 
 
 def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
