@@ -1,5 +1,6 @@
 """The proxy in front of a provider, both real servers, and the official clients pointed at it."""
 
+import time
 from contextlib import ExitStack, contextmanager
 
 import anthropic
@@ -75,3 +76,14 @@ def fronting(open_plane, *, auth=True, plane=None, doors=None, **changes):
         server = stack.enter_context(serving(plane, keys=keys, settings=settings, auth=auth, doors=doors))
         yield Fronted(provider, server, stack)
         assert server.faults == []
+
+
+def body(text, **more):
+    """A turn as a client of OpenAI's sends it."""
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **more}
+
+
+def until(condition):
+    """Wait for what happens in another thread; the test's own time limit ends it."""
+    while not condition():
+        time.sleep(0.01)

@@ -3,28 +3,17 @@
 import json
 import os
 import threading
-import time
 
 import pytest
 
 from memplane.identity.principal import Right
 from memplane.space import Space
-from proxy_server import SERVER_KEY, fronting
+from proxy_server import SERVER_KEY, body, fronting, until
 from stub_server import Handler, StubServer
 
 TOLD = "My dog is called Rex"
 ASKED = "What is my dog called?"
 OTHER_TENANT = "key-of-another-alice"
-
-
-def body(text, **more):
-    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **more}
-
-
-def until(condition):
-    """Wait for what happens in another thread; the test's own time limit ends it."""
-    while not condition():
-        time.sleep(0.01)
 
 
 @pytest.fixture

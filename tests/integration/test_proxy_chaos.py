@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import threading
-import time
 
 import apsw
 import httpx
@@ -15,22 +14,12 @@ from memplane.doors.http.proxy.relay import _RETRY_S
 from memplane.errors import StorageFull
 from memplane.space import Space
 from provider_server import chat_stream, dies, hangs, says, streams, waits
-from proxy_server import fronting
+from proxy_server import body, fronting, until
 from stub_server import Handler, StubServer
 
 TOLD = "My dog is called Rex"
 ASKED = "What is my dog called?"
 CHAT = "chat/completions"
-
-
-def body(text, **more):
-    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **more}
-
-
-def until(condition):
-    """Wait for what happens in another thread; the test's own time limit ends it."""
-    while not condition():
-        time.sleep(0.01)
 
 
 @pytest.fixture
