@@ -31,6 +31,7 @@ LAYERS = (
     ("space",),
     ("whereabouts",),
     ("engine", "transfer", "doctor"),
+    ("objects",),
     ("main",),
     ("evaluate",),
     ("__init__", "doors"),

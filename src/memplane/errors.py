@@ -10,13 +10,18 @@
     ├── RateLimited             a tenant called too often within a minute (try again)
     ├── QuotaExceeded           a tenant's quota of the billing cycle is used up
     ├── SettingsInvalid         an option or environment variable is off
-    └── StorageError            the data directory has a problem
-        ├── StorageUnavailable  it cannot be opened or written
-        ├── StorageBusy         another process held it too long (try again)
-        ├── StorageFull         no room left; nothing was written
-        ├── StorageCorrupt      a file is damaged
-        ├── StorageTooNew       a newer Memplane wrote it
-        └── KeyMismatch         the encryption key does not fit
+    ├── StorageError            the data directory has a problem
+    │   ├── StorageUnavailable  it cannot be opened or written
+    │   ├── StorageBusy         another process held it too long (try again)
+    │   ├── StorageFull         no room left; nothing was written
+    │   ├── StorageCorrupt      a file is damaged
+    │   ├── StorageTooNew       a newer Memplane wrote it
+    │   └── KeyMismatch         the encryption key does not fit
+    └── RemoteError             the object store has a problem
+        ├── RemoteUnavailable   it cannot be reached, or keeps refusing (try again)
+        ├── RemoteDenied        a credential is missing, expired, or may not do this
+        ├── Changed             an object is not what it was; nothing was written
+        └── Unchanged           an object is what it was
 
 A door owns the table from these to its own codes; no error below a door knows HTTP.
 """
@@ -173,3 +178,43 @@ class KeyMismatch(StorageError):
     """The encryption key does not fit this space."""
 
     code = "key_mismatch"
+
+
+class RemoteError(MemplaneError):
+    """The object store has a problem; what is kept here is not concerned."""
+
+    code = "remote_error"
+
+
+class RemoteUnavailable(RemoteError):
+    """The object store cannot be reached, or keeps refusing; try again later."""
+
+    code = "remote_unavailable"
+    retryable = True
+
+
+class RemoteDenied(RemoteError):
+    """The object store does not take the credential: it is missing, expired, or may not do this."""
+
+    code = "remote_denied"
+
+
+class Changed(RemoteError):
+    """The object is not what it was when it was read; nothing was written."""
+
+    code = "changed"
+    retryable = True
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key!r} was changed by someone else meanwhile")
+        self.key = key
+
+
+class Unchanged(RemoteError):
+    """The object is what it was when it was read last."""
+
+    code = "unchanged"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key!r} is as it was")
+        self.key = key

@@ -5,6 +5,7 @@ import sys
 import msgspec
 
 from memplane.errors import (
+    Changed,
     CollectionTaken,
     DocumentUnreadable,
     InvalidRequest,
@@ -15,6 +16,9 @@ from memplane.errors import (
     PathTaken,
     QuotaExceeded,
     RateLimited,
+    RemoteDenied,
+    RemoteError,
+    RemoteUnavailable,
     SettingsInvalid,
     StorageBusy,
     StorageCorrupt,
@@ -22,6 +26,7 @@ from memplane.errors import (
     StorageFull,
     StorageTooNew,
     StorageUnavailable,
+    Unchanged,
 )
 from memplane.governance.neutral import encodable, one_line
 from memplane.providers.embedding import EmbeddingFailed
@@ -54,6 +59,11 @@ EXITS: dict[type[MemplaneError], int] = {
     StorageCorrupt: STORAGE,
     StorageTooNew: STORAGE,
     KeyMismatch: STORAGE,
+    RemoteError: STORAGE,
+    RemoteUnavailable: STORAGE,
+    RemoteDenied: MENDABLE,
+    Changed: STORAGE,
+    Unchanged: STORAGE,
 }
 
 

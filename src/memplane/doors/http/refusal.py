@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from memplane.errors import (
+    Changed,
     CollectionTaken,
     DocumentUnreadable,
     InvalidRequest,
@@ -16,6 +17,9 @@ from memplane.errors import (
     PathTaken,
     QuotaExceeded,
     RateLimited,
+    RemoteDenied,
+    RemoteError,
+    RemoteUnavailable,
     SettingsInvalid,
     StorageBusy,
     StorageCorrupt,
@@ -23,6 +27,7 @@ from memplane.errors import (
     StorageFull,
     StorageTooNew,
     StorageUnavailable,
+    Unchanged,
 )
 from memplane.identity.principal import Forbidden, KeySetUnavailable, LockedOut, Unauthenticated
 from memplane.providers.embedding import EmbeddingFailed, EmbeddingUnavailable, EmbeddingUnusable
@@ -56,6 +61,11 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     StorageCorrupt: HTTPStatus.INTERNAL_SERVER_ERROR,
     StorageTooNew: HTTPStatus.INTERNAL_SERVER_ERROR,
     KeyMismatch: HTTPStatus.INTERNAL_SERVER_ERROR,
+    RemoteError: HTTPStatus.BAD_GATEWAY,
+    RemoteUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    RemoteDenied: HTTPStatus.BAD_GATEWAY,
+    Changed: HTTPStatus.SERVICE_UNAVAILABLE,
+    Unchanged: HTTPStatus.BAD_GATEWAY,
 }
 
 _BUSY_RETRY_S = 1
