@@ -4,6 +4,7 @@ Hypothesis looks at the same examples every time, so that a change is judged by 
 `MEMPLANE_TESTS=thorough` lets it look twenty times as long, and at others each time.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -50,6 +51,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """A test that sets up the server's logs leaves no other one writing lines, under a lock that it may be stopped in."""
+    logs = [logging.getLogger(name) for name in ("", "memplane", "memplane.memory_op")]
+    before = [(log.level, log.propagate, log.handlers[:]) for log in logs]
+    yield
+    for log, (level, propagate, handlers) in zip(logs, before, strict=True):
+        log.setLevel(level)
+        log.propagate = propagate
+        log.handlers[:] = handlers
 
 
 def counted(**some: int) -> dict[str, int]:

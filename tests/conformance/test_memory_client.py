@@ -666,17 +666,12 @@ class TestTelemetry:
         """
         Nothing stands around a line, so that whoever reads cllama's log reads ours.
         """
-        log, path = logging.getLogger("memplane.memory_op"), tmp_path / "ops.jsonl"
-        before = (log.handlers[:], log.level, log.propagate)
+        path = tmp_path / "ops.jsonl"
         set_up_memory_log(str(path))
-        try:
-            with BlockingMemoryClient() as client:
-                client.recall(manifest_of(service), asking())
-        finally:
-            for handler in log.handlers:
-                handler.close()
-            log.handlers[:], log.level, log.propagate = before
-            log.setLevel(before[1])
+        with BlockingMemoryClient() as client:
+            client.recall(manifest_of(service), asking())
+        for handler in logging.getLogger("memplane.memory_op").handlers:
+            handler.close()
 
         (line,) = path.read_text().splitlines()
         assert list(json.loads(line))[:3] == ["ts", "claw_id", "type"]

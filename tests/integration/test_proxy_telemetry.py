@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import logging
 import threading
 
 import pytest
@@ -62,7 +61,6 @@ def told(open_plane):
     tracing.close()
     provider.close()
     structlog.reset_defaults()
-    logging.getLogger().handlers.clear()
 
 
 def ask(told, **more):
