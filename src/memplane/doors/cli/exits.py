@@ -12,6 +12,7 @@ from memplane.errors import (
     KeyMismatch,
     LimitReached,
     MemplaneError,
+    ManifestUnreadable,
     NotFound,
     PathTaken,
     QuotaExceeded,
@@ -62,6 +63,7 @@ EXITS: dict[type[MemplaneError], int] = {
     RemoteError: STORAGE,
     RemoteUnavailable: STORAGE,
     RemoteDenied: MENDABLE,
+    ManifestUnreadable: STORAGE,
     Changed: STORAGE,
     Unchanged: STORAGE,
 }
