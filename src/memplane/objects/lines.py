@@ -2,19 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 
 import msgspec
 
 from memplane.objects.positions import Positions
 from memplane.objects.segments import Written, written
 from memplane.space import Space
-from memplane.transfer.full import TOMBSTONE, Line, draft_of, line_of, line_of_tombstone
-from memplane.types import Entry, Op, Tombstone
+from memplane.transfer.full import RECORDS, TOMBSTONE, Line, draft_of, line_of, line_of_tombstone
+from memplane.types import Entry, Merged, Op, Tombstone
 
 _CHUNK = 5_000
+_VARIANT_HEX = 12
 
 Forgets = Mapping[str, Mapping[str, str]]
-"""Forget id to (entry id to reason), as `Space.bury` takes them."""
+"""Forget id to (entry id to reason), as `Space.merge` takes them."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -23,18 +25,23 @@ class Placed(msgspec.Struct, frozen=True):
 
     position: int
     lines: tuple[Written, ...]
-    payload: bool
+    has_payload: bool
+
+
+def head_of(space: Space) -> int:
+    """The last position of the space's chain."""
+    return space.position()
 
 
 def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
     """What is at these positions. A forget brings its tombstones along, and so does whatever is erased."""
-    stones: _Stones | None = None
+    stones: Stones | None = None
     for first, last in positions.runs:
         for entry in _entries(space, first, last):
             line = line_of(entry)
             extra: Iterable[Tombstone] = ()
             if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
-                stones = stones or _Stones(space.tombstones())
+                stones = stones or Stones(space.tombstones())
                 extra = stones.beside(entry)
             lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
             yield Placed(entry.seq, lines, bool(bytes(line.body)))
@@ -42,14 +49,11 @@ def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
 
 def buried_positions(space: Space) -> Positions:
     """Where what is forgotten stood."""
-    ids = [stone.id for stone in space.tombstones()]
-    found: list[int] = []
-    for start in range(0, len(ids), _CHUNK):
-        found += space.positions(ids[start : start + _CHUNK]).values()
-    return Positions.of(found)
+    return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
 
 
 def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
+    """The tombstones among these lines."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for line in lines:
         if line.op == TOMBSTONE:
@@ -57,52 +61,42 @@ def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
     return dict(found)
 
 
-class Taken(msgspec.Struct):
-    """What taking lines in came to."""
-
-    added: int = 0
-    known: int = 0
-    forgotten: int = 0
-
-
-def take_in(space: Space, lines: Sequence[Line], forgets: Forgets) -> Taken:
-    """Entries in the order they were recorded; what one of these forgets buries comes without its payload."""
+def merge_lines(space: Space, lines: Iterable[Line], forgets: Forgets) -> Merged:
+    """Take entries in; what one of these forgets buries comes without its payload."""
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
-    entries = sorted(
-        {line for line in lines if line.op != TOMBSTONE}, key=lambda line: (line.recorded, line.id)
+    drafts = [draft_of(line, erased=line.id in buried) for line in lines if line.op != TOMBSTONE]
+    return space.merge(drafts, forgets)
+
+
+def places_of(space: Space, lines: Sequence[Line]) -> list[int | None]:
+    """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
+    names = [_names(line) for line in lines]
+    found = _places(space, list(dict.fromkeys(name for both in names for name in both)))
+    return [next((found[name] for name in both if name in found), None) for both in names]
+
+
+def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:
+    """Whether any of them brings the payload of something that is forgotten here."""
+    ids = list(
+        dict.fromkeys(name for line in lines if line.op not in RECORDS and bytes(line.body) for name in _names(line))
     )
-    drafts = [draft_of(line, erased=line.id in buried) for line in entries]
-    taken = Taken()
-    for start in range(0, len(drafts), _CHUNK):
-        loaded = space.load(drafts[start : start + _CHUNK])
-        taken.added += loaded.added
-        taken.known += loaded.known
-        taken.forgotten += loaded.forgotten
-    if forgets:
-        space.bury(forgets)
-    space.catch_up()
-    return taken
+    return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
 
 
-def places_of(space: Space, lines: Sequence[Line]) -> dict[str, int]:
-    """By id, where these entries stand with us."""
-    ids = [line.id for line in lines if line.op != TOMBSTONE]
-    found: dict[str, int] = {}
-    for start in range(0, len(ids), _CHUNK):
-        found |= space.positions(ids[start : start + _CHUNK])
-    return found
+def _names(line: Line) -> tuple[str, ...]:
+    """What an entry may be called here, the most particular first."""
+    if line.op == TOMBSTONE:
+        return ()
+    return (variant_id(line), line.id) if bytes(line.body) else (line.id,)
 
 
-def forgotten_among(space: Space, lines: Sequence[Line]) -> set[str]:
-    """Ids of entries that come with a payload and are forgotten here."""
-    ids = [line.id for line in lines if line.op != TOMBSTONE and bytes(line.body)]
-    found: set[str] = set()
-    for start in range(0, len(ids), _CHUNK):
-        found |= space.standing(ids[start : start + _CHUNK])[1]
-    return found
+def variant_id(line: Line) -> str:
+    """What this body is called where another one has the id."""
+    body = draft_of(line, erased=False).body
+    return f"{line.id}~{sha256(body).hexdigest()[:_VARIANT_HEX]}"
 
 
-class _Stones:
+class Stones:
     """Tombstones by what they stand on and by who set them."""
 
     def __init__(self, stones: Iterable[Tombstone]) -> None:
@@ -112,9 +106,20 @@ class _Stones:
             self._on[stone.id] = stone
             self._by[stone.forget_id].append(stone)
 
+    def on(self, *ids: str) -> Tombstone | None:
+        """The one that stands on the first of these that has one."""
+        return next((self._on[id_] for id_ in ids if id_ in self._on), None)
+
     def beside(self, entry: Entry) -> list[Tombstone]:
         own = self._on.get(entry.id)
         return [*([own] if own else []), *self._by.get(entry.id, ())]
+
+
+def _places(space: Space, ids: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), _CHUNK):
+        found |= space.positions(ids[start : start + _CHUNK])
+    return found
 
 
 def _entries(space: Space, first: int, last: int) -> Iterator[Entry]:

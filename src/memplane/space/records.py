@@ -41,6 +41,16 @@ class Records(Access):
         with self._read() as reader:
             return reader.entries(after=after, limit=limit)
 
+    def positions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Of these ids, those in the ledger, with their places in its chain."""
+        with self._read() as reader:
+            return reader.known(ids)
+
+    def position(self) -> int:
+        """The last place in the chain."""
+        with self._read() as reader:
+            return reader.head().seq
+
     def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
         """Those of these entries that are still there, in order."""
         with self._read() as reader:

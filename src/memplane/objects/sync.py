@@ -1,0 +1,115 @@
+"""A space and a remote place brought to the same state: pull, push, status."""
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from memplane.clock import Clock, system_clock
+from memplane.objects import segments
+from memplane.objects.backend import Pause
+from memplane.objects.lines import buried_positions, lines_at
+from memplane.objects.link import Link, Progress, only_one, silent
+from memplane.objects.positions import Positions
+from memplane.objects.pull import Pulled, pull_segments
+from memplane.objects.push import Pushed, is_foul, push_segments, unpushed
+from memplane.objects.store import ObjectStore
+from memplane.space import Space
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """How far both sides are."""
+
+    url: str
+    replica: str
+    unpushed: int
+    """Entries that are here and not there."""
+    unpulled: int
+    """Segments that are there and not taken in."""
+    unpulled_bytes: int
+    foul: int
+    """Segments there that hold something forgotten here; a push writes them anew."""
+    segments: int
+    bytes: int
+    replicas: int
+    files: int
+    empty: bool
+    """Nothing was ever pushed there."""
+
+    @property
+    def even(self) -> bool:
+        """Whether both have the same."""
+        return not (self.unpushed or self.unpulled or self.foul)
+
+
+class Sync:
+    """One space and one place. Cheap to make; a pull or push takes a lock for as long as it runs."""
+
+    def __init__(
+        self,
+        space: Space,
+        store: ObjectStore,
+        data: Path,
+        *,
+        clock: Clock = system_clock,
+        pause: Pause = time.sleep,
+        progress: Progress = silent,
+    ) -> None:
+        """`data` is the data directory that the space lives in."""
+        self._space = space
+        self._store = store
+        self._data = data
+        self._clock = clock
+        self._pause = pause
+        self._progress = progress
+
+    def pull(self) -> Pulled:
+        """Take in what others pushed."""
+        with only_one(self._data, self._space, self._store.url):
+            return pull_segments(self._link())
+
+    def push(self) -> tuple[Pulled, Pushed]:
+        """Take in what others pushed, and give out what is new here."""
+        with only_one(self._data, self._space, self._store.url):
+            link = self._link()
+            unsettled = bool(link.seen.pending or link.seen.replacing)
+            pulled = pull_segments(link, again=unsettled)
+            return pulled, push_segments(link)
+
+    def status(self) -> Status:
+        """How far both sides are, by the manifest alone; changes nothing."""
+        link = self._link()
+        manifest = link.read_manifest(again=True)
+        assert manifest is not None
+        named = {key: entry for key, entry in manifest.entries.items() if segments.is_segment(key)}
+        new = [key for key in named if key not in link.seen.segments]
+        link.seen.segments = {key: held for key, held in link.seen.segments.items() if key in named}
+        buried = buried_positions(self._space)
+        return Status(
+            url=self._store.url,
+            replica=link.replica,
+            unpushed=len(unpushed(link)),
+            unpulled=len(new),
+            unpulled_bytes=sum(named[key].size for key in new),
+            foul=sum(is_foul(held, buried) for held in link.seen.segments.values()),
+            segments=len(named),
+            bytes=sum(entry.size for entry in named.values()),
+            replicas=len({segments.replica_of(key) for key in named} - {None}),
+            files=len(manifest.entries) - len(named),
+            empty=not manifest.entries,
+        )
+
+    def unpushed_bytes(self) -> int:
+        """About how much a push would send."""
+        found: Positions = unpushed(self._link())
+        return sum(len(line.raw) + 1 for placed in lines_at(self._space, found) for line in placed.lines)
+
+    def _link(self) -> Link:
+        return Link(
+            self._space,
+            self._store,
+            self._data,
+            clock=self._clock,
+            pause=self._pause,
+            progress=self._progress,
+        )
