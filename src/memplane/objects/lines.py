@@ -78,7 +78,9 @@ def places_of(space: Space, lines: Sequence[Line]) -> list[int | None]:
 def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:
     """Whether any of them brings the payload of something that is forgotten here."""
     ids = list(
-        dict.fromkeys(name for line in lines if line.op not in RECORDS and bytes(line.body) for name in _names(line))
+        dict.fromkeys(
+            name for line in lines if line.op not in RECORDS and bytes(line.body) for name in _names(line)
+        )
     )
     return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
 

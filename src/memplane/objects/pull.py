@@ -22,8 +22,8 @@ BATCH_BYTES_MAX = 32 * 1024 * 1024
 _LOOKS_MAX = 10
 
 
-class Pulled(msgspec.Struct, kw_only=True):
-    """What a pull brought."""
+class Taken(msgspec.Struct, kw_only=True):
+    """What was taken in."""
 
     changed: bool = False
     """Whether anything was there that was not known."""
@@ -42,16 +42,16 @@ class Pulled(msgspec.Struct, kw_only=True):
     """Lines that this version cannot read."""
 
 
-def pull_segments(link: Link, *, again: bool = False) -> Pulled:
+def pull_segments(link: Link, *, again: bool = False) -> Taken:
     """One request where nothing has changed. With `again`, what is known is looked through all the same."""
-    pulled = Pulled()
+    taken = Taken()
     manifest = link.read_manifest(again=again)
     if manifest is None:
-        return pulled
-    pulled.changed = True
-    fetch = _Fetch(link, pulled)
+        return taken
+    taken.changed = True
+    fetch = _Fetch(link, taken)
     for _ in range(_LOOKS_MAX):
-        absent = _take(link, manifest, fetch, pulled)
+        absent = _take(link, manifest, fetch, taken)
         if not absent:
             break
         # Somebody put others in their place since: the manifest knows which.
@@ -60,20 +60,20 @@ def pull_segments(link: Link, *, again: bool = False) -> Pulled:
         manifest = read
         gone = [key for key in absent if key in manifest.entries]
         if gone:
-            pulled.missing += gone
+            taken.missing += gone
             manifest = link.update_manifest(lambda found, gone=tuple(gone): found.without(*gone))  # type: ignore[misc]
     _drop_unnamed(link, manifest)
     link.seen.version = link.version
     link.save()
-    return pulled
+    return taken
 
 
 class _Fetch:
     """Segments by name, read once as long as there is room for them."""
 
-    def __init__(self, link: Link, pulled: Pulled) -> None:
+    def __init__(self, link: Link, taken: Taken) -> None:
         self._link = link
-        self._pulled = pulled
+        self._taken = taken
         self._kept: dict[str, bytes] = {}
         self._room = KEPT_BYTES_MAX
 
@@ -85,7 +85,7 @@ class _Fetch:
             if got is None:
                 return None
             data = got.data
-            self._pulled.bytes += len(data)
+            self._taken.bytes += len(data)
             if len(data) <= self._room:
                 self._kept[key] = data
                 self._room -= len(data)
@@ -95,7 +95,7 @@ class _Fetch:
         self._room += len(self._kept.pop(key, b""))
 
 
-def _take(link: Link, manifest: Manifest, fetch: _Fetch, pulled: Pulled) -> list[str]:
+def _take(link: Link, manifest: Manifest, fetch: _Fetch, taken: Taken) -> list[str]:
     """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
     that what is forgotten does not appear, not even for a moment."""
     new = sorted(
@@ -110,8 +110,8 @@ def _take(link: Link, manifest: Manifest, fetch: _Fetch, pulled: Pulled) -> list
         try:
             found = fetch(key)
         except SegmentDamaged:
-            if key not in pulled.damaged:
-                pulled.damaged.append(key)
+            if key not in taken.damaged:
+                taken.damaged.append(key)
             continue
         if found is None:
             absent.append(key)
@@ -121,11 +121,11 @@ def _take(link: Link, manifest: Manifest, fetch: _Fetch, pulled: Pulled) -> list
             forgets.setdefault(forget, {}).update(reasons)
     for done, batch in _batches(whole, manifest):
         link.progress("Merging", done, len(whole))
-        absent += _merge(link, batch, fetch, forgets, pulled)
+        absent += _merge(link, batch, fetch, forgets, taken)
     return absent
 
 
-def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, pulled: Pulled) -> list[str]:
+def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, taken: Taken) -> list[str]:
     read: dict[str, list[Written]] = {}
     absent: list[str] = []
     for key in batch:
@@ -134,16 +134,16 @@ def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, pu
             absent.append(key)
         else:
             read[key] = found
-            pulled.unreadable += sum(written.line is None for written in found)
+            taken.unreadable += sum(written.line is None for written in found)
     lines = [line for found in read.values() for line in _read(found)]
     merged = merge_lines(link.space, lines, forgets)
-    pulled.added += merged.added
-    pulled.known += merged.known
-    pulled.forgotten += merged.forgotten
-    pulled.conflicts += len(merged.variants)
+    taken.added += merged.added
+    taken.known += merged.known
+    taken.forgotten += merged.forgotten
+    taken.conflicts += len(merged.variants)
     for key, found in read.items():
         link.seen.segments[key] = held(link, found)
-        pulled.segments += 1
+        taken.segments += 1
         fetch.drop(key)
     link.save()
     return absent

@@ -20,7 +20,6 @@ from memplane.objects.lines import (
     buried_positions,
     head_of,
     lines_at,
-    places_of,
     variant_id,
 )
 from memplane.objects.link import Link
@@ -42,8 +41,8 @@ _CLASS_BYTES = 4 * 1024
 _CLASS_FACTOR = 8
 
 
-class Pushed(msgspec.Struct, kw_only=True):
-    """What a push gave out."""
+class Given(msgspec.Struct, kw_only=True):
+    """What was given out."""
 
     segments: int = 0
     bytes: int = 0
@@ -62,15 +61,15 @@ class _Made(msgspec.Struct, frozen=True):
     foul: bool = False
 
 
-def push_segments(link: Link) -> Pushed:
+def push_segments(link: Link) -> Given:
     """Call it right after a pull: what the manifest names is known then."""
-    pushed = Pushed()
+    given = Given()
     while made := _next_round(link):
-        _write(link, made, pushed)
+        _write(link, made, given)
     if link.seen.pending or link.seen.replacing:
-        _settle(link, (), link.read_manifest(again=True) or Manifest(), pushed)
-    _delete_due(link, pushed)
-    return pushed
+        _settle(link, (), link.read_manifest(again=True) or Manifest(), given)
+    _delete_due(link, given)
+    return given
 
 
 def unpushed(link: Link) -> Positions:
@@ -163,9 +162,7 @@ def _size_class(size: int) -> int:
     return 0 if size <= _CLASS_BYTES else 1 + int(math.log(size / _CLASS_BYTES, _CLASS_FACTOR))
 
 
-def _replacement(
-    link: Link, keys: tuple[str, ...], buried: Positions, *, foul: bool = False
-) -> _Made | None:
+def _replacement(link: Link, keys: tuple[str, ...], buried: Positions, *, foul: bool = False) -> _Made | None:
     """One segment in place of these, without what is forgotten; None where one of them is not there any more, which the
     next pull finds out about."""
     helds = [link.seen.segments[key] for key in keys]
@@ -175,7 +172,7 @@ def _replacement(
         found = _read(link, key, held)
         if found is None:
             return None
-        lines |= {line.raw: line for line in _scrubbed(link, found, stones)}
+        lines |= {line.raw: line for line in _scrubbed(found, stones)}
     segment = segments.make(link.replica, min(map(segments.first_of, keys)), lines.values())
     held = Held(
         entries=tuple(union(Positions(held.entries) for held in helds).runs),
@@ -196,7 +193,7 @@ def _read(link: Link, key: str, held: Held) -> list[Written] | None:
         return [line for placed in lines_at(link.space, Positions(held.entries)) for line in placed.lines]
 
 
-def _scrubbed(link: Link, found: Sequence[Written], stones: Stones) -> Iterator[Written]:
+def _scrubbed(found: Sequence[Written], stones: Stones) -> Iterator[Written]:
     """The same lines; of what is forgotten only what stays of it, and the tombstone beside it."""
     for line in found:
         if line.line is None:
@@ -217,7 +214,7 @@ def _scrubbed(link: Link, found: Sequence[Written], stones: Stones) -> Iterator[
         yield written(line_of_tombstone(stone))
 
 
-def _write(link: Link, made: Sequence[_Made], pushed: Pushed) -> None:
+def _write(link: Link, made: Sequence[_Made], given: Given) -> None:
     """Journal, write, name, and let go of what is not needed."""
     seen = link.seen
     seen.pending = tuple(dict.fromkeys((*seen.pending, *(one.segment.key for one in made))))
@@ -229,13 +226,13 @@ def _write(link: Link, made: Sequence[_Made], pushed: Pushed) -> None:
     for done, one in enumerate(made):
         link.progress("Writing", done, len(made))
         _put(link, one.segment)
-        pushed.segments += 1
-        pushed.bytes += len(one.segment.data)
-        pushed.rewritten += len(one.replaces)
+        given.segments += 1
+        given.bytes += len(one.segment.data)
+        given.rewritten += len(one.replaces)
         if not one.replaces:
-            pushed.entries += len(Positions(one.held.entries))
+            given.entries += len(Positions(one.held.entries))
     manifest = link.update_manifest(lambda found: _named(found, made, link.clock()))
-    _settle(link, made, manifest, pushed)
+    _settle(link, made, manifest, given)
 
 
 def _put(link: Link, segment: Segment) -> None:
@@ -259,7 +256,7 @@ def _named(found: Manifest, made: Sequence[_Made], now: Instant) -> Manifest:
     return found
 
 
-def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, pushed: Pushed) -> None:
+def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, given: Given) -> None:
     """What the manifest says became of what we were about to do."""
     seen, now = link.seen, link.clock()
     for one in made:
@@ -277,14 +274,14 @@ def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, pushed: Pushe
     if names <= seen.segments.keys():
         seen.version = link.version
     link.save()
-    _delete_due(link, pushed)
+    _delete_due(link, given)
 
 
-def _delete_due(link: Link, pushed: Pushed) -> None:
+def _delete_due(link: Link, given: Given) -> None:
     due = [key for key, since in link.seen.doomed.items() if link.clock() - since >= GRACE]
     for key in due:
         link.store.delete(key)
         del link.seen.doomed[key]
-        pushed.deleted += 1
+        given.deleted += 1
     if due:
         link.save()

@@ -11,10 +11,34 @@ from memplane.objects.backend import Pause
 from memplane.objects.lines import buried_positions, lines_at
 from memplane.objects.link import Link, Progress, only_one, silent
 from memplane.objects.positions import Positions
-from memplane.objects.pull import Pulled, pull_segments
-from memplane.objects.push import Pushed, is_foul, push_segments, unpushed
+from memplane.objects.pull import Taken, pull_segments
+from memplane.objects.push import Given, is_foul, push_segments, unpushed
 from memplane.objects.store import ObjectStore
 from memplane.space import Space
+
+
+class Pulled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pull brought."""
+
+    url: str
+    taken: Taken
+
+    @property
+    def idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.taken.changed
+
+
+class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a push brought first, and then gave out."""
+
+    url: str
+    taken: Taken
+    given: Given
+
+    @property
+    def idle(self) -> bool:
+        return not (self.taken.changed or self.given.segments or self.given.deleted)
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -63,18 +87,23 @@ class Sync:
         self._pause = pause
         self._progress = progress
 
-    def pull(self) -> Pulled:
-        """Take in what others pushed."""
-        with only_one(self._data, self._space, self._store.url):
-            return pull_segments(self._link())
+    @property
+    def url(self) -> str:
+        """Where to, without anything secret."""
+        return self._store.url
 
-    def push(self) -> tuple[Pulled, Pushed]:
-        """Take in what others pushed, and give out what is new here."""
+    def pull(self) -> Pulled:
+        """Take in what others pushed. One request where there is nothing new."""
+        with only_one(self._data, self._space, self._store.url):
+            return Pulled(url=self._store.url, taken=pull_segments(self._link()))
+
+    def push(self) -> Pushed:
+        """Take in what others pushed, and give out what is new here. One request where there is neither."""
         with only_one(self._data, self._space, self._store.url):
             link = self._link()
             unsettled = bool(link.seen.pending or link.seen.replacing)
-            pulled = pull_segments(link, again=unsettled)
-            return pulled, push_segments(link)
+            taken = pull_segments(link, again=unsettled)
+            return Pushed(url=self._store.url, taken=taken, given=push_segments(link))
 
     def status(self) -> Status:
         """How far both sides are, by the manifest alone; changes nothing."""
