@@ -25,6 +25,7 @@ _SUFFIX = ".jsonl"
 _DIRECT, _GROUP = "@unq.gbl.spaces", "@thread.v2"
 _NEEDED = ("id", "ts", "channel", "direction", "sender", "summary")
 _OPTIONAL = ("recipient", "action", "content_ref", "metadata")
+_BEGINNING = '{"id"'
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 # Readers of such files split at whatever Unicode calls a line end, and no file holds half a character.
@@ -130,12 +131,13 @@ def line_of(fields: Mapping[str, Any]) -> str:
 
 def parse(line: str) -> Interaction | None:
     """What a line says; None where it is not one of ours."""
-    fields = object_of(line)
-    if fields is None or not all(isinstance(fields.get(name), str) for name in _NEEDED):
+    fields = logged(line)
+    if fields is None or not _whole(fields):
         return None
     if fields["direction"] not in {"inbound", "outbound"}:
         return None
-    known, more = {}, {}
+    known: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     for name, value in fields.items():
         fits = name in _NEEDED or (
             isinstance(value, dict) if name == "metadata" else name in _OPTIONAL and isinstance(value, str)
@@ -153,12 +155,26 @@ def object_of(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file of lines; what is none is passed over."""
+def logged(line: str) -> dict[str, Any] | None:
+    """The object on a line of a log. A line that a crash cut off has no end, so what was written next stands behind
+    it on the same line, and is found there."""
+    found = object_of(line)
+    if found is None and (behind := line.rfind(_BEGINNING)) > 0:
+        found = object_of(line[behind:])
+        return found if found is not None and _whole(found) else None
+    return found
+
+
+def logged_in(text: str) -> Iterator[dict[str, Any]]:
+    """The objects of a log, whatever their fields; other lines are passed over."""
     for line in text.split("\n"):
-        found = object_of(line) if line.strip() else None
+        found = logged(line) if line.strip() else None
         if found is not None:
             yield found
+
+
+def _whole(fields: Mapping[str, Any]) -> bool:
+    return all(isinstance(fields.get(name), str) for name in _NEEDED)
 
 
 def parse_all(text: str) -> list[Interaction]:
