@@ -17,16 +17,21 @@ from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
-from memplane.types import Caller, Draft, Op, within
+from memplane.types import Caller, Draft, Entry, Op, Tombstone, within
 
 MARK = b'{"memplane":1,'
 IMPORTED = "import:"
 """Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
+UNREADABLE = (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError)
+"""What a line may be refused with."""
+
+TOMBSTONE = "tombstone"
+"""The op of a line that is no entry."""
+
 _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
-_TOMBSTONE = "tombstone"
 _RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
 _TURNS = (Op.TURN, Op.HISTORY)
 
@@ -58,23 +63,46 @@ def full_lines(space: Space) -> Iterator[bytes]:
     seq = 0
     while entries := space.entries(after=seq):
         for entry in entries:
-            caller = entry.caller
-            body = None if entry.id in buried else entry.body
-            line = Line(
-                id=entry.id,
-                op=entry.op,
-                recorded=entry.recorded,
-                actor=caller.actor,
-                door=caller.door.removeprefix(IMPORTED),
-                session=caller.session,
-                ref=entry.ref,
-                body=_NONE if body is None else msgspec.Raw(_as_json(entry.op, body)),
-            )
-            yield MARK + _encode(line)[1:]
+            yield encoded(line_of(entry, erased=entry.id in buried))
         seq = entries[-1].seq
     for tombstone in space.tombstones():
-        line = Line(id=tombstone.id, op=_TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
-        yield MARK + _encode(line)[1:]
+        yield encoded(line_of_tombstone(tombstone))
+
+
+def line_of(entry: Entry, *, erased: bool = False) -> Line:
+    """An entry as it travels; where it is erased, what stays of it."""
+    caller = entry.caller
+    return Line(
+        id=entry.id,
+        op=entry.op,
+        recorded=entry.recorded,
+        actor=caller.actor,
+        door=caller.door.removeprefix(IMPORTED),
+        session=caller.session,
+        ref=entry.ref,
+        body=_NONE if erased or not entry.body else msgspec.Raw(_as_json(entry.op, entry.body)),
+    )
+
+
+def line_of_tombstone(tombstone: Tombstone) -> Line:
+    return Line(id=tombstone.id, op=TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
+
+
+def encoded(line: Line) -> bytes:
+    """Without a line end. The mark is the beginning of every line, so that a file is known by its first bytes."""
+    return MARK + _encode(line)[1:]
+
+
+def decoded(raw: bytes) -> Line:
+    """Raises one of `UNREADABLE` for what no engine would have written."""
+    line = _decode(raw)
+    _check(line)
+    return line
+
+
+def without_body(line: Line) -> Line:
+    """What stays of an entry when it is forgotten; a record of forgetting is never erased."""
+    return line if line.op in _RECORDS else msgspec.structs.replace(line, body=_NONE)
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
@@ -84,14 +112,14 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
     total = path.stat().st_size
     forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for _, line in _lines(path, None):
-        if line.op == _TOMBSTONE:
+        if line.op == TOMBSTONE:
             forgets[line.forget][line.id] = line.reason
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
     drafts: list[Draft] = []
     for done, line in _lines(path, tally):
-        if line.op == _TOMBSTONE:
+        if line.op == TOMBSTONE:
             continue
-        drafts.append(_draft(line, erased=line.id in buried))
+        drafts.append(draft_of(line, erased=line.id in buried))
         if len(drafts) == _CHUNK:
             tally.load(space.load(drafts))
             drafts.clear()
@@ -118,9 +146,8 @@ def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
             if tally is not None:
                 tally.read += 1
             try:
-                line = _decode(raw)
-                _check(line)
-            except (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError) as exc:
+                line = decoded(raw)
+            except UNREADABLE as exc:
                 if tally is not None:
                     tally.reject(Rejected(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
                 continue
@@ -131,7 +158,7 @@ def _check(line: Line) -> None:
     """An entry that the engine itself would not have written is refused now, not at some later read."""
     for text in (line.id, line.actor, line.door, line.session, line.ref or "", line.forget):
         check_encodable(text, field="line")
-    if line.op == _TOMBSTONE:
+    if line.op == TOMBSTONE:
         return
     op = Op(line.op)
     _check_time(line.recorded)
@@ -175,7 +202,7 @@ def _check_time(instant: Instant) -> None:
     to_datetime(instant)  # raises OverflowError outside of the years 1 to 9999
 
 
-def _draft(line: Line, *, erased: bool) -> Draft:
+def draft_of(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
     body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)

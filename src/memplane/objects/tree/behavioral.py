@@ -41,7 +41,9 @@ CALLER = Caller("", "tree")
 _OURS = ("id", "entry", "created", "updated", "state", "at_odds")
 """Members that say where a file stands; changing them changes nothing."""
 _SAID = ("type", "kind", "tags", "conversation", "project")
-_INDEX_MARK = "<!-- memplane: this list is written anew with every change; take this line out to keep your own -->"
+_INDEX_MARK = (
+    "<!-- memplane: this list is written anew with every change; take this line out to keep your own -->"
+)
 _MARKDOWN = re.compile(r"([\\`*_\[\]()<>#|!~])")
 _UNSAFE_IN_A_LINK = re.compile(r"[^A-Za-z0-9_./-]")
 
@@ -158,13 +160,20 @@ def _free_path(path: str, id_: str, taken: set[str]) -> str:
 
 def _file_of(versions: Versions, live: Live, shown: str, odds: list[str]) -> str:
     page = live.version.stored.page
-    if page is not None and "id" not in part(page.head).members and live.memory.state is State.ACTIVE and page.path:
+    if (
+        page is not None
+        and "id" not in part(page.head).members
+        and live.memory.state is State.ACTIVE
+        and page.path
+    ):
         return redact(page.head).text + shown + page.tail
     page = page or versions.page(live.version)
     members = _members_of(versions, live, odds)
     if page is None:
         said: dict[str, Value | None] = {"name": title_of(shown), "description": description_of(shown)}
-        lines = [f"{name}: {written(value)}\n" for name, value in {**said, **members}.items() if value is not None]
+        lines = [
+            f"{name}: {written(value)}\n" for name, value in {**said, **members}.items() if value is not None
+        ]
         return f"---\n{''.join(lines)}---\n{shown}\n"
     head = redact(page.head).text
     before = part(head).members
@@ -211,14 +220,18 @@ def told(path: str, data: bytes) -> Told:
     parted = part(text)
     head, body = parted.head, parted.body
     if _text(parted.members, "id"):
-        content = body.removesuffix("\n").removesuffix("\r") if body.endswith("\r\n") else body.removesuffix("\n")
+        content = (
+            body.removesuffix("\n").removesuffix("\r") if body.endswith("\r\n") else body.removesuffix("\n")
+        )
     else:
         inner = body.lstrip("\r\n")
         head, content = head + body[: len(body) - len(inner)], inner.rstrip("\r\n \t")
         body = inner
     tail = body[len(content) :]
     if not content.strip():
-        raise InvalidRequest("the file says nothing below its front matter; forget the memory instead of emptying it")
+        raise InvalidRequest(
+            "the file says nothing below its front matter; forget the memory instead of emptying it"
+        )
     return Told(path=path, head=head, content=content, tail=tail, members=parted.members)
 
 
@@ -251,7 +264,9 @@ def judged(space: Space, versions: Versions, file: Told, modified: Instant | Non
 def _edited(versions: Versions, first: Version) -> Version:
     """What somebody saw who edits a file that does not say so: the newest version that was read from it."""
     heads = versions.heads(first)
-    newest = max(heads, key=lambda head: (head.stored.page is not None, head.entry.recorded, head.id), default=first)
+    newest = max(
+        heads, key=lambda head: (head.stored.page is not None, head.entry.recorded, head.id), default=first
+    )
     return next((each for each in versions.chain(newest) if each.stored.page is not None), newest)
 
 
@@ -315,9 +330,14 @@ def _says(file: Told, version: Version, versions: Versions) -> bool:
     stored = version.stored
     if _even(file.content) not in (_even(stored.content), _even(Veil(stored.content).text)):
         return False
-    if _kind(file, version) is not stored.kind or _shown_tags(_tags(file, version)) != _shown_tags(stored.tags):
+    if _kind(file, version) is not stored.kind or _shown_tags(_tags(file, version)) != _shown_tags(
+        stored.tags
+    ):
         return False
-    if (_text(file.members, "conversation"), _text(file.members, "project")) != (stored.conversation, stored.project):
+    if (_text(file.members, "conversation"), _text(file.members, "project")) != (
+        stored.conversation,
+        stored.project,
+    ):
         return False
     page = stored.page or versions.page(version)
     if page is not None:

@@ -15,7 +15,15 @@ from memplane.ledger.ids import DERIVED_PREFIXES
 from memplane.ledger.payloads import Said, decode, encode
 from memplane.memory.checks import check_depth, check_name, check_role, check_scope, check_text
 from memplane.memory.projection import clean
-from memplane.objects.interactions import TERMINAL, Interaction, compose, day_of, detect_channel, key_of, parse
+from memplane.objects.interactions import (
+    TERMINAL,
+    Interaction,
+    compose,
+    day_of,
+    detect_channel,
+    key_of,
+    parse,
+)
 from memplane.objects.tree.behavioral import CALLER
 from memplane.space import Space
 from memplane.types import Draft, Entry, Op, Reach, Role
@@ -68,7 +76,9 @@ def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
     kept = [raw for raw in kept if (theirs := parse(raw)) is None or _entry_id(theirs.id) not in forgotten]
     rows = [(line.at, line.id, line.text) for line in lines]
     rows += [(_at(raw), "", raw) for raw in kept]
-    return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode("utf-8", "surrogateescape")
+    return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
+        "utf-8", "surrogateescape"
+    )
 
 
 def _at(raw: str) -> Instant:
@@ -152,7 +162,9 @@ def drafts_of(space: Space, data: bytes) -> tuple[list[Draft], list[tuple[int, s
     ids = {id_: _entry_id(id_) for id_ in drafts}
     known, forgotten = space.standing(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
     seen = known | forgotten
-    return [drafts[id_] for id_, entry_id in ids.items() if id_ not in seen and entry_id not in seen], rejected
+    return [
+        drafts[id_] for id_, entry_id in ids.items() if id_ not in seen and entry_id not in seen
+    ], rejected
 
 
 def _entry_id(id_: str) -> str:

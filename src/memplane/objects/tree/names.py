@@ -86,7 +86,9 @@ def check_path(path: str) -> None:
     if not path or len(path) > PATH_CHARS_MAX or any(part in ("", ".", "..") for part in parts):
         raise InvalidRequest("the path is none that a tree could have", field="path")
     if "\\" in path or not path.isprintable():
-        raise InvalidRequest("the path holds a backslash or what cannot be seen; rename the file", field="path")
+        raise InvalidRequest(
+            "the path holds a backslash or what cannot be seen; rename the file", field="path"
+        )
 
 
 def below(path: str, folder: str) -> str | None:

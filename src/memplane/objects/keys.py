@@ -1,0 +1,102 @@
+"""Keys, and the names they have where they are kept.
+
+A key is any Unicode. What keeps it may not be: Azure drops a dot at the end of a part and turns `\\` into `/`, XML
+listings cannot say a control character, a file system takes 255 bytes a part. Such letters, and nothing else, are
+written as `%` and the two digits of each byte, the same everywhere, so a tree can be copied from one place to another
+as it is. A name that no key has (`a%20b`, which would be `a b`) is not ours and is not listed.
+"""
+
+import re
+import unicodedata
+
+from memplane.errors import InvalidRequest
+
+KEY_BYTES_MAX = 1_000
+"""Of a whole name, with the prefix of its store: Azure, S3 and GCS take 1,024."""
+
+_PART_BYTES_MAX = 240
+"""Of a part in a directory: 255 less room for what marks a part that goes on."""
+
+_GOES_ON = "%"
+"""Ends a directory that is the beginning of a part too long for one name. No part itself ends so."""
+
+_AWKWARD = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\\\ufffe\uffff]"  # what XML cannot say, or a provider takes for something else
+    r"|%(?=[0-9A-Fa-f]{2})|^%|%$"  # what would read as written by us
+    r"|[. ]$"  # what Azure and Windows drop
+)
+_WRITTEN = re.compile(r"(?:%[0-9A-F]{2})+")
+
+
+def checked(key: str) -> str:
+    """The key itself, or `InvalidRequest` where it is none."""
+    parts = key.split("/")
+    if "" in parts or "." in parts or ".." in parts:
+        raise InvalidRequest(
+            f"{shown(key)} is no key: give a relative path such as notes/today.md, without . or .. in it",
+            field="key",
+        )
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError as exc:
+        raise InvalidRequest(f"{shown(key)} is no key: it holds half a character", field="key") from exc
+    if size > KEY_BYTES_MAX:
+        raise InvalidRequest(
+            f"{shown(key)} is too long a key: {size} bytes, {KEY_BYTES_MAX} are possible", field="key"
+        )
+    return key
+
+
+def shown(key: str) -> str:
+    """A key for a message: on one line, and not all of a long one."""
+    return repr(key if len(key) <= 80 else f"{key[:80]}…")  # noqa: PLR2004 - about a line
+
+
+def to_name(key: str) -> str:
+    """The name an object has where any part may be as long as it likes."""
+    return "/".join(_AWKWARD.sub(_write, part) for part in checked(key).split("/"))
+
+
+def from_name(name: str) -> str | None:
+    """The key whose name this is; None where there is none."""
+    try:
+        key = _WRITTEN.sub(_read, name)
+        return key if to_name(key) == name else None
+    except (UnicodeDecodeError, InvalidRequest):
+        return None
+
+
+def to_path(key: str) -> tuple[str, ...]:
+    """The directories and the file an object has in a file system."""
+    return tuple(piece for part in to_name(key).split("/") for piece in _pieces(part))
+
+
+def from_path(path: tuple[str, ...]) -> str | None:
+    name = "/".join(path).replace(f"{_GOES_ON}/", "")
+    key = from_name(name)
+    return key if key is not None and to_path(key) == path else None
+
+
+def order(key: str) -> bytes:
+    """By which keys are sorted: providers agree on their UTF-8 and on nothing else."""
+    return key.encode()
+
+
+def _write(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _read(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode()
+
+
+def _pieces(part: str) -> list[str]:
+    pieces: list[str] = []
+    left = part
+    while len(left.encode()) > _PART_BYTES_MAX:
+        piece = left.encode()[:_PART_BYTES_MAX].decode(errors="ignore")
+        while piece and unicodedata.combining(left[len(piece)]):
+            piece = piece[:-1]  # a mark stays with its letter, or some systems would compose them anew
+        pieces.append(piece + _GOES_ON)
+        left = left[len(piece) :]
+    return [*pieces, left]
