@@ -235,8 +235,11 @@ def told(path: str, data: bytes) -> Told:
     return Told(path=path, head=head, content=content, tail=tail, members=parted.members)
 
 
-def judged(space: Space, versions: Versions, file: Told, modified: Instant | None) -> Verdict:
-    """What the file means for this space. Nothing is changed; `InvalidRequest` where it cannot be taken."""
+def judged(
+    space: Space, versions: Versions, file: Told, modified: Instant | None, *, moved: bool = False
+) -> Verdict:
+    """What the file means for this space. Nothing is changed; `InvalidRequest` where it cannot be taken. `moved` says
+    that its memory was written under another name, which is gone."""
     entry_id = file.entry or memory_id(file.path)
     check_text(entry_id, field="id", chars_max=512)
     if entry_id.startswith(DERIVED_PREFIXES):
@@ -256,7 +259,7 @@ def judged(space: Space, versions: Versions, file: Told, modified: Instant | Non
         return News(Draft(entry_id, Op.STORE, _body(space, file, None, at), CALLER, None, at))
     if file.entry is None:
         base = _edited(versions, base)
-    if _says(file, base, versions):
+    if _says(file, base, versions) and not moved:
         return Unchanged()
     return _edit(space, versions, file, base, modified)
 

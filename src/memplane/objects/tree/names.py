@@ -52,7 +52,7 @@ def kind_of(type_: str) -> Kind:
 def title_of(text: str) -> str:
     """The first words of it, for a list."""
     first = next((line for line in text.splitlines() if line.strip(_MARKS)), text)
-    return shortened(one_line(first).strip(_MARKS), _TITLE_CHARS_MAX) or "memory"
+    return shortened(one_line(first).lstrip(_MARKS).rstrip(), _TITLE_CHARS_MAX) or "memory"
 
 
 def description_of(text: str) -> str:

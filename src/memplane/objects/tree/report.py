@@ -15,8 +15,12 @@ class TreeReport(msgspec.Struct, frozen=True, kw_only=True):
     """(path, why). A line of a file has its number behind the path."""
     missing: tuple[str, ...] = ()
     """Written before and not there any more."""
-    forgotten: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     """Of those, what was forgotten because somebody asked for it."""
+    forgotten: tuple[str, ...] = ()
+    """Says only what was forgotten here; it goes with the next write."""
+    left: tuple[str, ...] = ()
+    """Belongs to others, or to another part of the tree."""
     entries: int = 0
     """How many entries the ledger gained."""
 
@@ -41,7 +45,9 @@ class Tally:
         self.conflicts: list[tuple[str, str]] = []
         self.rejected: list[tuple[str, str]] = []
         self.missing: list[str] = []
+        self.dropped: list[str] = []
         self.forgotten: list[str] = []
+        self.left: list[str] = []
         self.entries = 0
 
     def report(self) -> TreeReport:
@@ -51,6 +57,8 @@ class Tally:
             conflicts=tuple(self.conflicts),
             rejected=tuple(self.rejected),
             missing=tuple(self.missing),
+            dropped=tuple(self.dropped),
             forgotten=tuple(self.forgotten),
+            left=tuple(self.left),
             entries=self.entries,
         )
