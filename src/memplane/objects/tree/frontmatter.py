@@ -81,12 +81,11 @@ def written(value: Value) -> str:
     """A text or a list of texts on one line of YAML."""
     if isinstance(value, str):
         return _scalar(value)
-    return f"[{', '.join(_scalar(item, inside=True) for item in value)}]"
+    return f"[{', '.join(_scalar(item) for item in value)}]"
 
 
-def _scalar(text: str, *, inside: bool = False) -> str:
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS_WITH_A_MEANING
-    if plain and not (inside and len(text) > 60):
+def _scalar(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_WITH_A_MEANING:
         return text
     return '"' + _NOT_AS_IT_IS.sub(_escape, text) + '"'
 
@@ -95,8 +94,7 @@ def _escape(found: re.Match[str]) -> str:
     char = found[0]
     if char in _ESCAPED:
         return _ESCAPED[char]
-    code = ord(char)
-    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
+    return f"\\x{ord(char):02x}" if char <= "\xff" else f"\\u{ord(char):04x}"
 
 
 def _plain(value: Value | None) -> Any:

@@ -185,13 +185,17 @@ def judged_file(space: Space, path: str, data: bytes, written: Written, modified
         value = text if before is None else restored(before[1].value, text)
         created = None if live is None else to_instant(live.created_at)
         return _news(space, id_, Put(key=key, value=value, category=CATEGORY, at=at, created=created))
-    if space.standing([id_])[0]:
-        return Unchanged()  # taken before
-    beside = _beside(key, text)
-    if any(memory.key == beside for memory in space.facts(beside, limit=_ALL)):
+    return _judged_beside(space, Put(key=key, value=text, category=CATEGORY, at=at), entry or "", live.id)
+
+
+def _judged_beside(space: Space, put: Put, entry: str, live: str) -> Verdict:
+    """A file that was edited there and changed here: the other version is kept beside it."""
+    beside = _beside(put.key, put.value)
+    taken = bool(space.standing([put_id(put.key, entry, put.value)])[0])
+    if taken or any(memory.key == beside for memory in space.facts(beside, limit=_ALL)):
         return Unchanged()
-    put = Put(key=beside, value=text, category=CATEGORY, at=at)
-    return _news(space, put_id(beside, entry or "", text), put, odds=(live.id,))
+    id_ = put_id(beside, entry, put.value)
+    return _news(space, id_, msgspec.structs.replace(put, key=beside), odds=(live,))
 
 
 def _beside(key: str, text: str) -> str:

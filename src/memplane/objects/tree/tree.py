@@ -30,7 +30,6 @@ from memplane.objects.tree.names import (
     FACTS,
     FILES,
     INDEX,
-    INTERACTIONS,
     PREFIXES,
     STATE,
     WRITTEN,
@@ -88,24 +87,28 @@ def files_of(
             records[path] = Record(entry, digest_of(data))
         return path, data
 
-    carried = {path: (text, entry) for path, text, entry in carried_files(space)}
-    own_index = carried.pop(OWN_INDEX, None)
-    for path, text, entry in memory_files(space):
-        if path != INDEX or own_index is None:
-            yield noted(f"{prefix}/{path}", text, entry)
-    if own_index is not None:
-        yield noted(f"{prefix}/{INDEX}", *own_index)
+    yield from (noted(path, text, entry) for path, text, entry in _texts(space, prefix))
     if (facts := facts_file(space)) is not None:
         yield FACTS, facts
-    for path, text, entry in agent_files(space):
-        yield noted(path, text, entry)
-    for path, (text, entry) in carried.items():
-        yield noted(path, text, entry)
     for path, lines in day_files(space, days):
         yield path, joined(space, lines, (there(path) if there is not None else None) or b"")
     yield from others
     if records:
         yield WRITTEN, compose(records)
+
+
+def _texts(space: Space, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(path, text, entry id) of each file that shows one entry."""
+    carried = {path: (text, entry) for path, text, entry in carried_files(space)}
+    own_index = carried.pop(OWN_INDEX, None)
+    for path, text, entry in memory_files(space):
+        if path != INDEX or own_index is None:
+            yield f"{prefix}/{path}", text, entry
+    if own_index is not None:
+        yield f"{prefix}/{INDEX}", *own_index
+    yield from agent_files(space)
+    for path, (text, entry) in carried.items():
+        yield path, text, entry
 
 
 def check_prefix(prefix: str) -> None:
@@ -175,29 +178,30 @@ class _Taking:
                 paths.append(path)
         self._memories(paths, there)
         for path in paths:
-            data = self._files[path]
-            if path == FACTS:
-                self._facts(data)
-            elif (hook := self._hook(path)) is not None:
-                self._carry_out(path, hook, data)
-            elif below(path, FILES) is not None:
-                self._judge(
-                    path, partial(judged_file, self._space, path, data, self._written, self._at(path))
-                )
-                self._flush()  # the next one may be kept beside it
-            elif below(path, STATE) is not None and path != WRITTEN:
-                self._judge(
-                    path, partial(judged_carried, self._space, path, data, self._written, self._at(path))
-                )
-            elif below(path, INTERACTIONS) is not None and day_of_key(path) is not None:
-                self._day(path, data)
-            elif not any(below(path, folder) for folder in PREFIXES) and path != WRITTEN:
-                self._tally.left.append(path)
+            if not any(below(path, folder) for folder in PREFIXES):
+                self._other(path, self._files[path])
         self._flush()
         if not self._dry_run:
             self._space.catch_up()
         self._missing(set(self._files if there is None else there), forget=forget_missing)
         return self._tally.report()
+
+    def _other(self, path: str, data: bytes) -> None:
+        """Any file but a memory's."""
+        told_of = (self._space, path, data, self._written, self._at(path))
+        if path == FACTS:
+            self._facts(data)
+        elif (hook := self._hook(path)) is not None:
+            self._carry_out(path, hook, data)
+        elif below(path, FILES) is not None:
+            self._judge(path, partial(judged_file, *told_of))
+            self._flush()  # the next one may be kept beside it
+        elif below(path, STATE) is not None and path != WRITTEN:
+            self._judge(path, partial(judged_carried, *told_of))
+        elif day_of_key(path) is not None:
+            self._day(path, data)
+        elif path != WRITTEN:
+            self._tally.left.append(path)
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
 
