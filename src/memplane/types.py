@@ -35,8 +35,8 @@ STORABLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.EPISODE)
 """What a caller may store; episodes are only ever derived."""
 
 
-RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history")
-"""Categories of keyed rows that only the engine writes: what it learned, not what a user said."""
+RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history", "tree_files")
+"""Categories of keyed rows that only the engine writes: what it learned or carries along, not what a user said."""
 
 
 class State(StrEnum):

@@ -27,10 +27,11 @@ from memplane.memory.shelving import shelved
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import Shelved
-from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn, within
+from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, State, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
+_LIVE = (State.ACTIVE, State.CONTESTED)
 _CHUNK = 2_000
 _PROXY = "proxy"
 """The door whose sessions are conversations."""
@@ -130,6 +131,19 @@ def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None
             writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
         _apply_body(writer, entry, ready)
+        if entry.op is Op.STORE and entry.ref is not None:
+            _contest(writer, entry.id, entry.ref)
+
+
+def _contest(writer: Writer, new: str, replaced: str) -> None:
+    """Whoever replaces a memory knows what it says now. Where two replaced the same one, neither knew of the other: both
+    are kept, and are at odds."""
+    rivals = writer.replacements(replaced)
+    for rival in rivals[: rivals.index(new)]:
+        heir = writer.heirs((rival,)).get(rival, rival)
+        found = writer.memory(heir)
+        if found is not None and heir != new and found.state in _LIVE:
+            writer.contest(heir, new)
 
 
 def clean(text: str) -> str:

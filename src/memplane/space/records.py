@@ -56,6 +56,17 @@ class Records(Access):
         with self._read() as reader:
             return reader.entries_at(seqs)
 
+    def entries_named(self, ids: Iterable[str]) -> dict[str, Entry]:
+        """Those of these entries that are there, by id."""
+        with self._read() as reader:
+            found = (reader.entry(id_) for id_ in ids)
+            return {entry.id: entry for entry in found if entry is not None}
+
+    def replacements(self, entry_id: str) -> list[str]:
+        """Everything that was written to replace it, in order."""
+        with self._read() as reader:
+            return reader.replacements(entry_id)
+
     def about_documents(self, memories: Iterable[Memory]) -> dict[str, AboutDocument]:
         """By entry, the documents that turns were said to be about from which these memories were read."""
         seqs = sorted({memory.seq for memory in memories if memory.derived})

@@ -137,6 +137,10 @@ class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, Protocol):
     def replacement(self, entry_id: str) -> str | None:
         """The id of the last entry whose `ref` this is, forgotten or not."""
 
+    def replacements(self, entry_id: str) -> list[str]:
+        """Everything that was written to replace it, in order. More than one, where two did so without knowing of each
+        other."""
+
     def usage(self, session: str) -> Usage:
         """Counted from the ledger, so it survives a restart, a replay and a forget."""
 

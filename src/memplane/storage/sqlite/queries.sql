@@ -59,6 +59,9 @@ FROM ledger l JOIN payload p USING (seq) WHERE l.op = 'forget' ORDER BY l.seq
 -- name: replacement
 SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMIT 1
 
+-- name: replacements
+SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq
+
 -- name: usage
 SELECT coalesce(sum(op = 'store'), 0),
        coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),

@@ -126,6 +126,9 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
         row = self._one("replacement", id=entry_id)
         return None if row is None else str(row[0])
 
+    def replacements(self, entry_id: str) -> list[str]:
+        return [str(id_) for (id_,) in self._all("replacements", id=entry_id)]
+
     def usage(self, session: str) -> Usage:
         return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
 
