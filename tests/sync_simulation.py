@@ -14,6 +14,7 @@ import shutil
 import sys
 import threading
 import time
+import traceback
 import uuid
 from contextlib import contextmanager
 from datetime import timedelta
@@ -374,7 +375,8 @@ def simulate(seed, template):
             world.check()
         except BaseException as exc:
             told = "\n".join(world.log)
-            raise AssertionError(f"seed {seed}: {exc!r}\n{told}") from exc
+            why = exc if isinstance(exc, AssertionError) else "".join(traceback.format_exception(exc))
+            raise AssertionError(f"seed {seed}: {why}\n{told}") from exc
         finally:
             world.close()
         return len(world.log)

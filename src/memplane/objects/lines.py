@@ -36,15 +36,20 @@ def head_of(space: Space) -> int:
 def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
     """What is at these positions. A forget brings its tombstones along, and so does whatever is erased."""
     stones: Stones | None = None
+    for entry in entries_at(space, positions):
+        line = line_of(entry)
+        extra: Iterable[Tombstone] = ()
+        if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
+            stones = stones or Stones(space.tombstones())
+            extra = stones.beside(entry)
+        lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
+        yield Placed(entry.seq, lines, bool(bytes(line.body)))
+
+
+def entries_at(space: Space, positions: Positions) -> Iterator[Entry]:
+    """What is at these positions."""
     for first, last in positions.runs:
-        for entry in _entries(space, first, last):
-            line = line_of(entry)
-            extra: Iterable[Tombstone] = ()
-            if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
-                stones = stones or Stones(space.tombstones())
-                extra = stones.beside(entry)
-            lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
-            yield Placed(entry.seq, lines, bool(bytes(line.body)))
+        yield from _run(space, first, last)
 
 
 def buried_positions(space: Space) -> Positions:
@@ -124,7 +129,7 @@ def _places(space: Space, ids: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _entries(space: Space, first: int, last: int) -> Iterator[Entry]:
+def _run(space: Space, first: int, last: int) -> Iterator[Entry]:
     place = first - 1
     while place < last:
         found = space.entries(after=place, limit=min(1_000, last - place))

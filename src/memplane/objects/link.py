@@ -11,15 +11,19 @@ from pathlib import Path
 from memplane.clock import Clock, system_clock
 from memplane.errors import StorageBusy, StorageUnavailable, Unchanged
 from memplane.objects import manifest as manifests
+from memplane.objects import segments
 from memplane.objects.backend import Pause
-from memplane.objects.manifest import Change, Manifest
+from memplane.objects.manifest import Change, Manifest, ManifestEntry
 from memplane.objects.replica import replica_of_space
 from memplane.objects.seen import Seen, keep, seen_of
 from memplane.objects.store import ObjectStore
+from memplane.objects.tree.names import INTERACTIONS, PREFIXES, STATE, below
 from memplane.space import Space
 
 if sys.platform != "win32":
     import fcntl
+
+_FOLDERS = (*PREFIXES, INTERACTIONS, STATE)
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how far, and out of how much."""
@@ -54,25 +58,46 @@ class Link:
     def save(self) -> None:
         keep(self.space, self.store.url, self.seen)
 
-    def read_manifest(self, *, again: bool = False) -> Manifest | None:
-        """What is there; None where all of it is taken in already."""
-        unless = None if again or not self.seen.version else self.seen.version
+    def read_manifest(self, *, again: bool = False) -> bool:
+        """Whether anything changed since it was read last, in this link or, if all was taken in then, before it."""
+        unless = None if again else self.version or self.seen.version or None
         try:
             self._manifest = manifests.read(self.store, unless)
         except Unchanged:
-            return None
+            return False
+        return True
+
+    @property
+    def manifest(self) -> Manifest:
+        """As it was read or written last."""
+        if self._manifest is None:
+            self._manifest = manifests.read(self.store)
         return self._manifest[0]
 
     @property
     def version(self) -> str:
-        """Of the manifest that was read or written last."""
+        """Of that; empty where it was not read yet."""
         return "" if self._manifest is None else self._manifest[1]
 
     def update_manifest(self, change: Change) -> Manifest:
+        """What came in with it from others is found by the next pull, unless there is nothing of theirs in it."""
         self._manifest = manifests.update(
             self.store, change, known=self._manifest, clock=self.clock, pause=self._pause
         )
-        return self._manifest[0]
+        if all(self._is_known(key, entry) for key, entry in self.manifest.entries.items()):
+            self.seen.version = self.version
+        return self.manifest
+
+    def _is_known(self, key: str, entry: ManifestEntry) -> bool:
+        if segments.is_segment(key):
+            return key in self.seen.segments or key in self.seen.pending
+        seen = self.seen.files.get(key)
+        return not is_file(key) or (seen is not None and seen.digest == entry.sha256)
+
+
+def is_file(key: str) -> bool:
+    """Whether an object is one of the readable files that a space is told by."""
+    return any(below(key, folder) is not None for folder in _FOLDERS)
 
 
 @contextmanager

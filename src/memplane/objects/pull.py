@@ -42,30 +42,26 @@ class Taken(msgspec.Struct, kw_only=True):
     """Lines that this version cannot read."""
 
 
-def pull_segments(link: Link, *, again: bool = False) -> Taken:
-    """One request where nothing has changed. With `again`, what is known is looked through all the same."""
-    taken = Taken()
-    manifest = link.read_manifest(again=again)
-    if manifest is None:
-        return taken
+def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
+    """Whether anything changed; one request where nothing has. With `again`, what is known is looked through all the
+    same."""
+    if not link.read_manifest(again=again):
+        return False
     taken.changed = True
     fetch = _Fetch(link, taken)
     for _ in range(_LOOKS_MAX):
-        absent = _take(link, manifest, fetch, taken)
+        absent = _take(link, fetch, taken)
         if not absent:
             break
         # Somebody put others in their place since: the manifest knows which.
-        read = link.read_manifest(again=True)
-        assert read is not None
-        manifest = read
-        gone = [key for key in absent if key in manifest.entries]
+        link.read_manifest(again=True)
+        gone = [key for key in absent if key in link.manifest.entries]
         if gone:
             taken.missing += gone
-            manifest = link.update_manifest(lambda found, gone=tuple(gone): found.without(*gone))  # type: ignore[misc]
-    _drop_unnamed(link, manifest)
-    link.seen.version = link.version
+            link.update_manifest(lambda found: found.without(*gone))  # noqa: B023 - called before the next look
+    _drop_unnamed(link)
     link.save()
-    return taken
+    return True
 
 
 class _Fetch:
@@ -95,11 +91,11 @@ class _Fetch:
         self._room += len(self._kept.pop(key, b""))
 
 
-def _take(link: Link, manifest: Manifest, fetch: _Fetch, taken: Taken) -> list[str]:
+def _take(link: Link, fetch: _Fetch, taken: Taken) -> list[str]:
     """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
     that what is forgotten does not appear, not even for a moment."""
     new = sorted(
-        (key for key in manifest.entries if segments.is_segment(key) and key not in link.seen.segments),
+        (key for key in link.manifest.entries if segments.is_segment(key) and key not in link.seen.segments),
         key=lambda key: (segments.first_of(key), key),
     )
     absent: list[str] = []
@@ -119,7 +115,7 @@ def _take(link: Link, manifest: Manifest, fetch: _Fetch, taken: Taken) -> list[s
         whole.append(key)
         for forget, reasons in forgets_in(_read(found)).items():
             forgets.setdefault(forget, {}).update(reasons)
-    for done, batch in _batches(whole, manifest):
+    for done, batch in _batches(whole, link.manifest):
         link.progress("Merging", done, len(whole))
         absent += _merge(link, batch, fetch, forgets, taken)
     return absent
@@ -181,8 +177,8 @@ def _batches(keys: Sequence[str], manifest: Manifest) -> Iterator[tuple[int, lis
         yield done, batch
 
 
-def _drop_unnamed(link: Link, manifest: Manifest) -> None:
+def _drop_unnamed(link: Link) -> None:
     """What the manifest does not name any more is held by other segments now, which were taken in before this."""
     link.seen.segments = {
-        key: segment for key, segment in link.seen.segments.items() if key in manifest.entries
+        key: segment for key, segment in link.seen.segments.items() if key in link.manifest.entries
     }

@@ -61,15 +61,13 @@ class _Made(msgspec.Struct, frozen=True):
     foul: bool = False
 
 
-def push_segments(link: Link) -> Given:
+def push_segments(link: Link, given: Given) -> None:
     """Call it right after a pull: what the manifest names is known then."""
-    given = Given()
     while made := _next_round(link):
         _write(link, made, given)
     if link.seen.pending or link.seen.replacing:
-        _settle(link, (), link.read_manifest(again=True) or Manifest(), given)
+        _settle(link, (), link.manifest, given)
     _delete_due(link, given)
-    return given
 
 
 def unpushed(link: Link) -> Positions:
@@ -270,9 +268,6 @@ def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, given: Given)
             seen.doomed.setdefault(key, now - GRACE if key in seen.foul else now)
             seen.segments.pop(key, None)
     seen.pending = seen.replacing = seen.foul = ()
-    names = {key for key in manifest.entries if segments.is_segment(key)}
-    if names <= seen.segments.keys():
-        seen.version = link.version
     link.save()
     _delete_due(link, given)
 

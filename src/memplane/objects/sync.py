@@ -8,6 +8,7 @@ import msgspec
 from memplane.clock import Clock, system_clock
 from memplane.objects import segments
 from memplane.objects.backend import Pause
+from memplane.objects.files import FilesGiven, FilesTaken, pull_files, push_files
 from memplane.objects.lines import buried_positions, lines_at
 from memplane.objects.link import Link, Progress, only_one, silent
 from memplane.objects.positions import Positions
@@ -22,11 +23,12 @@ class Pulled(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     taken: Taken
+    files: FilesTaken
 
     @property
     def idle(self) -> bool:
         """Whether there was nothing to do."""
-        return not self.taken.changed
+        return not (self.taken.changed or self.files.taken)
 
 
 class Pushed(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,10 +37,19 @@ class Pushed(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     taken: Taken
     given: Given
+    files_taken: FilesTaken
+    files_given: FilesGiven
 
     @property
     def idle(self) -> bool:
-        return not (self.taken.changed or self.given.segments or self.given.deleted)
+        return not (
+            self.taken.changed
+            or self.files_taken.taken
+            or self.given.segments
+            or self.given.deleted
+            or self.files_given.written
+            or self.files_given.removed
+        )
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -78,8 +89,11 @@ class Sync:
         clock: Clock = system_clock,
         pause: Pause = time.sleep,
         progress: Progress = silent,
+        files: bool = True,
     ) -> None:
-        """`data` is the data directory that the space lives in."""
+        """`data` is the data directory that the space lives in. Without `files`, the ledger alone is synced: machines have
+        all they need, and there is nothing for people and other programs to read."""
+        self._files = files
         self._space = space
         self._store = store
         self._data = data
@@ -92,24 +106,43 @@ class Sync:
         """Where to, without anything secret."""
         return self._store.url
 
-    def pull(self) -> Pulled:
-        """Take in what others pushed. One request where there is nothing new."""
-        with only_one(self._data, self._space, self._store.url):
-            return Pulled(url=self._store.url, taken=pull_segments(self._link()))
+    def pull(self, *, look: bool = False) -> Pulled:
+        """Take in what others pushed. One request where there is nothing new.
 
-    def push(self) -> Pushed:
+        Whoever edits a file by hand does not tell the manifest. With `look`, files are listed even if that is as it was.
+        """
+        pulled = Pulled(url=self.url, taken=Taken(), files=FilesTaken())
+        with only_one(self._data, self._space, self.url):
+            self._pull(self._link(), pulled.taken, pulled.files, look=look)
+        return pulled
+
+    def push(self, *, look: bool = False) -> Pushed:
         """Take in what others pushed, and give out what is new here. One request where there is neither."""
-        with only_one(self._data, self._space, self._store.url):
+        pushed = Pushed(
+            url=self.url, taken=Taken(), given=Given(), files_taken=FilesTaken(), files_given=FilesGiven()
+        )
+        with only_one(self._data, self._space, self.url):
             link = self._link()
-            unsettled = bool(link.seen.pending or link.seen.replacing)
-            taken = pull_segments(link, again=unsettled)
-            return Pushed(url=self._store.url, taken=taken, given=push_segments(link))
+            self._pull(link, pushed.taken, pushed.files_taken, look=look)
+            push_segments(link, pushed.given)
+            if self._files:
+                push_files(link, pushed.files_given, pushed.files_taken, pushed.taken)
+                # What was taken in on the way is given out with the next push.
+        return pushed
+
+    def _pull(self, link: Link, taken: Taken, files: FilesTaken, *, look: bool) -> None:
+        unsettled = bool(link.seen.pending or link.seen.replacing)
+        changed = pull_segments(link, taken, again=unsettled)
+        if self._files and (changed or look):
+            pull_files(link, files, taken)
+        if changed:
+            link.seen.version = link.version
+            link.save()
 
     def status(self) -> Status:
         """How far both sides are, by the manifest alone; changes nothing."""
         link = self._link()
-        manifest = link.read_manifest(again=True)
-        assert manifest is not None
+        manifest = link.manifest
         named = {key: entry for key, entry in manifest.entries.items() if segments.is_segment(key)}
         new = [key for key in named if key not in link.seen.segments]
         link.seen.segments = {key: held for key, held in link.seen.segments.items() if key in named}
