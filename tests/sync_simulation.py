@@ -60,14 +60,15 @@ class Machine:
         self.open()
 
     def sync(self, store):
-        return Sync(self.space, store, self.folder, clock=self.now, pause=lambda _: None)
+        world = self.world
+        return Sync(self.space, store, self.folder, clock=self.now, pause=lambda _: None, files=world.files)
 
     def words(self):
         """What the ledger holds."""
         return words_in(b"\n".join(entry.body or b"" for entry in entries_of(self.space)))
 
 
-SETTINGS = Settings(session_stores_max=10_000, session_supersedes_max=10_000, session_deletes_max=10_000)
+SETTINGS = Settings(wipe_now_bytes_max=0)
 
 
 class Syncing(threading.Thread):
@@ -125,6 +126,7 @@ class World:
         self._folder, self._template = folder, template
         self.trouble = self.rng.choice((0.0, 0.05, 0.2))
         self.crash = self.rng.choice((0.0, 0.03, 0.1))
+        self.files = self.rng.random() < 0.5
         for number in range(self.rng.choice((2, 2, 3, 4))):
             self.add_machine(number)
 

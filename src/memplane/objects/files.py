@@ -63,8 +63,10 @@ class FilesGiven(msgspec.Struct, kw_only=True):
 def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
     """Take in what others wrote since the files were looked at last. The files are listed before the ledger is read once
     more: what a Memplane made of its ledger is then known here, and not taken for an edit."""
-    listed = {item.key: item for item in link.store.list() if is_file(item.key)}
+    everything = list(link.store.list())
+    listed = {item.key: item for item in everything if is_file(item.key)}
     pull_segments(link, taken)
+    link.note_orphans(everything)
     fetched: dict[str, Got] = {}
     for key, item in listed.items():
         if _is_seen(link, item) or _is_written(link, item, link.manifest.entries.get(key)):

@@ -3,12 +3,12 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from memplane.clock import Clock, system_clock
+from memplane.clock import DAY, Clock, system_clock, to_datetime
 from memplane.errors import StorageBusy, StorageUnavailable, Unchanged
 from memplane.objects import manifest as manifests
 from memplane.objects import segments
@@ -16,7 +16,7 @@ from memplane.objects.backend import Pause
 from memplane.objects.manifest import Change, Manifest, ManifestEntry
 from memplane.objects.replica import replica_of_space
 from memplane.objects.seen import Seen, keep, seen_of
-from memplane.objects.store import ObjectStore
+from memplane.objects.store import Listed, ObjectStore
 from memplane.objects.tree.names import INTERACTIONS, PREFIXES, STATE, below
 from memplane.space import Space
 
@@ -54,6 +54,8 @@ class Link:
         self.seen: Seen = seen_of(space, store.url, self.replica)
         self._pause = pause
         self._manifest: tuple[Manifest, str] | None = None
+        self.orphans: list[str] = []
+        """Segments that nobody names, left behind by a machine that may never come back."""
 
     def save(self) -> None:
         keep(self.space, self.store.url, self.seen)
@@ -87,6 +89,18 @@ class Link:
         if all(self._is_known(key, entry) for key, entry in self.manifest.entries.items()):
             self.seen.version = self.version
         return self.manifest
+
+    def note_orphans(self, listed: Iterable[Listed]) -> None:
+        """A machine that has just written a segment is about to name it; what nobody has named for a day is nobody's."""
+        before = to_datetime(self.clock() - DAY)
+        self.orphans = [
+            item.key
+            for item in listed
+            if segments.is_segment(item.key)
+            and segments.replica_of(item.key) is not None
+            and item.key not in self.manifest.entries
+            and item.modified < before
+        ]
 
     def _is_known(self, key: str, entry: ManifestEntry) -> bool:
         if segments.is_segment(key):

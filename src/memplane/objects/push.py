@@ -67,6 +67,10 @@ def push_segments(link: Link, given: Given) -> None:
         _write(link, made, given)
     if link.seen.pending or link.seen.replacing:
         _settle(link, (), link.manifest, given)
+    for key in link.orphans:
+        if key not in link.manifest.entries:
+            link.store.delete(key)
+            given.deleted += 1
     _delete_due(link, given)
 
 
