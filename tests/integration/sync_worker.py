@@ -15,7 +15,9 @@ from memplane.objects.sync import Sync
 OWNER = "alice"
 
 
-def work(folder: str, url: str, environment: dict[str, str], name: str, rounds: int | None, pipe: Any) -> None:
+def work(
+    folder: str, url: str, environment: dict[str, str], name: str, rounds: int | None, pipe: Any
+) -> None:
     """So many rounds, or until somebody ends the process."""
 
     def tell(*what: Any) -> None:
