@@ -15,19 +15,17 @@ from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
 from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
 from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op, within
 
 MARK = b'{"memplane":1,'
-IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
 _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -138,7 +136,7 @@ def _check(line: Line) -> None:
     if line.ref is not None and op in _TURNS:
         raise InvalidRequest("a turn supersedes nothing; its ref is not ours")
     if not bytes(line.body):
-        if op in _RECORDS:
+        if op in RECORDS:
             raise InvalidRequest(f"a {op} is never erased; its body is missing")
         return
     _check_body(line.id, op, _from_json(op, bytes(line.body)))
@@ -177,7 +175,7 @@ def _check_time(instant: Instant) -> None:
 
 def _draft(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
-    body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
+    body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)
     return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 
