@@ -15,22 +15,18 @@ from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
 from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
 from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Entry, Op, Tombstone, within
 
 MARK = b'{"memplane":1,'
-IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError)
 """What a line may be refused with."""
 
 TOMBSTONE = "tombstone"
 """The op of a line that is no entry."""
-
-RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
-"""What is never erased."""
 
 _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
