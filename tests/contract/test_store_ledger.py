@@ -283,7 +283,10 @@ def test_a_tombstone_names_its_forget(scribe):
 
     with scribe.store.read() as reader:
         stones = reader.tombstones()
-    assert [(stone.id, stone.position, stone.reason) for stone in stones] == [("a", 3, "asked"), ("b", 3, "asked")]
+    assert [(stone.id, stone.position, stone.reason) for stone in stones] == [
+        ("a", 3, "asked"),
+        ("b", 3, "asked"),
+    ]
     assert {to_instant(stone.at) for stone in stones} == {7}
 
 

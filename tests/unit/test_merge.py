@@ -89,15 +89,34 @@ def remembered(replica: Replica) -> dict[str, list]:
             "turns": [(turn.entry_id, turn.ordinal, turn.text, turn.at, turn.conversation) for turn in turns],
             "evidence": sorted((place.memory, place.own.id) for place in reader.evidence(ids)),
             "conflicts": reader.conflicts(()),
-            "documents": sorted((it.id, it.entry_id, it.name, it.created_at, it.updated_at, it.status,
-                                 it.distillation, it.collections) for it in documents),
-            "spans": [span.text for it in sorted(documents, key=lambda it: it.id) for span in reader.spans(it.id)],
+            "documents": sorted(
+                (
+                    it.id,
+                    it.entry_id,
+                    it.name,
+                    it.created_at,
+                    it.updated_at,
+                    it.status,
+                    it.distillation,
+                    it.collections,
+                )
+                for it in documents
+            ),
+            "spans": [
+                span.text for it in sorted(documents, key=lambda it: it.id) for span in reader.spans(it.id)
+            ],
             "collections": sorted((it.id, it.entry_id, it.name, it.documents) for it in collections),
-            "members": [(it.id, member) for it in sorted(collections, key=lambda it: it.id)
-                        for member in reader.members(it.id)],
+            "members": [
+                (it.id, member)
+                for it in sorted(collections, key=lambda it: it.id)
+                for member in reader.members(it.id)
+            ],
             "tombstones": sorted({stone.id for stone in reader.tombstones()}),
-            "variants": [variant.id for variant in reader.variants() if not reader.tombstoned([variant.id])
-                         and not _repeats(reader, variant.id)],
+            "variants": [
+                variant.id
+                for variant in reader.variants()
+                if not reader.tombstoned([variant.id]) and not _repeats(reader, variant.id)
+            ],
         }
 
 
@@ -165,8 +184,15 @@ class Replicas(RuleBasedStateMachine):
 
     # ── saying ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(where=WHERE, pick=PICK, conversation=CONVERSATION, back=BACK, id=st.sampled_from([None, None, "x", "y"]),
-          role=st.sampled_from(["user", "user", "assistant"]), whole=st.booleans())
+    @rule(
+        where=WHERE,
+        pick=PICK,
+        conversation=CONVERSATION,
+        back=BACK,
+        id=st.sampled_from([None, None, "x", "y"]),
+        role=st.sampled_from(["user", "user", "assistant"]),
+        whole=st.booleans(),
+    )
     def retain(self, where, pick, conversation, back, id, role, whole):
         replica = self.at(where)
         at = MORNING if whole else replica.clock.moment - back
@@ -189,8 +215,12 @@ class Replicas(RuleBasedStateMachine):
     def put(self, where, key, value):
         self.at(where).space.put(key, value, ttl=timedelta(days=30))
 
-    @rule(where=WHERE, document=st.sampled_from("de"), text=st.sampled_from(["one", "two"]),
-          collection=st.sampled_from([None, "c"]))
+    @rule(
+        where=WHERE,
+        document=st.sampled_from("de"),
+        text=st.sampled_from(["one", "two"]),
+        collection=st.sampled_from([None, "c"]),
+    )
     def upload(self, where, document, text, collection):
         try:
             self.at(where).space.upload(text, name=document, id=document, collection=collection)
@@ -264,7 +294,10 @@ class Replicas(RuleBasedStateMachine):
         self.at(where).space.forget(conversation=conversation)
 
     @precondition(lambda self: self.forgetting)
-    @rule(where=WHERE, scope=st.sampled_from([{"key": "k"}, {"prefix": ""}, {"document": "d"}, {"entries": ["x"]}]))
+    @rule(
+        where=WHERE,
+        scope=st.sampled_from([{"key": "k"}, {"prefix": ""}, {"document": "d"}, {"entries": ["x"]}]),
+    )
     def forget_scope(self, where, scope):
         self.at(where).space.forget(**scope)
 

@@ -1,5 +1,7 @@
 """Sets of positions, beside the sets of Python."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,4 +42,4 @@ def test_runs_are_in_order_and_apart(numbers):
     runs = Positions.of(numbers).runs
 
     assert [n for first, last in runs for n in range(first, last + 1)] == sorted(numbers)
-    assert all(before[1] + 1 < after[0] for before, after in zip(runs, runs[1:], strict=False))
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))

@@ -144,7 +144,7 @@ def _days(link: Link) -> Collection[str] | None:
     if generation != str(link.space.generation()):
         return None
     new = Positions([(int(position) + 1, head_of(link.space))])
-    return {day for entry in entries_at(link.space, new) if (day := _day(entry)) is not None}
+    return {day for _, entry in entries_at(link.space, new) if (day := _day(entry)) is not None}
 
 
 def _day(entry: Entry) -> str | None:

@@ -18,9 +18,10 @@ from memplane.objects.lines import (
     Placed,
     Stones,
     buried_positions,
+    has_payload,
     head_of,
     lines_at,
-    variant_id,
+    names_of,
 )
 from memplane.objects.link import Link
 from memplane.objects.manifest import Manifest, ManifestEntry
@@ -28,7 +29,8 @@ from memplane.objects.positions import Positions, union
 from memplane.objects.seen import Held
 from memplane.objects.segments import Segment, SegmentDamaged, Written, written
 from memplane.objects.store import ABSENT
-from memplane.transfer.full import RECORDS, TOMBSTONE, line_of_tombstone, without_body
+from memplane.space import Space
+from memplane.transfer.full import line_of_tombstone, without_body
 
 GATHERED = 8
 """So many segments of about one size are gathered into one."""
@@ -174,7 +176,7 @@ def _replacement(link: Link, keys: tuple[str, ...], buried: Positions, *, foul: 
         found = _read(link, key, held)
         if found is None:
             return None
-        lines |= {line.raw: line for line in _scrubbed(found, stones)}
+        lines |= {line.raw: line for line in _scrubbed(link.space, found, stones)}
     segment = segments.make(link.replica, min(map(segments.first_of, keys)), lines.values())
     held = Held(
         entries=tuple(union(Positions(held.entries) for held in helds).runs),
@@ -195,25 +197,26 @@ def _read(link: Link, key: str, held: Held) -> list[Written] | None:
         return [line for placed in lines_at(link.space, Positions(held.entries)) for line in placed.lines]
 
 
-def _scrubbed(found: Sequence[Written], stones: Stones) -> Iterator[Written]:
-    """The same lines; of what is forgotten only what stays of it, and the tombstone beside it."""
+def _scrubbed(space: Space, found: Sequence[Written], stones: Stones) -> Iterator[Written]:
+    """The same lines; of what is forgotten only what stays of it, and the tombstones beside it."""
     for line in found:
         if line.line is None:
-            id_ = segments.loose_id(line.raw)
-            if id_ is None or stones.on(id_) is None:
+            if (segments.loose_id(line.raw) or "") not in stones:
                 yield line
             continue
-        entry = line.line
-        if entry.op == TOMBSTONE or entry.op in RECORDS or not bytes(entry.body):
+        if not has_payload(line.line):
             yield line
             continue
-        called = (variant_id(entry), entry.id)
-        stone = stones.on(*called)
-        if stone is None:
+        names = names_of(line.line)
+        gone = [name for name in names if name in stones]
+        if not gone:
             yield line
             continue
-        yield written(msgspec.structs.replace(without_body(entry), id=stone.id))
-        yield written(line_of_tombstone(stone))
+        # Under the name that it has here: several bodies may have come under one id.
+        known = space.positions(names)
+        called = next((name for name in names if name in known), line.line.id)
+        yield written(msgspec.structs.replace(without_body(line.line), id=called))
+        yield from (written(line_of_tombstone(stone)) for name in gone for stone in stones.on(name))
 
 
 def _write(link: Link, made: Sequence[_Made], given: Given) -> None:
