@@ -14,6 +14,7 @@ class FaultyObjects:
     def __init__(self, inner, rng, *, trouble=0.0, crash=0.0, before_request=lambda: None):
         self.url = inner.url
         self.requests = 0
+        self.last_key = None
         self._inner = inner
         self._rng = rng
         self._trouble = trouble
@@ -21,7 +22,7 @@ class FaultyObjects:
         self._before_request = before_request
 
     def get(self, key, *, unless=None):
-        return self._request(lambda: self._inner.get(key, unless=unless))
+        return self._request(lambda: self._inner.get(key, unless=unless), key)
 
     def put(self, key, data, *, expect=None):
         def work():
@@ -31,16 +32,17 @@ class FaultyObjects:
                 raise Changed(key)
             return version
 
-        return self._request(work)
+        return self._request(work, key)
 
     def delete(self, key):
-        return self._request(lambda: self._inner.delete(key))
+        return self._request(lambda: self._inner.delete(key), key)
 
     def list(self, prefix=""):
         return iter(self._request(lambda: list(self._inner.list(prefix))))
 
-    def _request(self, work):
+    def _request(self, work, key=None):
         self._before_request()
+        self.last_key = key
         self.requests += 1
         draw = self._rng.random()
         if draw < self._crash / 2:

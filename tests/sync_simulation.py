@@ -35,6 +35,10 @@ from memplane.types import Caller, Op
 OWNER = "alice"
 ROUNDS_MAX = 12
 WORD = re.compile(rb"word\d+end")
+INTERACTION = (
+    '{{"id": "{id}", "ts": "2026-11-14T20:00:00+00:00", "channel": "email", "direction": "inbound", '
+    '"sender": "bob", "summary": "He said {word}"}}\n'
+)
 
 
 class Machine:
@@ -74,13 +78,14 @@ SETTINGS = Settings(wipe_now_bytes_max=0)
 class Syncing(threading.Thread):
     """A pull or push that does one request whenever it is told to."""
 
-    def __init__(self, machine, store_of, what):
+    def __init__(self, machine, store_of, what, *, look):
         super().__init__(daemon=True)
+        self._look = look
         self.machine = machine
         self.outcome = None
         self._turn = threading.Semaphore(0)
         self._waits = threading.Semaphore(0)
-        self._store = store_of(self._before_request)
+        self.store = store_of(self._before_request)
         self._what = what
         self.start()
         self._waits.acquire()
@@ -91,8 +96,8 @@ class Syncing(threading.Thread):
 
     def run(self):
         try:
-            sync = self.machine.sync(self._store)
-            getattr(sync, self._what)()
+            sync = self.machine.sync(self.store)
+            getattr(sync, self._what)(look=self._look)
             self.outcome = "done"
         except Crash:
             self.outcome = "crashed"
@@ -158,15 +163,15 @@ class World:
         self.settle()
 
     def start(self, machine):
-        what = self.rng.choice(("push", "push", "pull"))
-        self.note(machine, what)
+        what, look = self.rng.choice(("push", "push", "pull")), self.rng.random() < 0.3
+        self.note(machine, f"{what} {'and looks' if look else ''}")
 
         def store_of(before_request):
             return FaultyObjects(
                 self.objects, self.rng, trouble=self.trouble, crash=self.crash, before_request=before_request
             )
 
-        machine.syncing = Syncing(machine, store_of, what)
+        machine.syncing = Syncing(machine, store_of, what, look=look)
         self.ended(machine, over=machine.syncing.outcome is not None)
 
     def step(self, machine):
@@ -190,7 +195,7 @@ class World:
             self.clock.advance(timedelta(microseconds=2 * pushing.GRACE))
             quiet = True
             for machine in self.machines:
-                pushed = machine.sync(self.objects).push()
+                pushed = machine.sync(self.objects).push(look=True)
                 self.note(machine, f"settles: {pushed}")
                 assert not pushed.taken.damaged
                 quiet = quiet and pushed.idle
@@ -211,7 +216,7 @@ class World:
         action = self.rng.choice(
             (
                 *(self.retain, self.retain, self.collide, self.store, self.supersede, self.put, self.put),
-                *(self.forget, self.sweep, self.purge, self.again),
+                *(self.forget, self.sweep, self.purge, self.again, self.edit, self.edit),
             )
         )
         try:
@@ -273,6 +278,40 @@ class World:
             scope = {"key": "k/1"} if what == "key" else {"conversation": "c2"}
         return f"{scope}: {self.erased(machine, lambda: machine.space.forget(**scope))}"
 
+    def edit(self, _machine):
+        """Somebody writes a file by hand, or another program does."""
+        if not self.files:
+            return "nothing"
+        word = self.word()
+        what = self.rng.choice(("new", "edit", "edit", "line"))
+        if what == "new":
+            self.objects.put(f"behavioral/note-{self._numbers}.md", f"Likes {word}\n".encode())
+            self.told[word] = f"note-{self._numbers}"
+        elif what == "line":
+            line = INTERACTION.format(id=f"line-{self._numbers}", word=word)
+            got = self.objects.get("interactions/2026-11-14.jsonl")
+            self.objects.put("interactions/2026-11-14.jsonl", (got.data if got else b"") + line.encode())
+            self.told[word] = f"line-{self._numbers}"
+        else:
+            there = [
+                item.key
+                for item in self.objects.list("behavioral/")
+                if "MEMORY" not in item.key and not self.is_touched(item.key)
+            ]
+            if not there:
+                return "nothing"
+            key = self.rng.choice(there)
+            # Whoever forgets what stood there before may take this along, so only agreement is asked for.
+            self.objects.put(key, self.objects.get(key).data.rstrip() + f" and {word}\n".encode())
+            return f"{key} {word}"
+        return f"{what} {word}"
+
+    def is_touched(self, key):
+        """Whether a machine has just looked at it to see whether it may be removed: there is no conditional delete."""
+        return any(
+            machine.syncing is not None and machine.syncing.store.last_key == key for machine in self.machines
+        )
+
     def sweep(self, machine):
         return self.erased(machine, machine.space.sweep)
 
@@ -333,13 +372,15 @@ def view(machine):
     """What a machine remembers, without what only concerns itself."""
     space = machine.space
     space.catch_up()
+    entries = entries_of(space)
     with space._read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         memories = reader.memories(where, limit=10_000)
         turns = reader.turns(where, limit=10_000)
     return {
-        "ids": [(entry.id, entry.op, entry.recorded) for entry in entries_of(space)],
-        "bodies": {entry.id: entry.body for entry in entries_of(space)},
+        "entries": [(entry.id, entry.op, entry.recorded, entry.body) for entry in entries if entry.body],
+        # Of two forgotten bodies under one id either header is kept; what a forgotten entry replaced must be known.
+        "erased": sorted((entry.id, entry.ref) for entry in entries if not entry.body and entry.ref),
         "tombstones": sorted(stone.id for stone in space.tombstones()),
         "memories": sorted(
             (it.id, it.text, it.state.value, it.tier.value, it.key or "", it.superseded_by or "")
