@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from unittest.mock import patch
 
+import msgspec
+
 from conftest import HandClock, fresh_folder
 from faulty_objects import Crash, FaultyObjects
 from memory_objects import MemoryObjects
@@ -196,7 +198,7 @@ class World:
             quiet = True
             for machine in self.machines:
                 pushed = machine.sync(self.objects).push(look=True)
-                self.note(machine, f"settles: {pushed}")
+                self.note(machine, f"settles: {brief(pushed)}")
                 assert not pushed.taken.damaged
                 quiet = quiet and pushed.idle
             if quiet:
@@ -354,6 +356,12 @@ class World:
 
     def gone(self, word, id_):
         return word in self.forgotten or id_ in self.forgotten_ids
+
+
+def brief(result):
+    """Only what there was to do."""
+    done = msgspec.to_builtins(result)
+    return {part: {k: v for k, v in done[part].items() if v} for part in done if part != "url" and done[part]}
 
 
 def entries_of(space):

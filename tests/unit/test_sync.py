@@ -442,8 +442,10 @@ class Outages:
 
     def __init__(self, *outcomes):
         self._outcomes = list(outcomes)
+        self.looks = []
 
-    def push(self):
+    def push(self, *, look):
+        self.looks.append(look)
         outcome = self._outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome

@@ -47,7 +47,10 @@ def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
     same."""
     if not link.read_manifest(again=again):
         return False
-    taken.changed = True
+    if link.version != link.seen.version:
+        taken.changed = True
+    elif not again:
+        return False  # there is no manifest, and was none
     fetch = _Fetch(link, taken)
     for _ in range(_LOOKS_MAX):
         absent = _take(link, fetch, taken)

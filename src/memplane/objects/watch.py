@@ -14,6 +14,8 @@ Wait = Callable[[float], bool]
 
 INTERVAL_S = 60.0
 BACK_OFF_S_MAX = 900.0
+LOOK_EVERY = 10
+"""Rounds; files that were edited by hand are looked for then."""
 
 _JITTER = 0.2
 """Of the interval, either way: machines that started together do not all come at once."""
@@ -52,6 +54,7 @@ class Watch:
         self._interval_s = interval_s
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, keeps no secret
         self._failures = 0
+        self._rounds = -1
 
     def run(self) -> None:
         while True:
@@ -64,8 +67,9 @@ class Watch:
                 return
 
     def _round(self) -> Round:
+        self._rounds += 1
         try:
-            pushed = self._sync.push()
+            pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
         except (RemoteError, StorageBusy) as exc:
             self._failures += 1
             return Round(None, exc, self._pause())

@@ -19,6 +19,7 @@ from memplane.doors.cli.exits import FOUND_WRONG, MENDABLE
 from memplane.doors.cli.options import Yes, complete_space
 from memplane.doors.cli.output import line, pairs
 from memplane.errors import InvalidRequest, RemoteError, SettingsInvalid, StorageBusy
+from memplane.objects.files import FilesTaken
 from memplane.objects.link import Progress
 from memplane.objects.opening import open_store
 from memplane.objects.pull import Taken
@@ -49,6 +50,14 @@ To = Annotated[
         help="A directory, file://, az://, s3:// or gs://; else where the space was synced to last.",
     ),
 ]
+Look = Annotated[
+    bool,
+    typer.Option("--look", help="Also look for files that were edited by hand (one request more)."),
+]
+LedgerOnly = Annotated[
+    bool,
+    typer.Option("--ledger-only", help="Sync what machines need, without the files that people read."),
+]
 KeepLocal = Annotated[
     bool,
     typer.Option("--keep-memory-local", help="Refuse whatever is not on this machine."),
@@ -66,6 +75,8 @@ def push(
     call: Call,
     name: SpaceArgument = None,
     to: To = None,
+    look: Look = False,
+    ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
     yes: Yes = False,
 ) -> None:
@@ -75,13 +86,16 @@ def push(
     """
     call.name_space(name)
     found = call.existing_space()
-    with _linked(call, found, to, keep_memory_local=keep_memory_local) as (link, told):
+    options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
+    with _linked(call, found, options) as (link, told):
         _make_sure(call, link, yes=yes)
         with call.out.progress("Syncing") as advance:
             told(lambda _what, done, total: advance(done, total))
-            pushed = link.push()
+            pushed = link.push(look=look)
     call.out.answer(pushed, *_pushed_shown(pushed))
-    _end(call, pushed.taken)
+    if pushed.idle:
+        _say_idle(call, look=look)
+    _end(call, pushed.taken, pushed.files_taken)
 
 
 @command(
@@ -91,21 +105,31 @@ def push(
         "memplane sync pull alice --json",
     ],
 )
-def pull(call: Call, name: SpaceArgument = None, to: To = None, keep_memory_local: KeepLocal = False) -> None:
+def pull(
+    call: Call,
+    name: SpaceArgument = None,
+    to: To = None,
+    look: Look = False,
+    ledger_only: LedgerOnly = False,
+    keep_memory_local: KeepLocal = False,
+) -> None:
     """Take in what other machines pushed; the space comes into being where there is none yet.
 
     Exit code 3 if something there is damaged.
     """
     call.name_space(name)
     found = call.space() if to is not None else call.existing_space()
+    options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
     with (
-        _linked(call, found, to, keep_memory_local=keep_memory_local) as (link, told),
+        _linked(call, found, options) as (link, told),
         call.out.progress("Syncing") as advance,
     ):
         told(lambda _what, done, total: advance(done, total))
-        pulled = link.pull()
-    call.out.answer(pulled, *_taken_shown(pulled.taken))
-    _end(call, pulled.taken)
+        pulled = link.pull(look=look)
+    call.out.answer(pulled, *_taken_shown(pulled.taken), *_files_shown(pulled.files))
+    if pulled.idle:
+        _say_idle(call, look=look)
+    _end(call, pulled.taken, pulled.files)
 
 
 @command(sync, examples=["memplane sync status alice", "memplane sync status alice --json"])
@@ -115,7 +139,7 @@ def status(
     """How far both sides are. Changes nothing; exit code 3 if they are not even."""
     call.name_space(name)
     found = call.existing_space()
-    with _linked(call, found, to, keep_memory_local=keep_memory_local) as (link, _):
+    with _linked(call, found, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
         standing = link.status()
     document = {**msgspec.to_builtins(standing), "even": standing.even}
     call.out.answer(document, *_status_shown(standing))
@@ -138,13 +162,15 @@ def watch(
         float,
         typer.Option("--every", min=_INTERVAL_S_MIN, metavar="SECONDS", help="How often, give or take."),
     ] = INTERVAL_S,
+    ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
     yes: Yes = False,
 ) -> None:
     """Push and pull again and again until SIGTERM or Ctrl-C; an outage is waited out."""
     call.name_space(name)
     found = call.existing_space()
-    with _linked(call, found, to, keep_memory_local=keep_memory_local) as (link, told):
+    options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
+    with _linked(call, found, options) as (link, told):
         _make_sure(call, link, yes=yes)
         stop = threading.Event()
 
@@ -165,18 +191,25 @@ def watch(
             watching.run()
 
 
+class _Options(msgspec.Struct, frozen=True):
+    """What all of them are given."""
+
+    to: str | None
+    files: bool = True
+    keep_memory_local: bool = False
+
+
 @contextmanager
-def _linked(
-    call: Call, space: Space, to: str | None, *, keep_memory_local: bool
-) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
+def _linked(call: Call, space: Space, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
     """The sync, and a way to say who is told of its progress. Where it leads is remembered once it went well."""
+    to = options.to
     given = to if to is not None else target_of(space)
     if given is None:
         raise InvalidRequest(
             f"say where to: `--to URL`; {call.space_name!r} was never synced before", field="to"
         )
     store = open_store(given, call.wiring.environment)
-    if keep_memory_local or call.plane.settings.keep_memory_local:
+    if options.keep_memory_local or call.plane.settings.keep_memory_local:
         _check_local(store)
     listener: list[Progress] = []
 
@@ -184,11 +217,12 @@ def _linked(
         for listening in listener:
             listening(what, done, total)
 
-    yield Sync(space, store, Path(call.plane.settings.data), progress=progress), listener.append
+    data = Path(call.plane.settings.data)
+    yield Sync(space, store, data, progress=progress, files=options.files), listener.append
     if to is not None:
-        remembered = _without_token(to)
-        keep_target(space, remembered)
-        if remembered != to:
+        kept = remembered(to)
+        keep_target(space, kept)
+        if "?" in to and "?" not in kept:
             call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
 
 
@@ -200,7 +234,7 @@ def _check_local(store: ObjectStore) -> None:
         )
 
 
-def _without_token(url: str) -> str:
+def remembered(url: str) -> str:
     """What may be remembered: what stands behind the ? is a credential. A directory is remembered as it is from here."""
     if "://" not in url:
         return str(Path(url).expanduser().absolute())
@@ -226,14 +260,23 @@ def _make_sure(call: Call, link: Sync, *, yes: bool) -> None:
         raise typer.Exit(MENDABLE)
 
 
-def _end(call: Call, taken: Taken) -> None:
+def _say_idle(call: Call, *, look: bool) -> None:
+    more = "" if look else " Files that were edited by hand are looked for with --look."
+    call.out.note(f"Nothing new.{more}")
+
+
+def _end(call: Call, taken: Taken, files: FilesTaken) -> None:
+    for path, why in files.conflicts:
+        call.out.warn(f"{path}: {why}")
+    for path, why in files.rejected:
+        call.out.warn(f"{path} was not taken in: {why}")
     for key in taken.damaged:
         call.out.warn(f"{key} is damaged and was passed over; the machine that wrote it has what it held")
     for key in taken.missing:
         call.out.warn(f"{key} is not there any more; whoever has what it held pushes it again")
     if taken.unreadable:
         call.out.warn(f"{taken.unreadable} lines cannot be read; a newer Memplane may have written them")
-    if taken.damaged or taken.unreadable:
+    if taken.damaged or taken.unreadable or files.rejected:
         raise typer.Exit(FOUND_WRONG)
 
 
@@ -247,8 +290,15 @@ def _pushed_shown(pushed: Pushed) -> Iterator[RenderableType]:
         )
     if given.rewritten or given.deleted:
         yield line(f"{given.rewritten:,} segments replaced, {given.deleted:,} deleted")
-    if pushed.idle:
-        yield line("Both are even.")
+    yield from _files_shown(pushed.files_taken)
+    files = pushed.files_given
+    if files.written or files.removed:
+        yield line(f"{len(files.written):,} files written, {len(files.removed):,} removed")
+
+
+def _files_shown(files: FilesTaken) -> Iterator[RenderableType]:
+    if files.taken:
+        yield line(("Taken in", "green"), f" {len(files.taken):,} files that others wrote")
 
 
 def _taken_shown(taken: Taken) -> Iterator[RenderableType]:
