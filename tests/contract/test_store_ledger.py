@@ -173,8 +173,8 @@ def rebuild_chain(rows) -> list[bytes]:
     digest, digests = GENESIS, []
     for row in rows:
         entry = row.entry
-        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
-        digest = entry_digest(digest, row.payload_digest, entry.seq, draft, entry.recorded)
+        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        digest = entry_digest(digest, row.payload_digest, row.position, draft, entry.recorded)
         digests.append(digest)
     return digests
 
@@ -283,7 +283,10 @@ def test_a_tombstone_names_its_forget(scribe):
 
     with scribe.store.read() as reader:
         stones = reader.tombstones()
-    assert [(stone.id, stone.position, stone.reason) for stone in stones] == [("a", 3, "asked"), ("b", 3, "asked")]
+    assert [(stone.id, stone.position, stone.reason) for stone in stones] == [
+        ("a", 3, "asked"),
+        ("b", 3, "asked"),
+    ]
     assert {to_instant(stone.at) for stone in stones} == {7}
 
 

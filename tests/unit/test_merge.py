@@ -2,7 +2,7 @@
 the same, all remember the same, each proves its own chain, and a replay changes nothing."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from itertools import permutations
 
@@ -89,15 +89,34 @@ def remembered(replica: Replica) -> dict[str, list]:
             "turns": [(turn.entry_id, turn.ordinal, turn.text, turn.at, turn.conversation) for turn in turns],
             "evidence": sorted((place.memory, place.own.id) for place in reader.evidence(ids)),
             "conflicts": reader.conflicts(()),
-            "documents": sorted((it.id, it.entry_id, it.name, it.created_at, it.updated_at, it.status,
-                                 it.distillation, it.collections) for it in documents),
-            "spans": [span.text for it in sorted(documents, key=lambda it: it.id) for span in reader.spans(it.id)],
+            "documents": sorted(
+                (
+                    it.id,
+                    it.entry_id,
+                    it.name,
+                    it.created_at,
+                    it.updated_at,
+                    it.status,
+                    it.distillation,
+                    it.collections,
+                )
+                for it in documents
+            ),
+            "spans": [
+                span.text for it in sorted(documents, key=lambda it: it.id) for span in reader.spans(it.id)
+            ],
             "collections": sorted((it.id, it.entry_id, it.name, it.documents) for it in collections),
-            "members": [(it.id, member) for it in sorted(collections, key=lambda it: it.id)
-                        for member in reader.members(it.id)],
+            "members": [
+                (it.id, member)
+                for it in sorted(collections, key=lambda it: it.id)
+                for member in reader.members(it.id)
+            ],
             "tombstones": sorted({stone.id for stone in reader.tombstones()}),
-            "variants": [variant.id for variant in reader.variants() if not reader.tombstoned([variant.id])
-                         and not _repeats(reader, variant.id)],
+            "variants": [
+                variant.id
+                for variant in reader.variants()
+                if not reader.tombstoned([variant.id]) and not _repeats(reader, variant.id)
+            ],
         }
 
 
@@ -165,8 +184,15 @@ class Replicas(RuleBasedStateMachine):
 
     # ── saying ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(where=WHERE, pick=PICK, conversation=CONVERSATION, back=BACK, id=st.sampled_from([None, None, "x", "y"]),
-          role=st.sampled_from(["user", "user", "assistant"]), whole=st.booleans())
+    @rule(
+        where=WHERE,
+        pick=PICK,
+        conversation=CONVERSATION,
+        back=BACK,
+        id=st.sampled_from([None, None, "x", "y"]),
+        role=st.sampled_from(["user", "user", "assistant"]),
+        whole=st.booleans(),
+    )
     def retain(self, where, pick, conversation, back, id, role, whole):
         replica = self.at(where)
         at = MORNING if whole else replica.clock.moment - back
@@ -189,18 +215,20 @@ class Replicas(RuleBasedStateMachine):
     def put(self, where, key, value):
         self.at(where).space.put(key, value, ttl=timedelta(days=30))
 
-    @rule(where=WHERE, document=st.sampled_from("de"), text=st.sampled_from(["one", "two"]),
-          collection=st.sampled_from([None, "c"]))
+    @rule(
+        where=WHERE,
+        document=st.sampled_from("de"),
+        text=st.sampled_from(["one", "two"]),
+        collection=st.sampled_from([None, "c"]),
+    )
     def upload(self, where, document, text, collection):
-        try:
+        with suppress(NotFound):
             self.at(where).space.upload(text, name=document, id=document, collection=collection)
-        except NotFound:
-            pass
 
     @rule(where=WHERE, action=st.sampled_from(["create", "delete", "add", "remove"]))
     def collect(self, where, action):
         space = self.at(where).space
-        try:
+        with suppress(NotFound, CollectionTaken):
             match action:
                 case "create":
                     space.create_collection("c", id="c")
@@ -210,8 +238,6 @@ class Replicas(RuleBasedStateMachine):
                     space.add_to_collection("c", "d")
                 case "remove":
                     space.remove_from_collection("c", "d")
-        except (NotFound, CollectionTaken):
-            pass
 
     # ── time and work ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -264,7 +290,10 @@ class Replicas(RuleBasedStateMachine):
         self.at(where).space.forget(conversation=conversation)
 
     @precondition(lambda self: self.forgetting)
-    @rule(where=WHERE, scope=st.sampled_from([{"key": "k"}, {"prefix": ""}, {"document": "d"}, {"entries": ["x"]}]))
+    @rule(
+        where=WHERE,
+        scope=st.sampled_from([{"key": "k"}, {"prefix": ""}, {"document": "d"}, {"entries": ["x"]}]),
+    )
     def forget_scope(self, where, scope):
         self.at(where).space.forget(**scope)
 
