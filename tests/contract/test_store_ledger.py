@@ -173,8 +173,8 @@ def rebuild_chain(rows) -> list[bytes]:
     digest, digests = GENESIS, []
     for row in rows:
         entry = row.entry
-        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
-        digest = entry_digest(digest, row.payload_digest, entry.seq, draft, entry.recorded)
+        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        digest = entry_digest(digest, row.payload_digest, row.position, draft, entry.recorded)
         digests.append(digest)
     return digests
 

@@ -28,7 +28,9 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, R
 TOMBSTONE = "tombstone"
 """The op of a line that is no entry."""
 
-_CHUNK = 5_000
+_CHUNK_BYTES = 256 * 1024 * 1024
+"""So much is taken in at once: where it came together with something else, each part derives everything anew."""
+_PROGRESS_LINES = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TURNS = (Op.TURN, Op.HISTORY)
@@ -64,7 +66,8 @@ def full_lines(space: Space) -> Iterator[bytes]:
             yield encoded(line_of(entry, erased=entry.id in buried))
         seq = entries[-1].seq
     for tombstone in space.tombstones():
-        yield encoded(line_of_tombstone(tombstone))
+        if tombstone.cause is None:  # whoever reads the one it goes with knows the others
+            yield encoded(line_of_tombstone(tombstone))
 
 
 def line_of(entry: Entry, *, erased: bool = False) -> Line:
@@ -104,8 +107,8 @@ def without_body(line: Line) -> Line:
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
-    """Two passes: the tombstones first, so that what was forgotten there does not appear here, not even for a
-    moment; then the entries in their order."""
+    """Merge a whole space into this one. Two passes: the tombstones first, so that what was forgotten there does not
+    appear here, not even for a moment; then the entries."""
     tally = Tally("full")
     total = path.stat().st_size
     forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -114,19 +117,19 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
             forgets[line.forget][line.id] = line.reason
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
     drafts: list[Draft] = []
+    size = 0
     for done, line in _lines(path, tally):
         if line.op == TOMBSTONE:
             continue
         drafts.append(draft_of(line, erased=line.id in buried))
-        if len(drafts) == _CHUNK:
-            tally.load(space.load(drafts))
-            drafts.clear()
+        size += len(drafts[-1].body)
+        if len(drafts) % _PROGRESS_LINES == 0:
             progress(done, total)
-    if drafts:
-        tally.load(space.load(drafts))
-    if forgets:
-        space.bury(forgets)
-    space.catch_up()
+        if size > _CHUNK_BYTES:
+            tally.load(space.merge(drafts, {}))
+            drafts.clear()
+            size = 0
+    tally.load(space.merge(drafts, forgets))
     progress(total, total)
     return tally.report()
 
