@@ -5,7 +5,6 @@ import hashlib
 import itertools
 import socket
 import threading
-import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ class FaultyServer(StubServer):
         self.objects = {}
         self.faults = []
         self.asked = []
+        self.authorized = []
         self.headers = {}
         self.codes = {}
         self.lock = threading.Lock()
@@ -56,7 +56,8 @@ class _Answer(Handler):
         server = self.faulty
         path = urlsplit(self.path).path
         with server.lock:
-            server.asked.append((self.command, path, time.monotonic()))
+            server.asked.append((self.command, path))
+            server.authorized.append(self.headers.get("Authorization", ""))
             fault = server.faults.pop(0) if server.faults else None
             if fault == "drop":
                 self.hang_up()

@@ -81,7 +81,7 @@ _STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _CREDENTIAL = re.compile(
     r"token request|instance metadata|instance credentials|metadata service|azure cli|credential|"
-    r"service account|authoriz|OAuth|169\.254\.169\.254",
+    r"service account|authoriz|OAuth|169\.254\.169\.254|/latest/api/token|metadata\.google",
     re.IGNORECASE,
 )
 _DENIED = frozenset({"401", "403"})
