@@ -220,7 +220,8 @@ def test_an_endpoint_of_azure(azurite):
     url = f"{azurite.endpoint}/{container}/agent"
     keyed = open_store(url, {"AZURE_STORAGE_ACCOUNT_KEY": azurite.key}, patience=HURRIED)
     keyed.put("k", b"1")
-    signed = open_store(f"{url}?{azurite.sas(container=container)}", {"PATH": ""}, patience=HURRIED)
+    wrong = {"AZURE_STORAGE_ACCOUNT_KEY": KEY, "AZURE_CLIENT_SECRET": "x"}
+    signed = open_store(f"{url}?{azurite.sas(container=container)}", wrong, patience=HURRIED)
 
     assert signed.get("k").data == b"1"
     assert signed.url == f"az://{azurite.account}/{container}/agent"

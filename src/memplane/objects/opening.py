@@ -163,7 +163,7 @@ def _azure_endpoint(
     else:
         config |= {"account_name": host.partition(".")[0], "endpoint": origin}
     if split.query:
-        config["sas_key"] = split.query
+        config |= {"sas_key": split.query, "credential_type": "sas_token"}
     return _azure([config["account_name"], *parts], config, environment, patience, token)
 
 
