@@ -4,6 +4,7 @@ import json
 import threading
 import uuid
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from hypothesis import strategies as st
@@ -22,19 +23,31 @@ DAY = "interactions/2026-04-17.jsonl"
 
 
 class Moody:
-    """A store that is away (`error`), or loses the answers to so many writes (`lost`)."""
+    """A store that is away (`error`), loses the answers to so many writes (`lost`), or lets something else happen before it
+    answers (`after`)."""
 
     def __init__(self, store):
         self._store = store
         self.error = None
         self.lost = 0
+        self._happens = {}
+
+    def after(self, name, key, happens):
+        """Once: when the next such call for that key has been carried out, and before it is answered."""
+        self._happens[name] = (key, happens)
 
     def __getattr__(self, name):
         if self.error is not None and name in {"get", "put", "delete", "list"}:
             raise self.error
         if name == "put" and self.lost:
             return self._put_and_lose
-        return getattr(self._store, name)
+        return partial(self._interrupted, name) if name in self._happens else getattr(self._store, name)
+
+    def _interrupted(self, name, key, *arguments, **options):
+        answer = getattr(self._store, name)(key, *arguments, **options)
+        if self._happens.get(name, ("",))[0] == key:
+            self._happens.pop(name)[1]()
+        return answer
 
     def _put_and_lose(self, key, data, **options):
         self.lost -= 1
@@ -286,6 +299,50 @@ def test_a_lost_answer_is_no_second_copy(opened, moody, clock, text):
     clock.advance(seconds=6)
     assert here.read_text("log.txt") == there.read_text("log.txt") == f"first\n{said}theirs\n"
     assert here.state().pending == 0
+
+
+def test_what_is_sent_and_not_settled_is_shown_once(opened, moody, clock):
+    """
+    A batch that is in the object while its files are still here, the manifest being out of reach, is not shown twice.
+    """
+    here = opened()
+    here.write_text("log.txt", "first\n")
+    moody.lost = 2
+    here.append_text("log.txt", "mine\n")
+    clock.advance(seconds=70)
+    shown = here.read_text("log.txt")
+
+    assert here.state().pending > 0
+    assert shown == here.read_text("log.txt") == opened().read_text("log.txt") == "first\nmine\n"
+
+
+def test_reading_while_another_process_sends(opened, moody):
+    """
+    Who reads between a write and what is noted of it sees the words once, and does not wait.
+    """
+    here, beside = opened(), opened(validate="each")
+    here.write_text("log.txt", "first\n")
+    seen = []
+    moody.after("put", "log.txt", lambda: seen.append(beside.read_text("log.txt")))
+    here.append_text("log.txt", "mine\n")
+
+    assert seen == ["first\nmine\n"]
+    assert here.read_text("log.txt") == beside.read_text("log.txt") == "first\nmine\n"
+
+
+def test_a_slow_read_does_not_undo_a_write(opened, moody):
+    """
+    What was fetched before another process appended does not take the place of the newer copy.
+    """
+    here, beside = opened(), opened(validate="each")
+    here.write_text("log.txt", "first\n")
+    moody.put("log.txt", b"second\n")
+    moody.after("get", "log.txt", lambda: here.write_text("log.txt", "third\n"))
+    beside.read_text("log.txt")
+    moody.error = RemoteUnavailable("away")
+
+    assert here.read_text("log.txt") == "third\n"
+    assert beside.read_text("log.txt") == "third\n"
 
 
 def test_the_last_writer_wins_and_the_other_text_is_kept(opened, moody, clock, tmp_path):

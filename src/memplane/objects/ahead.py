@@ -93,14 +93,14 @@ class Ahead:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else looks at or changes files of the cache meanwhile; for moments, never across a request."""
-        with self._lock("lock"):
+        with self._lock("lock", wait=True):
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else sends meanwhile. May take as long as the store does."""
-        with self._lock("send-lock"):
-            yield
+    def alone(self, *, wait: bool) -> Iterator[bool]:
+        """Nobody else sends meanwhile, which may take as long as the store does. Without `wait`, says whether it is so."""
+        with self._lock("send-lock", wait=wait) as is_ours:
+            yield is_ours
 
     def add(self, operation: Operation) -> None:
         """On disk when it returns. The caller holds the lock."""
@@ -189,16 +189,22 @@ class Ahead:
             yield folder
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
+    def _lock(self, name: str, *, wait: bool) -> Iterator[bool]:
         with Folder.root(self._root) as root:
             lock = root.open(name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                if sys.platform != "win32":
-                    with translated(self._root / name):
-                        fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
+                yield self._is_held(lock, self._root / name, wait=wait)
             finally:
                 os.close(lock)
+
+    def _is_held(self, lock: int, path: Path, *, wait: bool) -> bool:
+        if sys.platform != "win32":
+            with translated(path):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                except BlockingIOError:
+                    return False
+        return True
 
 
 def digest_of(key: str) -> str:

@@ -213,16 +213,17 @@ class CachedBackend:
             may_wait = one.key.startswith(self._batched) and not one.is_sending
             if all_of_it or not may_wait or one.size >= size or now - one.since >= age:
                 try:
-                    self._deliver(one.key)
+                    self._deliver(one.key, wait=all_of_it)
                 except InvalidRequest as exc:
                     self._problem = str(exc)
 
-    def _deliver(self, key: str, *, is_new: bool = False) -> None:
-        """Put what waits for a key into the store, if it can be reached. `is_new`: it was just written."""
+    def _deliver(self, key: str, *, is_new: bool = False, wait: bool = True) -> None:
+        """Put what waits for a key into the store, if it can be reached. `is_new`: it was just written. Without `wait`, it
+        is left to another process that is sending."""
         if self._is_away():
             return
-        with self._online(), self._ahead.alone():
-            while True:
+        with self._online(), self._ahead.alone(wait=wait) as is_ours:
+            while is_ours:
                 with self._ahead.locked():
                     batch = self._ahead.take(key)
                 if batch is None:
