@@ -6,9 +6,12 @@ import itertools
 import socket
 import threading
 from contextlib import suppress
-from urllib.parse import urlsplit
+from html import escape
+from urllib.parse import parse_qs, urlsplit
 
 from stub_server import Handler, StubServer
+
+_PAGE = 5_000
 
 
 class FaultyServer(StubServer):
@@ -22,6 +25,7 @@ class FaultyServer(StubServer):
         self.authorized = []
         self.headers = {}
         self.codes = {}
+        self.names = []
         self.lock = threading.Lock()
         self.count = itertools.count(1)
         super().__init__(lambda *arguments: _Answer(self, *arguments), "")
@@ -61,6 +65,8 @@ class _Answer(Handler):
             fault = server.faults.pop(0) if server.faults else None
             if fault == "drop":
                 self.hang_up()
+            elif fault is None and "comp=list" in self.path:
+                self.say(200, self.listing())
             elif isinstance(fault, int):
                 code = server.codes.get(fault, f"Code{fault}")
                 self.say(fault, f"<Error><Code>{code}</Code></Error>".encode(), server.headers)
@@ -110,6 +116,17 @@ class _Answer(Handler):
         start, end = int(first), min(int(last or len(data)), len(data) - 1)
         place = {"Content-Range": f"bytes {start}-{end}/{len(data)}"}
         self.say(206, data[start : end + 1], self.tags(there) | place)
+
+    def listing(self):
+        """A page of `names`, as Azure lists them."""
+        start = int(parse_qs(urlsplit(self.path).query).get("marker", ["0"])[0])
+        blobs = "".join(
+            f"<Blob><Name>{escape(name)}</Name><Properties><Last-Modified>Fri, 17 Apr 2026 20:00:00 GMT</Last-Modified>"
+            "<Content-Length>1</Content-Length><Content-Type>x</Content-Type><Etag>0x1</Etag></Properties></Blob>"
+            for name in self.faulty.names[start : start + _PAGE]
+        )
+        more = start + _PAGE if start + _PAGE < len(self.faulty.names) else ""
+        return f"<EnumerationResults><Blobs>{blobs}</Blobs><NextMarker>{more}</NextMarker></EnumerationResults>".encode()
 
     def may_put(self, there):
         match = self.headers.get("If-Match")

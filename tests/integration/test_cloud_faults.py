@@ -155,6 +155,20 @@ def test_nobody_there(faulty):
         assert "TOP" not in str(told.value)
 
 
+def test_pages_of_azure(faulty):
+    """
+    A listing goes on past the 5,000 objects that Azure tells at once, and a page that is refused is asked for again.
+    """
+    store = open_store(*faulty.place("az"), patience=HURRIED)
+    keys = [f"ledger/{number:05}" for number in range(12_345)]
+    faulty.names = [f"agent/{key}" for key in keys]
+    faulty.asked.clear()
+    faulty.faults = [None, 503, "drop", None]
+
+    assert [item.key for item in store.list()] == keys
+    assert len(faulty.asked) == 5
+
+
 def test_an_expired_session_of_s3(faulty):
     """
     S3 says with 400 that a session token has expired.
