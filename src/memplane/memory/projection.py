@@ -1,7 +1,7 @@
 """The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
 so a replay gives the same memories with the same ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from memplane.ledger.payloads import (
     Distilled,
     Purged,
     Put,
+    Resolved,
     Said,
     Stored,
     Uploaded,
@@ -32,6 +33,7 @@ from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op,
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _LIVE = (State.ACTIVE, State.CONTESTED)
+_CHAIN_MAX = 10_000
 _CHUNK = 2_000
 _PROXY = "proxy"
 """The door whose sessions are conversations."""
@@ -163,6 +165,30 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
+def _settle_stored(writer: Writer, resolved: Resolved) -> None:
+    """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
+    they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
+    if not resolved.losers:
+        return
+    winners = set(_replaced_before(writer, resolved.winner))
+    for loser in resolved.losers:
+        memory = writer.memory(loser)
+        if memory is None or memory.derived or memory.key is not None:
+            continue
+        if not winners.isdisjoint(_replaced_before(writer, loser)):
+            writer.supersede(loser, by=resolved.winner, at=resolved.at)
+
+
+def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
+    """What it replaced, what that did, and so on."""
+    entry = writer.entry(entry_id)
+    for _ in range(_CHAIN_MAX):
+        if entry is None or entry.ref is None:
+            return
+        yield entry.ref
+        entry = writer.entry(entry.ref)
+
+
 def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
     if entry.op is Op.HISTORY:
         _project_turns(writer, entry, _history_turns(entry))
@@ -183,6 +209,8 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _collect(writer, entry, collected)
         case Distilled() as distilled:
             _note_about(writer, entry, distilled)
+        case Resolved() as resolved:
+            _settle_stored(writer, resolved)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
