@@ -243,6 +243,8 @@ def judged_carried(
         return Unchanged()
     at = max(space.now() if modified is None else modified, to_instant(live.updated_at) + 1 if live else 0)
     id_ = put_id(key, live.id if live is not None else "", text)
+    if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
+        id_ = entry
     put = Put(key=key, value=text, category=CARRIED, at=at)
     odds = (live.id,) if live is not None and entry is not None and entry != live.id else ()
     return _news(space, id_, put, odds=odds)
