@@ -50,7 +50,19 @@ def everything(space):
         conflicts = reader.conflicts(())
     return {
         "memories": sorted(
-            (m.id, m.kind, m.text, m.state, m.tier, m.tags, m.key or "", m.quote or "", m.entry_id, m.start, m.end)
+            (
+                m.id,
+                m.kind,
+                m.text,
+                m.state,
+                m.tier,
+                m.tags,
+                m.key or "",
+                m.quote or "",
+                m.entry_id,
+                m.start,
+                m.end,
+            )
             for m in memories
         ),
         "ratings": sorted((m.id, m.chosen, m.passed_over, round(m.leaning, 6)) for m in memories),
@@ -86,7 +98,9 @@ def fill(space, clock):
     clock.advance(minutes=1)
     space.forget(entries=[doomed.id, gone.id], reason="asked")
     space.feedback([space.memories(state="active")[0].id], rating=4)
-    take_in(space, [("state/watched_chats", b"19:a\n19:b\n"), ("state/email_cursor.txt", b"2026-04-17T20:00:00Z")])
+    take_in(
+        space, [("state/watched_chats", b"19:a\n19:b\n"), ("state/email_cursor.txt", b"2026-04-17T20:00:00Z")]
+    )
 
 
 # ── all of it ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,7 +137,9 @@ def test_a_space_comes_back_from_its_tree(plane, clock, store):
     st.lists(
         st.tuples(
             st.sampled_from(["store", "edit", "retain", "put", "forget", "advance"]),
-            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=20),
+            st.text(
+                st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=20
+            ),
         ),
         max_size=10,
     )
@@ -213,7 +229,10 @@ def test_an_export_does_not_write_over_edits(plane):
     space.put("k", "v")
     write_tree(space, store)
     edited = {
-        it.key: store.get(it.key).data.replace(b"Drinks tea\n", b"Drinks mate\n").replace(b'"v"', b'"w"').replace(b"one", b"two")
+        it.key: store.get(it.key)
+        .data.replace(b"Drinks tea\n", b"Drinks mate\n")
+        .replace(b'"v"', b'"w"')
+        .replace(b"one", b"two")
         for it in store.list()
         if it.key.startswith(("behavioral/user", "files/", "state/facts"))
     }
@@ -294,7 +313,10 @@ def test_lines_of_others_become_turns_and_lines_again(space):
     """
     Id, time, sender and everything else come back, and twice is once.
     """
-    lines = [line("l1"), line("l2", direction="outbound", metadata=None, recipient="19:x", ts="2026-04-17T21:00:00+00:00")]
+    lines = [
+        line("l1"),
+        line("l2", direction="outbound", metadata=None, recipient="19:x", ts="2026-04-17T21:00:00+00:00"),
+    ]
     report = take_in(space, day(*lines))
     again = take_in(space, day(*lines))
 
@@ -304,14 +326,18 @@ def test_lines_of_others_become_turns_and_lines_again(space):
         ("l2", "assistant", "ada@contoso.com"),
     ]
     assert space.turns()[1].conversation == "19:a_b@unq.gbl.spaces"
-    assert [json.loads(each) for each in content(space)[DAY].decode().splitlines()] == [json.loads(each) for each in lines]
+    assert [json.loads(each) for each in content(space)[DAY].decode().splitlines()] == [
+        json.loads(each) for each in lines
+    ]
 
 
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
     st.sampled_from(["inbound", "outbound"]),
-    st.dictionaries(st.text(max_size=5), st.one_of(st.text(max_size=5), st.integers(-9, 9), st.none()), max_size=3),
+    st.dictionaries(
+        st.text(max_size=5), st.one_of(st.text(max_size=5), st.integers(-9, 9), st.none()), max_size=3
+    ),
 )
 @settings(max_examples=25)
 def test_any_line_is_taken_once_or_refused(summary, sender, direction, metadata):
@@ -320,7 +346,9 @@ def test_any_line_is_taken_once_or_refused(summary, sender, direction, metadata)
     """
     with fresh_plane() as plane:
         space = plane.space("alice")
-        files = day(line("a", summary=summary, sender=sender, direction=direction, metadata=metadata), line("b"))
+        files = day(
+            line("a", summary=summary, sender=sender, direction=direction, metadata=metadata), line("b")
+        )
         first, again = take_in(space, files), take_in(space, files)
 
         assert first.entries + len(first.rejected) == 2
@@ -334,7 +362,14 @@ def test_corrupt_lines_are_reported_and_stay_in_their_file(space):
     """
     What is no line is passed over; a rewrite of the day keeps it, with lines that were not taken in.
     """
-    broken = ['{"id": "x', "[]", line("l3", ts="yesterday"), line("l4", direction="sideways"), '{"a":1}', line("fact-1")]
+    broken = [
+        '{"id": "x',
+        "[]",
+        line("l3", ts="yesterday"),
+        line("l4", direction="sideways"),
+        '{"a":1}',
+        line("fact-1"),
+    ]
     files = day(line("l1"), *broken, line("l2"))
     report = take_in(space, files)
 
@@ -368,7 +403,10 @@ def test_days_are_those_of_utc_and_ordered(space):
     space.retain("late", at="2026-05-01T23:30:00-05:00")
     files = content(space)
 
-    assert [json.loads(each)["summary"] for each in files["interactions/2026-05-01.jsonl"].splitlines()] == ["at 1", "at 23"]
+    assert [json.loads(each)["summary"] for each in files["interactions/2026-05-01.jsonl"].splitlines()] == [
+        "at 1",
+        "at 23",
+    ]
     assert "interactions/2026-05-02.jsonl" in files
     only = [path for path, _ in files_of(space, days={"2026-05-02"}) if path.startswith("interactions/")]
     assert only == ["interactions/2026-05-02.jsonl"]
@@ -453,7 +491,9 @@ def test_an_agents_files_are_edited_by_hand(plane, clock):
 
     assert take_in(space, (files | {path: b"two"}).items()).entries == 1
     assert space.file("/memories/what: a?.md").text == "two"
-    assert take_in(space, (files | {path: b"two"}).items()).entries == take_in(space, files.items()).entries == 0
+    assert (
+        take_in(space, (files | {path: b"two"}).items()).entries == take_in(space, files.items()).entries == 0
+    )
     clock.advance(minutes=1)
     report = take_in(space, (files | {path: b"three"}).items())
     assert [named for named, _ in report.conflicts] == [path]
@@ -469,7 +509,10 @@ def test_state_of_others_is_carried_along_unread(plane, clock):
     It is passed on letter by letter, the newest of it, and no recall tells of it.
     """
     space, other = plane.space("alice"), plane.space("bob")
-    files = {"state/watched_chats": b"19:a@thread.v2\n19:b@thread.v2\n", "state/email_cursor.txt": b"2026-04-17T20:00:00Z"}
+    files = {
+        "state/watched_chats": b"19:a@thread.v2\n19:b@thread.v2\n",
+        "state/email_cursor.txt": b"2026-04-17T20:00:00Z",
+    }
     assert take_in(space, files.items()).entries == 2
     clock.advance(minutes=1)
     files["state/email_cursor.txt"] = b"2026-04-18T20:00:00Z"
@@ -490,7 +533,12 @@ def test_files_of_nobody_are_left_and_hooks_read_theirs(space):
     Summaries, digests and promises belong to who makes them.
     """
     seen = []
-    files = [("summaries/2026-04-17.html", b"<p>"), ("compacted/2026-16.md", b"#"), ("promises.jsonl", b"{}"), ("behavioral/x.png", b"\xff")]
+    files = [
+        ("summaries/2026-04-17.html", b"<p>"),
+        ("compacted/2026-16.md", b"#"),
+        ("promises.jsonl", b"{}"),
+        ("behavioral/x.png", b"\xff"),
+    ]
     report = take_in(space, files, hooks={"compacted": lambda path, data: seen.append((path, data))})
 
     assert seen == [("compacted/2026-16.md", b"#")]

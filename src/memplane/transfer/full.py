@@ -15,13 +15,12 @@ from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
 from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
 from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Entry, Op, Tombstone, within
 
 MARK = b'{"memplane":1,'
-IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError)
 """What a line may be refused with."""
@@ -32,7 +31,6 @@ TOMBSTONE = "tombstone"
 _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -102,7 +100,7 @@ def decoded(raw: bytes) -> Line:
 
 def without_body(line: Line) -> Line:
     """What stays of an entry when it is forgotten; a record of forgetting is never erased."""
-    return line if line.op in _RECORDS else msgspec.structs.replace(line, body=_NONE)
+    return line if line.op in RECORDS else msgspec.structs.replace(line, body=_NONE)
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
@@ -165,7 +163,7 @@ def _check(line: Line) -> None:
     if line.ref is not None and op in _TURNS:
         raise InvalidRequest("a turn supersedes nothing; its ref is not ours")
     if not bytes(line.body):
-        if op in _RECORDS:
+        if op in RECORDS:
             raise InvalidRequest(f"a {op} is never erased; its body is missing")
         return
     _check_body(line.id, op, _from_json(op, bytes(line.body)))
@@ -204,7 +202,7 @@ def _check_time(instant: Instant) -> None:
 
 def draft_of(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
-    body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
+    body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)
     return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 
