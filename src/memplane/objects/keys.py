@@ -2,8 +2,8 @@
 
 A key is any Unicode. What keeps it may not be: Azure drops a dot at the end of a part and turns `\\` into `/`, XML
 listings cannot say a control character, a file system takes 255 bytes a part. Such letters, and nothing else, are
-written as `%` and the two digits of each byte, the same everywhere, so a tree can be copied from one place to another
-as it is. A name that no key has (`a%20b`, which would be `a b`) is not ours and is not listed.
+written as `%` and the two digits of each byte, and what is too long goes on in a folder, the same everywhere, so that a
+tree can be copied from one place to another as it is. A name that no key has (`a%20b` would be `a b`) is not listed.
 """
 
 import re
@@ -15,10 +15,10 @@ KEY_BYTES_MAX = 1_000
 """Of a whole name, with the prefix of its store: Azure, S3 and GCS take 1,024."""
 
 _PART_BYTES_MAX = 240
-"""Of a part in a directory: 255 less room for what marks a part that goes on."""
+"""Of a part of a name: file systems, and object stores that are built on them, take 255."""
 
 _GOES_ON = "%"
-"""Ends a directory that is the beginning of a part too long for one name. No part itself ends so."""
+"""Ends a part of a name that goes on in the next. No part of a key is written so."""
 
 _AWKWARD = re.compile(
     r"[\x00-\x1f\x7f-\x9f\\\ufffe\uffff]"  # what XML cannot say, or a provider takes for something else
@@ -53,28 +53,18 @@ def shown(key: str) -> str:
 
 
 def to_name(key: str) -> str:
-    """The name an object has where any part may be as long as it likes."""
-    return "/".join(_AWKWARD.sub(_write, part) for part in checked(key).split("/"))
+    """The name of the object: the key, but for what could not be kept so."""
+    parts = (_AWKWARD.sub(_write, part) for part in checked(key).split("/"))
+    return "/".join(piece for part in parts for piece in _pieces(part))
 
 
 def from_name(name: str) -> str | None:
     """The key whose name this is; None where there is none."""
     try:
-        key = _WRITTEN.sub(_read, name)
+        key = _WRITTEN.sub(_read, name.replace(f"{_GOES_ON}/", ""))
         return key if to_name(key) == name else None
-    except (UnicodeDecodeError, InvalidRequest):
+    except (UnicodeError, InvalidRequest):
         return None
-
-
-def to_path(key: str) -> tuple[str, ...]:
-    """The directories and the file an object has in a file system."""
-    return tuple(piece for part in to_name(key).split("/") for piece in _pieces(part))
-
-
-def from_path(path: tuple[str, ...]) -> str | None:
-    name = "/".join(path).replace(f"{_GOES_ON}/", "")
-    key = from_name(name)
-    return key if key is not None and to_path(key) == path else None
 
 
 def order(key: str) -> bytes:

@@ -24,7 +24,7 @@ from memplane.errors import (
     Unchanged,
 )
 from memplane.folder import Folder, write_all
-from memplane.objects.keys import from_path, order, shown, to_path
+from memplane.objects.keys import from_name, order, shown, to_name
 from memplane.objects.store import Got, Listed
 
 _WAITING = "%new-"
@@ -51,7 +51,7 @@ class LocalObjects:
         return self._root
 
     def get(self, key: str, *, unless: str | None = None) -> Got | None:
-        *folders, name = to_path(key)
+        *folders, name = to_name(key).split("/")
         with self._translated(key), _nothing_there(), self._folder(folders) as folder:
             descriptor = folder.open(name)
             with os.fdopen(descriptor, "rb") as file:
@@ -66,7 +66,7 @@ class LocalObjects:
         return None
 
     def put(self, key: str, data: bytes, *, expect: str | None = None) -> str:
-        *folders, name = to_path(key)
+        *folders, name = to_name(key).split("/")
         with self._translated(key), Folder.root(self._root, create=True) as root, root.locked():
             if expect is not None:
                 self._expect(key, expect)
@@ -75,10 +75,11 @@ class LocalObjects:
                 return self._replace(folder, name, data)
 
     def delete(self, key: str) -> None:
-        *folders, name = to_path(key)
+        *folders, name = to_name(key).split("/")
         with self._translated(key), _nothing_there(), Folder.root(self._root) as root, root.locked():
             with root.below(*folders) as folder:
-                if _found(folder, name) is None:
+                status = _found(folder, name)
+                if status is None or not stat.S_ISREG(status.st_mode):
                     return
                 folder.remove(name)
                 folder.sync()
@@ -92,7 +93,7 @@ class LocalObjects:
     def _walk(self, prefix: str) -> Iterator[Listed]:
         """All there is in the directories that can hold the prefix, and perhaps a little more."""
         whole, _, _ = prefix.rpartition("/")
-        todo: list[tuple[str, ...]] = [to_path(whole) if whole else ()]
+        todo: list[tuple[str, ...]] = [tuple(to_name(whole).split("/")) if whole else ()]
         while todo:
             path = todo.pop()
             with _nothing_there(), self._folder(path) as folder:
@@ -102,7 +103,10 @@ class LocalObjects:
                         continue
                     if stat.S_ISDIR(status.st_mode):
                         todo.append((*path, name))
-                    elif stat.S_ISREG(status.st_mode) and (key := from_path((*path, name))) is not None:
+                    elif (
+                        stat.S_ISREG(status.st_mode)
+                        and (key := from_name("/".join((*path, name)))) is not None
+                    ):
                         yield Listed(
                             key, status.st_size, _version(status), to_datetime(status.st_mtime_ns // 1_000)
                         )
@@ -113,7 +117,7 @@ class LocalObjects:
             yield folder
 
     def _expect(self, key: str, expect: str) -> None:
-        *folders, name = to_path(key)
+        *folders, name = to_name(key).split("/")
         status = None
         with _nothing_there(), self._folder(folders) as folder:
             status = _found(folder, name)
