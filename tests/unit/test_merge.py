@@ -2,7 +2,7 @@
 the same, all remember the same, each proves its own chain, and a replay changes nothing."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from itertools import permutations
 
@@ -222,10 +222,8 @@ class Replicas(RuleBasedStateMachine):
         collection=st.sampled_from([None, "c"]),
     )
     def upload(self, where, document, text, collection):
-        try:
+        with suppress(NotFound):
             self.at(where).space.upload(text, name=document, id=document, collection=collection)
-        except NotFound:
-            pass
 
     @rule(where=WHERE, action=st.sampled_from(["create", "delete", "add", "remove"]))
     def collect(self, where, action):

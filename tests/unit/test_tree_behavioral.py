@@ -279,9 +279,9 @@ def test_members_and_comments_that_a_person_adds_stay(space, clock):
     space.store("preference", "Drinks mate", supersedes=memory.id)
 
     _, now = the_file(space)
-    assert (
-        "name: Tea!\n" in now and "# seen in June\nmood: good\n" in now and now.endswith("---\nDrinks mate\n")
-    )
+    assert "name: Tea!\n" in now
+    assert "# seen in June\nmood: good\n" in now
+    assert now.endswith("---\nDrinks mate\n")
 
 
 def test_a_foreign_file_that_is_edited_goes_on(space, clock):
@@ -331,9 +331,11 @@ def test_a_true_conflict_keeps_both(space, clock):
     assert sum(b"state: contested" in data for data in files.values()) == 2
     assert take_in(space, [(path, edited)]).entries == take_in(space, files.items()).entries == 0
     space.replay()
-    assert space.conflicts() == [conflict] and behavioral(space) == files
+    assert space.conflicts() == [conflict]
+    assert behavioral(space) == files
     space.resolve(here.id)
-    assert texts(space) == ["Drinks mate"] and space.conflicts() == []
+    assert texts(space) == ["Drinks mate"]
+    assert space.conflicts() == []
 
 
 def test_a_foreign_file_and_a_change_here_conflict(space, clock):
@@ -361,7 +363,8 @@ def test_the_same_change_on_both_sides_is_no_conflict(space, clock):
     space.store("preference", "Drinks mate", supersedes=first.id)
 
     assert take_in(space, [(path, text.replace("Drinks tea\n", "Drinks mate\n").encode())]).entries in (0, 1)
-    assert texts(space) == ["Drinks mate"] and space.conflicts() == []
+    assert texts(space) == ["Drinks mate"]
+    assert space.conflicts() == []
 
 
 def test_two_who_take_in_the_same_edit_record_the_same(plane, clock):
@@ -471,8 +474,10 @@ def test_secrets_are_not_in_the_files_and_survive_an_edit(space):
     assert SECRET not in text
     assert take_in(space, [(path, text.replace("Mondays", "Tuesdays").encode())]).entries == 1
     stored = space.entries()[-1].body.decode()
-    assert SECRET in stored and "Tuesdays" in stored
-    assert SECRET not in the_file(space)[1] and "Tuesdays" in the_file(space)[1]
+    assert SECRET in stored
+    assert "Tuesdays" in stored
+    assert SECRET not in the_file(space)[1]
+    assert "Tuesdays" in the_file(space)[1]
 
 
 def test_script_and_markup_stay_data(space):
@@ -483,7 +488,8 @@ def test_script_and_markup_stay_data(space):
     index = behavioral(space)["behavioral/MEMORY.md"].decode()
     (line,) = (line for line in index.splitlines() if line.startswith("- "))
 
-    assert "<script" not in line and "](javascript" not in line
+    assert "<script" not in line
+    assert "](javascript" not in line
     assert the_file(space)[1].endswith(
         "---\n](javascript:alert(1)) <script>alert(1)</script>\n# [x](y) `z`\n"
     )

@@ -14,6 +14,7 @@ from memplane.ledger.ids import came_under, is_variant, variant_id
 from memplane.ledger.payloads import (
     Collected,
     Distilled,
+    Payload,
     Purged,
     Put,
     Resolved,
@@ -125,6 +126,8 @@ def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None
         _apply_body(writer, entry, ready)
         if entry.op is Op.STORE and entry.ref is not None:
             _contest(writer, entry.id, entry.ref)
+        elif entry.op is Op.RESOLVE:
+            _settle_stored(writer, decode(entry))
 
 
 def _contest(writer: Writer, new: str, replaced: str) -> None:
@@ -155,11 +158,10 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
-def _settle_stored(writer: Writer, resolved: Resolved) -> None:
+def _settle_stored(writer: Writer, resolved: Payload) -> None:
     """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
     they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
-    if not resolved.losers:
-        return
+    assert isinstance(resolved, Resolved)
     winners = set(_replaced_before(writer, resolved.winner))
     for loser in resolved.losers:
         memory = writer.memory(loser)
@@ -214,8 +216,6 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _collect(writer, entry, collected)
         case Distilled() as distilled:
             _note_about(writer, entry, distilled)
-        case Resolved() as resolved:
-            _settle_stored(writer, resolved)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
