@@ -29,6 +29,10 @@ def behavioral(space, prefix="behavioral"):
     return {path: data for path, data in files_of(space, prefix=prefix) if path.startswith(f"{prefix}/")}
 
 
+def content(space):
+    return dict(files_of(space))
+
+
 def the_file(space):
     """The only memory's path and text."""
     ((path, data),) = (
@@ -405,13 +409,17 @@ def test_a_file_that_was_renamed_keeps_its_memory(space):
     Its memory goes by the new name from then on.
     """
     first = space.store("preference", "Drinks tea")
-    _, text = the_file(space)
-    report = take_in(space, [("behavioral/tea.md", text.encode())])
+    files = content(space)
+    path, text = the_file(space)
+    files["behavioral/tea.md"] = files.pop(path)
+    report = take_in(space, files.items())
 
-    assert report.taken == ("behavioral/tea.md",)
+    assert (report.taken, report.missing) == (("behavioral/tea.md",), ())
     assert texts(space) == ["Drinks tea"]
     assert the_file(space)[0] == "behavioral/tea.md"
     assert part(the_file(space)[1]).members["id"] == first.id
+    assert take_in(space, files.items()).entries == 0
+    assert part(text).members["id"] == first.id
 
 
 # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -550,3 +550,43 @@ def test_files_of_nobody_are_left_and_hooks_read_theirs(space):
     assert seen == [("compacted/2026-16.md", b"#")]
     assert set(report.left) == {"summaries/2026-04-17.html", "promises.jsonl", "behavioral/x.png"}
     assert dict(files_of(space, others=files[:2])) == dict(files[:2])
+
+
+# ── two who replace the same ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("forgotten", ["", "first", "here", "there"])
+def test_two_machines_that_replace_one_memory_are_at_odds(plane, clock, forgotten):
+    """
+    In whatever order their ledgers meet, both answers are kept, in conflict, and a replay says the same; what one of
+    them decides, the other follows.
+    """
+    alice, bob = plane.space("alice"), plane.space("bob")
+    ids = {"first": alice.store("preference", "Drinks tea").id}
+    one, two = MemoryObjects(), MemoryObjects()
+    write_tree(alice, one)
+    read_tree(one, bob)
+    clock.advance(minutes=1)
+    ids["here"] = alice.store("preference", "Drinks mate", supersedes=ids["first"]).id
+    clock.advance(minutes=1)
+    ids["there"] = bob.store("preference", "Drinks coffee", supersedes=ids["first"]).id
+    write_tree(alice, one)
+    write_tree(bob, two)
+    read_tree(two, alice)
+    read_tree(one, bob)
+
+    assert content(alice) == content(bob)
+    assert [len(space.conflicts()) for space in (alice, bob)] == [1, 1]
+    if forgotten:
+        alice.forget(entries=[ids[forgotten]])
+    if forgotten in ("", "first"):
+        clock.advance(minutes=1)
+        alice.resolve(ids["there"])
+        assert [m.text for m in alice.memories(state="active")] == ["Drinks coffee"]
+    write_tree(alice, one)
+    read_tree(one, bob)
+    assert everything(bob) == everything(alice)
+    for space in (alice, bob):
+        before = everything(space)
+        space.replay()
+        assert everything(space) == before
