@@ -5,16 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from memplane.ledger.ids import base_of, is_variant, variant_id
+from memplane.memory.projection import RECORDS
 from memplane.objects.positions import Positions
 from memplane.objects.segments import Written, written
 from memplane.space import Space
 from memplane.transfer.full import TOMBSTONE, Line, draft_of, line_of, line_of_tombstone
-from memplane.types import Entry, Op, Tombstone
+from memplane.types import Entry, Merged, Op, Tombstone
 
 _CHUNK = 5_000
+_PAGE = 1_000
 
 Forgets = Mapping[str, Mapping[str, str]]
-"""Forget id to (entry id to reason), as `Space.bury` takes them."""
+"""Forget id to (entry id to reason), as `Space.merge` takes them."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -23,33 +26,46 @@ class Placed(msgspec.Struct, frozen=True):
 
     position: int
     lines: tuple[Written, ...]
-    payload: bool
+    has_payload: bool
+
+
+def head_of(space: Space) -> int:
+    """The last position of the space's chain."""
+    return space.position()
 
 
 def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
     """What is at these positions. A forget brings its tombstones along, and so does whatever is erased."""
-    stones: _Stones | None = None
+    stones: Stones | None = None
+    for position, entry in entries_at(space, positions):
+        line = line_of(entry)
+        extra: Iterable[Tombstone] = ()
+        if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
+            stones = stones or Stones(space.tombstones())
+            extra = [*stones.on(entry.id), *stones.set_by(entry.id)]
+        lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
+        yield Placed(position, lines, bool(bytes(line.body)))
+
+
+def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]]:
+    """What is at these positions."""
     for first, last in positions.runs:
-        for entry in _entries(space, first, last):
-            line = line_of(entry)
-            extra: Iterable[Tombstone] = ()
-            if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
-                stones = stones or _Stones(space.tombstones())
-                extra = stones.beside(entry)
-            lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
-            yield Placed(entry.seq, lines, bool(bytes(line.body)))
+        place = first - 1
+        while place < last:
+            found = space.chained(after=place, limit=min(_PAGE, last - place))
+            if not found:
+                return
+            yield from (pair for pair in found if pair[0] <= last)
+            place = found[-1][0]
 
 
 def buried_positions(space: Space) -> Positions:
-    """Where what is forgotten stood."""
-    ids = [stone.id for stone in space.tombstones()]
-    found: list[int] = []
-    for start in range(0, len(ids), _CHUNK):
-        found += space.positions(ids[start : start + _CHUNK]).values()
-    return Positions.of(found)
+    """Where what is forgotten stands."""
+    return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
 
 
 def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
+    """The tombstones among these lines."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for line in lines:
         if line.op == TOMBSTONE:
@@ -57,71 +73,91 @@ def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
     return dict(found)
 
 
-class Taken(msgspec.Struct):
-    """What taking lines in came to."""
-
-    added: int = 0
-    known: int = 0
-    forgotten: int = 0
+def merge_lines(space: Space, lines: Iterable[Line], forgets: Forgets) -> Merged:
+    """Take entries in; what one of these forgets buries comes without its payload."""
+    drafts = [draft_of(line, erased=False) for line in lines if line.op != TOMBSTONE]
+    return space.merge(drafts, forgets)
 
 
-def take_in(space: Space, lines: Sequence[Line], forgets: Forgets) -> Taken:
-    """Entries in the order they were recorded; what one of these forgets buries comes without its payload."""
-    buried = {id_ for reasons in forgets.values() for id_ in reasons}
-    entries = sorted(
-        {line for line in lines if line.op != TOMBSTONE}, key=lambda line: (line.recorded, line.id)
-    )
-    drafts = [draft_of(line, erased=line.id in buried) for line in entries]
-    taken = Taken()
-    for start in range(0, len(drafts), _CHUNK):
-        loaded = space.load(drafts[start : start + _CHUNK])
-        taken.added += loaded.added
-        taken.known += loaded.known
-        taken.forgotten += loaded.forgotten
-    if forgets:
-        space.bury(forgets)
-    space.catch_up()
-    return taken
+def places_of(space: Space, lines: Sequence[Line]) -> list[int | None]:
+    """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
+    ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
+    found = _places(space, ids)
+    shared: defaultdict[str, set[str]] = defaultdict(set)
+    for variant in space.variants():
+        shared[variant.base].add(variant.id)
+    return [
+        _place_in_family(space, line, shared)
+        if line.op != TOMBSTONE and (is_variant(line.id) or base_of(line.id) in shared)
+        else found.get(line.id)
+        for line in lines
+    ]
 
 
-def places_of(space: Space, lines: Sequence[Line]) -> dict[str, int]:
-    """By id, where these entries stand with us."""
-    ids = [line.id for line in lines if line.op != TOMBSTONE]
+def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -> int | None:
+    """Several bodies came under this id: which of them it is, its body says, and when it was recorded."""
+    base = base_of(line.id)
+    known = space.entries_named({line.id, base, *shared.get(base, ())})
+    body = draft_of(line, erased=False).body
+    alike = [entry for entry in known.values() if body and entry.body == body]
+    alike.sort(key=lambda entry: (entry.recorded != line.recorded, entry.id != line.id, entry.id))
+    chosen = alike[0].id if alike else line.id
+    if not alike and not (line.id in known and not known[line.id].body):
+        return None
+    return space.positions([chosen]).get(chosen)
+
+
+def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:
+    """Whether any of them brings the payload of something that is forgotten here."""
+    ids = list(dict.fromkeys(name for line in lines if has_payload(line) for name in names_of(line)))
+    return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
+
+
+def has_payload(line: Line) -> bool:
+    """Whether it brings something that can be forgotten."""
+    return line.op != TOMBSTONE and line.op not in RECORDS and bool(bytes(line.body))
+
+
+def names_of(line: Line) -> tuple[str, ...]:
+    """What an entry with a body may be called on a replica, and whose forgetting takes it along."""
+    base = base_of(line.id)
+    body = draft_of(line, erased=False).body
+    return tuple(dict.fromkeys((variant_id(base, body), line.id, base)))
+
+
+class Stones:
+    """Tombstones by what they stand on and by who set them. Those that follow from others are not told: whoever reads
+    the others sets them too."""
+
+    def __init__(self, stones: Iterable[Tombstone]) -> None:
+        self._on: defaultdict[str, list[Tombstone]] = defaultdict(list)
+        self._by: defaultdict[str, list[Tombstone]] = defaultdict(list)
+        for stone in stones:
+            self._on[stone.id].append(stone)
+            if stone.cause is None:
+                self._by[stone.forget_id].append(stone)
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._on
+
+    def on(self, id_: str) -> list[Tombstone]:
+        """Those that say that this one is forgotten, or the one it went with."""
+        found: dict[tuple[str, str], Tombstone] = {}
+        asked = [id_]
+        for name in asked:
+            for stone in self._on.get(name, ()):
+                if stone.cause is None:
+                    found[stone.id, stone.forget_id] = stone
+                elif stone.cause not in asked:
+                    asked.append(stone.cause)
+        return list(found.values())
+
+    def set_by(self, forget_id: str) -> list[Tombstone]:
+        return self._by.get(forget_id, [])
+
+
+def _places(space: Space, ids: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for start in range(0, len(ids), _CHUNK):
         found |= space.positions(ids[start : start + _CHUNK])
     return found
-
-
-def forgotten_among(space: Space, lines: Sequence[Line]) -> set[str]:
-    """Ids of entries that come with a payload and are forgotten here."""
-    ids = [line.id for line in lines if line.op != TOMBSTONE and bytes(line.body)]
-    found: set[str] = set()
-    for start in range(0, len(ids), _CHUNK):
-        found |= space.standing(ids[start : start + _CHUNK])[1]
-    return found
-
-
-class _Stones:
-    """Tombstones by what they stand on and by who set them."""
-
-    def __init__(self, stones: Iterable[Tombstone]) -> None:
-        self._on: dict[str, Tombstone] = {}
-        self._by: defaultdict[str, list[Tombstone]] = defaultdict(list)
-        for stone in stones:
-            self._on[stone.id] = stone
-            self._by[stone.forget_id].append(stone)
-
-    def beside(self, entry: Entry) -> list[Tombstone]:
-        own = self._on.get(entry.id)
-        return [*([own] if own else []), *self._by.get(entry.id, ())]
-
-
-def _entries(space: Space, first: int, last: int) -> Iterator[Entry]:
-    place = first - 1
-    while place < last:
-        found = space.entries(after=place, limit=min(1_000, last - place))
-        if not found:
-            return
-        yield from (entry for entry in found if entry.seq <= last)
-        place = found[-1].seq

@@ -33,6 +33,11 @@ class FileSeen(msgspec.Struct, frozen=True, array_like=True):
 
     version: str
     digest: str
+    size: int = 0
+    written: bool = False
+    """We wrote it; whoever else wrote it said so in the manifest, or did not."""
+    apart: bool = False
+    """It cannot be taken in, and must not be written over."""
 
 
 class Seen(msgspec.Struct):

@@ -43,6 +43,21 @@ class Records(Access):
         with self._read() as reader:
             return reader.entries(after=after, limit=limit)
 
+    def chained(self, *, after: int = 0, limit: int = 1_000) -> list[tuple[int, Entry]]:
+        """Ledger entries in the order in which they came in here, each with its position in the chain."""
+        with self._read() as reader:
+            return [(row.position, row.entry) for row in reader.ledger_rows(after=after, limit=limit)]
+
+    def positions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Of these ids, those in the ledger, with their positions in the chain."""
+        with self._read() as reader:
+            return reader.positions(ids)
+
+    def position(self) -> int:
+        """The last position of the chain."""
+        with self._read() as reader:
+            return reader.head().position
+
     def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
         """Those of these entries that are still there, in order."""
         with self._read() as reader:

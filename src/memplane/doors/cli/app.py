@@ -29,6 +29,7 @@ from memplane.doors.cli import (
     recalling,
     serving,
     spaces,
+    syncing,
     tokens,
     trees,
 )
@@ -91,6 +92,7 @@ _add(ledger.app, "Ledger")
 _add(auditing.app, "Ledger")
 _add(trees.app, "Ledger")
 _add(spaces.app, "Look after")
+_add(syncing.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
