@@ -55,8 +55,8 @@ def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[M
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. Only what was derived
-    is ever contested; an imported decision about anything else decides nothing."""
+    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. What was
+    stored on purpose is settled by the projection; an imported decision about anything else decides nothing."""
     for loser in losers:
         memory = writer.memory(loser)
         if memory is not None and memory.derived and not _decided_before(writer, winner, loser):

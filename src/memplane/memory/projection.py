@@ -1,7 +1,7 @@
 """The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
 so a replay gives the same memories with the same ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from memplane.clock import Instant, to_datetime
 from memplane.errors import MemplaneError
@@ -14,8 +14,10 @@ from memplane.ledger.ids import came_under, is_variant, variant_id
 from memplane.ledger.payloads import (
     Collected,
     Distilled,
+    Payload,
     Purged,
     Put,
+    Resolved,
     Said,
     Stored,
     Uploaded,
@@ -30,6 +32,7 @@ from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op,
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _LIVE = (State.ACTIVE, State.CONTESTED)
+_CHAIN_MAX = 10_000
 RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE)
 """What was decided. Nobody forgets these."""
 _CHUNK = 2_000
@@ -123,6 +126,8 @@ def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None
         _apply_body(writer, entry, ready)
         if entry.op is Op.STORE and entry.ref is not None:
             _contest(writer, entry.id, entry.ref)
+        elif entry.op is Op.RESOLVE:
+            _settle_stored(writer, decode(entry))
 
 
 def _contest(writer: Writer, new: str, replaced: str) -> None:
@@ -151,6 +156,29 @@ def _clean_value(put: Put) -> str:
 
 def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
+
+
+def _settle_stored(writer: Writer, resolved: Payload) -> None:
+    """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
+    they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
+    assert isinstance(resolved, Resolved)
+    winners = set(_replaced_before(writer, resolved.winner))
+    for loser in resolved.losers:
+        memory = writer.memory(loser)
+        if memory is None or memory.derived or memory.key is not None:
+            continue
+        if not winners.isdisjoint(_replaced_before(writer, loser)):
+            writer.supersede(loser, by=resolved.winner, at=resolved.at)
+
+
+def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
+    """What it replaced, what that did, and so on."""
+    entry = writer.entry(entry_id)
+    for _ in range(_CHAIN_MAX):
+        if entry is None or entry.ref is None:
+            return
+        yield entry.ref
+        entry = writer.entry(entry.ref)
 
 
 def _repeats(writer: Writer, entry: Entry) -> bool:

@@ -31,6 +31,7 @@ from memplane.doors.cli import (
     spaces,
     syncing,
     tokens,
+    trees,
 )
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
@@ -89,6 +90,7 @@ _add(documents.app, "Documents")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(auditing.app, "Ledger")
+_add(trees.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(syncing.app, "Look after")
 _add(encryption.app, "Look after")

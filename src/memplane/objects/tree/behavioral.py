@@ -44,7 +44,7 @@ _SAID = ("type", "kind", "tags", "conversation", "project")
 _INDEX_MARK = (
     "<!-- memplane: this list is written anew with every change; take this line out to keep your own -->"
 )
-_MARKDOWN = re.compile(r"([\\`*_\[\]()<>#|!~])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]()#|!~])")
 _UNSAFE_IN_A_LINK = re.compile(r"[^A-Za-z0-9_./-]")
 
 
@@ -126,7 +126,8 @@ def _index(listed: list[tuple[str, str, str]]) -> str:
 
 
 def _as_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", redact(" ".join(text.split())).text)
+    plain = redact(" ".join(text.split())).text
+    return _MARKDOWN.sub(r"\\\1", plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def _as_link(path: str) -> str:

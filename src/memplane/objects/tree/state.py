@@ -88,9 +88,7 @@ def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified:
         return Unchanged()
     if base is not None and (live is None or live.id != base[0]) and _is_version(space, fact, key, base[0]):
         return Unchanged()  # an older value, or one that has expired
-    at = max(
-        space.now() if modified is None else modified, *([to_instant(live.updated_at) + 1] if live else [0])
-    )
+    at = _put_at(space, fact, live, modified)
     before = base[1] if base is not None else None
     value = fact.value if before is None else restored(before.value, fact.value)
     tags = check_tags(fact.tags, space.settings)
@@ -110,6 +108,14 @@ def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified:
     return _news(
         space, id_, put, odds=() if live is None or base is None or base[0] == live.id else (live.id,)
     )
+
+
+def _put_at(space: Space, fact: Fact, live: Memory | None, modified: Instant | None) -> Instant:
+    """When it was put: as the file says where the fact is not known here, and after what it replaces."""
+    at = space.now() if modified is None else modified
+    if live is not None:
+        return max(at, to_instant(live.updated_at) + 1)
+    return at if fact.updated is None else parse_instant(fact.updated, field="updated")
 
 
 def _is_version(space: Space, fact: Fact, key: str, entry_id: str) -> bool:
@@ -243,6 +249,8 @@ def judged_carried(
         return Unchanged()
     at = max(space.now() if modified is None else modified, to_instant(live.updated_at) + 1 if live else 0)
     id_ = put_id(key, live.id if live is not None else "", text)
+    if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
+        id_ = entry
     put = Put(key=key, value=text, category=CARRIED, at=at)
     odds = (live.id,) if live is not None and entry is not None and entry != live.id else ()
     return _news(space, id_, put, odds=odds)

@@ -163,6 +163,12 @@ class _Taking:
         self._hooks = hooks
         self._dry_run = dry_run
         self._written = parse(files.get(WRITTEN))
+        self._recorded = {
+            record.entry: name
+            for path, record in self._written.files.items()
+            for folder in PREFIXES
+            if (name := below(path, folder)) is not None
+        }
         self._tally = Tally()
         self._drafts: list[Draft] = []
         self._touched: set[str] = set()
@@ -244,22 +250,22 @@ class _Taking:
         if entry is not None and entry in self._touched:
             self._flush()
         versions = Versions(self._space)
-        home = homes.get(entry) if entry is not None else None
-        if home is not None and home != name and home in there:
-            # Somebody copied the file to write another one.
-            file = msgspec.structs.replace(
-                file, members={k: v for k, v in file.members.items() if k not in ("id", "entry")}
-            )
-        verdict = judged(
-            self._space,
-            versions,
-            file,
-            self._at(path),
-            moved=home is not None and home != name and home not in there,
-        )
+        place = self._place(entry, path, homes)
+        if place is not None and place in there:  # somebody copied the file to write another one
+            members = {name: value for name, value in file.members.items() if name not in ("id", "entry")}
+            file = msgspec.structs.replace(file, members=members)
+        moved = place is not None and place not in there and entry in self._recorded
+        verdict = judged(self._space, versions, file, self._at(path), moved=moved)
         if isinstance(verdict, News):
             self._touched.update(id_ for id_ in (verdict.draft.id, verdict.draft.ref, file.id) if id_)
         return verdict
+
+    def _place(self, entry: str | None, path: str, homes: Mapping[str, str]) -> str | None:
+        """Under which other name the version stands that a file shows; None where it is in its place."""
+        if entry is None or self._written.base(path) == entry:
+            return None
+        place = self._recorded.get(entry) or homes.get(entry)
+        return None if place is None or any(path == f"{folder}/{place}" for folder in PREFIXES) else place
 
     def _again(self, path: str, data: bytes, first: str) -> None:
         if self._files[first] == data:

@@ -164,7 +164,10 @@ class _Writing:
     ) -> None:
         """Whatever there is beyond what was made: it goes where all it says is forgotten, or stands elsewhere."""
         for path, data in files.items():
-            if path in made or path in apart:
+            if path in made:
+                continue
+            if path in apart:
+                self._kept[path] = apart[path]
                 continue
             if below(path, INTERACTIONS) is not None and path in unchanged:
                 rest = joined(self._space, [], data)
