@@ -12,8 +12,8 @@ from memplane.clock import Instant, to_datetime
 from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
-from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
+from memplane.ledger.ids import DERIVED_PREFIXES, came_under, models_of
+from memplane.ledger.payloads import Derived, Distilled, Put, Said, Stored, decode_body
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
 from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.space import Space
@@ -173,10 +173,11 @@ def _check(line: Line) -> None:
 
 
 def _check_body(id_: str, op: Op, body: bytes) -> None:
-    if op is not Op.DERIVE and id_.startswith(DERIVED_PREFIXES):
+    if op not in (Op.DERIVE, Op.DISTIL) and id_.startswith(DERIVED_PREFIXES):
         raise InvalidRequest("ids of this form belong to what is derived")
+    under = came_under(id_, body)
     if op is Op.HISTORY:
-        if parse_line(body, trust_ids=True).id != id_:
+        if parse_line(body, trust_ids=True).id != under:
             raise InvalidRequest("the id of the line is not the id of the history entry in it")
         return
     match decode_body(op, body):
@@ -190,13 +191,19 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
         case Put() as put:
             for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
-        case Derived() as derived:
-            if id_ != derivation_id(derived.entry):
-                raise InvalidRequest("the id of the record is not that of the entry it was read out of")
-            msgspec.convert(derived.claims, list[list[Proposition]])
+        case Derived() | Distilled() as made:
+            _check_made(under, made)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
+
+
+def _check_made(id_: str, made: Derived | Distilled) -> None:
+    """What a model made of an entry has an id that follows from that entry's."""
+    if id_ not in models_of(made.entry):
+        raise InvalidRequest("the id of the record is not that of the entry it was read out of")
+    if isinstance(made, Derived):
+        msgspec.convert(made.claims, list[list[Proposition]])
 
 
 def _check_time(instant: Instant) -> None:
