@@ -90,6 +90,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
 
+    keep_memory_local: bool = False
+    """Memory stays on this machine: a sync with anything but a directory is refused."""
+
     recall_answer_ms: int = 150
     """How long the memory-plane door lets a recall take; then it answers with what is there. Its clients wait 300."""
     claw_history_url: str | None = None
@@ -178,6 +181,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
+    "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
     "MEMPLANE_BRIEF_ENTRIES_MAX": "brief_entries_max",
     "MEMPLANE_BRIEF_CHARS_MAX": "brief_chars_max",

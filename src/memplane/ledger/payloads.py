@@ -26,6 +26,15 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document_name: str | None = None
 
 
+class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The file that a memory was written in by hand: what stood before its content and after it, letter by letter."""
+
+    path: str = ""
+    """Below the folder of such files; empty where the file belongs to another memory."""
+    head: str = ""
+    tail: str = ""
+
+
 class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`store`: a typed memory, stored on purpose."""
 
@@ -35,6 +44,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     conversation: str | None = None
     project: str | None = None
+    page: Page | None = None
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -29,7 +29,9 @@ from memplane.doors.cli import (
     recalling,
     serving,
     spaces,
+    syncing,
     tokens,
+    trees,
 )
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
@@ -88,7 +90,9 @@ _add(documents.app, "Documents")
 _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(auditing.app, "Ledger")
+_add(trees.app, "Ledger")
 _add(spaces.app, "Look after")
+_add(syncing.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
