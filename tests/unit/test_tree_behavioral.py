@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
@@ -48,6 +48,7 @@ def texts(space):
 # ── any memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@settings(max_examples=20)
 @given(MEMORIES)
 def test_any_memories_come_back_from_their_files(stored):
     """
@@ -65,6 +66,7 @@ def test_any_memories_come_back_from_their_files(stored):
         assert behavioral(other) == files
 
 
+@settings(max_examples=20)
 @given(MEMORIES)
 def test_taking_in_what_was_written_changes_nothing(stored):
     """
@@ -81,6 +83,7 @@ def test_taking_in_what_was_written_changes_nothing(stored):
         assert list(files_of(space)) == files
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=60), st.text(max_size=60), st.booleans())
 def test_any_file_is_taken_or_refused_and_twice_is_once(head, body, fenced):
     """
