@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
@@ -50,6 +50,7 @@ def texts(space):
 
 @settings(max_examples=20)
 @given(MEMORIES)
+@example([("preference", "0\r", []), ("fact", "\n\nx\n\n", []), ("context", "---\nid: x\n---\n", ["a: b"])])
 def test_any_memories_come_back_from_their_files(stored):
     """
     Files alone, without a ledger, give another space the same memories with the same ids, and the same files.
