@@ -57,8 +57,9 @@ def _borrow(teams: ModuleType | None, errors: ModuleType | None) -> None:
     """EntraBot's own sign-in, and its own error for a token that has expired, which its programs catch."""
     backend = cast("Any", import_module(f"{_HERE}.storage.backend"))
     if teams is not None and hasattr(teams, "acquire_agent_user_storage_token"):
-        backend.acquire_agent_user_storage_token = teams.acquire_agent_user_storage_token
-        backend.get_config = cast("Any", sys.modules["entrabot.config"]).get_config
+        settings = cast("Any", import_module("entrabot.config"))
+        acquire = teams.acquire_agent_user_storage_token
+        backend.acquire_agent_user_storage_token = lambda _: acquire(settings.get_config())
     if errors is not None and hasattr(errors, "TokenExpiredError"):
         for name in ("storage.blob", "tools.daily_summary"):
             cast("Any", import_module(f"{_HERE}.{name}")).TokenExpiredError = errors.TokenExpiredError

@@ -168,7 +168,7 @@ def provision(
 def say_cost() -> None:
     """Once, so that nobody is surprised."""
     _say("")
-    _say("  Estimated monthly cost (typical workload): ~$0.05–$0.50/mo per Agent User")
+    _say("  Estimated monthly cost (typical workload): ~$0.05–0.50/mo per Agent User")  # noqa: RUF001
     _say("  (Standard_LRS, less than 1 GB, less than 10,000 transactions a day)")
 
 
