@@ -29,6 +29,10 @@ from memplane.storage.directory import Directory
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
+from object_servers import azurite, seaweedfs
+
+__all__ = ["azurite", "seaweedfs"]
+"""Fixtures that are written elsewhere."""
 
 TENANT = "default"
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)

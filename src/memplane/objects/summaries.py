@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from memplane.objects.backend import TextBackend
+from memplane.objects.backend import Backend
 from memplane.objects.interactions import checked_day, key_of, logged_in
 
 PREFIX: Final = "summaries/"
@@ -151,7 +151,7 @@ def json_key(day: str) -> str:
     return f"{PREFIX}{day}.json"
 
 
-def archive(backend: TextBackend, *, day: str, html: str, buckets: Buckets) -> str:
+def archive(backend: Backend, *, day: str, html: str, buckets: Buckets) -> str:
     """Keep the page and its numbers; returns the key of the page."""
     key = html_key(checked_day(day))
     backend.write_text(key, html)
@@ -159,7 +159,7 @@ def archive(backend: TextBackend, *, day: str, html: str, buckets: Buckets) -> s
     return key
 
 
-def summarize(backend: TextBackend, day: str, *, agent: str | None = None) -> Summary:
+def summarize(backend: Backend, day: str, *, agent: str | None = None) -> Summary:
     """Read a day's log, sort it and keep the result. Doing it again replaces it."""
     text = backend.read_text(key_of(checked_day(day)))
     buckets = triage(logged_in(text or ""), agent=agent)

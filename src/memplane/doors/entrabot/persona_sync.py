@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memplane.doors.entrabot.storage.persona import PersonaBackend
-from memplane.objects.backend import TextBackend
+from memplane.objects.backend import Backend as Cloud
 
 _ERRORS_NAMED_MAX = 5
 
-Backend = Callable[[], TextBackend]
+Backend = Callable[[], Cloud]
 Folder = Callable[[], Path]
 
 

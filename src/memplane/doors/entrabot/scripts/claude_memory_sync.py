@@ -11,10 +11,10 @@ from memplane.doors.entrabot import persona_sync
 from memplane.doors.entrabot.environment import get_config
 from memplane.doors.entrabot.storage.backend import get_backend
 from memplane.doors.entrabot.storage.persona import claude_code_memory_dir
-from memplane.objects.backend import TextBackend
+from memplane.objects.backend import Backend
 
 
-def _resolve_backend() -> TextBackend:
+def _resolve_backend() -> Backend:
     """Replaced by tests."""
     return get_backend()
 

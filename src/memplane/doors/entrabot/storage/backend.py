@@ -12,7 +12,7 @@ from memplane.doors.entrabot.environment import get_config
 from memplane.doors.entrabot.storage.blob import BlobStore, ConcurrencyError
 from memplane.doors.entrabot.storage.local import LocalBackend
 from memplane.doors.entrabot.tokens import acquire_agent_user_storage_token
-from memplane.objects.backend import TextBackend as MemoryBackend
+from memplane.objects.backend import Backend as MemoryBackend
 
 __all__ = [
     "BlobBackend",
@@ -59,21 +59,21 @@ class BlobBackend:
         except KeyError:
             return None
 
-    def write_text(self, key: str, content: str) -> None:
-        run_sync(self._store.put(key, content.encode("utf-8")))
+    def write_text(self, key: str, text: str) -> None:
+        run_sync(self._store.put(key, text.encode("utf-8")))
 
-    def create_text(self, key: str, content: str) -> bool:
+    def create_text(self, key: str, text: str) -> bool:
         """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
         try:
-            run_sync(self._store.put(key, content.encode("utf-8"), if_none_match="*"))
+            run_sync(self._store.put(key, text.encode("utf-8"), if_none_match="*"))
         except ConcurrencyError:
             return False
         return True
 
-    def append_text(self, key: str, content: str) -> None:
+    def append_text(self, key: str, text: str) -> None:
         """Onto what is there, written only if that is still there; otherwise again, after a short while of a random
         length. Raises `ConcurrencyError` where others are always faster."""
-        run_sync(self._append(key, content.encode("utf-8")))
+        run_sync(self._append(key, text.encode("utf-8")))
 
     async def _append(self, key: str, content: bytes) -> None:
         fetch = getattr(self._store, "fetch", None)

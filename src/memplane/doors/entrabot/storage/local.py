@@ -28,25 +28,25 @@ class LocalBackend:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def write_text(self, key: str, content: str) -> None:
+    def write_text(self, key: str, text: str) -> None:
         """The file is the old one or the new one, never half of it."""
-        with self._waiting(key, content) as (waiting, path):
+        with self._waiting(key, text) as (waiting, path):
             waiting.replace(path)
 
-    def create_text(self, key: str, content: str) -> bool:
+    def create_text(self, key: str, text: str) -> bool:
         """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
-        with self._waiting(key, content) as (waiting, path):
+        with self._waiting(key, text) as (waiting, path):
             try:
                 os.link(waiting, path)
             except FileExistsError:
                 return False
         return True
 
-    def append_text(self, key: str, content: str) -> None:
+    def append_text(self, key: str, text: str) -> None:
         """In one write, so that what others append at the same time stands before it or behind it."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        raw = content.encode("utf-8")
+        raw = text.encode("utf-8")
         descriptor = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o666
         )
@@ -74,14 +74,14 @@ class LocalBackend:
         return path
 
     @contextlib.contextmanager
-    def _waiting(self, key: str, content: str) -> Iterator[tuple[Path, Path]]:
+    def _waiting(self, key: str, text: str) -> Iterator[tuple[Path, Path]]:
         """A file beside the one that is to be, complete and on disk; it is gone afterwards."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         waiting = path.with_name(f"{_WAITING}{secrets.token_hex(8)}")
         try:
             with waiting.open("xb") as file:
-                file.write(content.encode("utf-8"))
+                file.write(text.encode("utf-8"))
                 file.flush()
                 os.fsync(file.fileno())
             yield waiting, path
