@@ -11,6 +11,7 @@ from stub_server import Handler, StubServer
 
 CONTAINER = "agent-memory"
 TOKEN = "a-token"
+MODIFIED = "Fri, 17 Apr 2026 20:00:00 GMT"
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -61,7 +62,8 @@ class BlobServer:
                 return 401, {}, b""
             if asked.query.get("comp") == "list":
                 return 200, {"Content-Type": "application/xml"}, self._listing(asked.query)
-            return getattr(self, f"_{asked.method.lower()}")(asked, unquote(asked.path).split("/", 2)[2])
+            name = unquote(asked.path).split(f"/{CONTAINER}/", 1)[1]
+            return getattr(self, f"_{asked.method.lower()}")(asked, name)
 
     def _put(self, asked, name):
         etag = self.blobs.get(name, (b"", None))[1]
@@ -76,9 +78,9 @@ class BlobServer:
 
     def _get(self, asked, name):
         if name not in self.blobs:
-            return 404, {}, b""
+            return 404, {"x-ms-error-code": "BlobNotFound"}, b""
         data, etag = self.blobs[name]
-        return 200, {"ETag": etag}, data
+        return 200, {"ETag": etag, "Last-Modified": MODIFIED}, data
 
     _head = _get
 
@@ -91,9 +93,10 @@ class BlobServer:
         shown = names[start : start + self.page]
         following = start + self.page if start + self.page < len(names) else ""
         blobs = "".join(
-            f"<Blob>{_name(name)}<Properties><Last-Modified>Fri, 17 Apr 2026 20:00:00 GMT</Last-Modified>"
+            f"<Blob>{_name(name)}<Properties><Last-Modified>{MODIFIED}</Last-Modified>"
             f"<Etag>{escape(self.blobs[name][1])}</Etag>"
-            f"<Content-Length>{len(self.blobs[name][0])}</Content-Length></Properties></Blob>"
+            f"<Content-Length>{len(self.blobs[name][0])}</Content-Length>"
+            "<Content-Type>application/octet-stream</Content-Type></Properties></Blob>"
             for name in shown
         )
         return (

@@ -50,7 +50,13 @@ def config_from(environment: Mapping[str, str]) -> EntraBotConfig:
     )
 
 
+def home_of(environment: Mapping[str, str]) -> Path:
+    """The user's directory, as the environment has it."""
+    home = environment.get("USERPROFILE" if sys.platform == "win32" else "HOME")
+    return Path(home) if home else Path.home()
+
+
 def _home_of_data(environment: Mapping[str, str]) -> Path:
     if sys.platform == "win32" and (local := environment.get("LOCALAPPDATA")):
         return Path(local) / "entrabot" / "data"
-    return Path.home() / ".entrabot" / "data"
+    return home_of(environment) / ".entrabot" / "data"

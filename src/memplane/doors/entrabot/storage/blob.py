@@ -16,6 +16,7 @@ import httpx
 import msgspec
 
 from memplane.doors.entrabot.errors import TokenExpiredError
+from memplane.doors.entrabot.storage.keys import checked_key
 
 API_VERSION: Final = "2021-08-06"
 """Of the storage service: pinned, so that what it does cannot change under us."""
@@ -140,13 +141,6 @@ class BlobStore:
         if response.status_code == _UNAUTHORIZED:
             raise TokenExpiredError("the storage token has expired, or is not one for storage.azure.com")
         return response
-
-
-def checked_key(key: str) -> str:
-    """A relative path with `/` between its parts. Raises `ValueError` for one that leads elsewhere."""
-    if any(part in {"", ".", ".."} for part in key.split("/")) or "\0" in key:
-        raise ValueError(f"{key!r} is no key: a part of it is empty, `.` or `..`, so it would lead elsewhere")
-    return key
 
 
 def _blob(part: str) -> Blob:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from memplane.doors.entrabot.storage.blob import checked_key
+from memplane.doors.entrabot.storage.keys import checked_key
 
 _WAITING = ".memplane-waiting-"
 """A file under this name is half written. It is not anybody's memory and no listing shows it."""
