@@ -288,6 +288,9 @@ def test_the_script_makes_a_new_account(az, capsys):
     assert script.storage_account_name_for_tenant("tid-123") not in capsys.readouterr().out
 
 
+# Beyond
+
+
 def test_without_az_it_says_so(monkeypatch, tmp_path, capsys):
     """
     And nothing breaks.

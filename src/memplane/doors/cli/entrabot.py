@@ -330,7 +330,7 @@ def list_(
 )
 def add(
     call: Call,
-    description: Annotated[str, typer.Argument(help="What was promised.")],
+    description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What was promised.")],
     chat: Annotated[str, typer.Option("--chat", metavar="ID", help="To whom: the chat it was said in.")],
     due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
     to: To = None,
@@ -352,7 +352,7 @@ def add(
 def resolve(
     call: Call,
     promise_id: Annotated[str, typer.Argument(metavar="ID", help="Which promise.")],
-    resolution: Annotated[str, typer.Argument(help="How it was settled.")],
+    resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was settled.")],
     to: To = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = Path(".env"),
