@@ -8,12 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.integration.cache_workers import count_up
 
 from memory_objects import MemoryObjects
 from memplane.errors import Changed, InvalidRequest, Unchanged
 from memplane.objects.keys import from_name, order, to_name
 from memplane.objects.local import LocalObjects
 from memplane.objects.store import ABSENT
+
+forked = multiprocessing.get_context("forkserver")
+forked.set_forkserver_preload(["tests.integration.cache_workers"])
 
 KEYS = [
     "plain.md",
@@ -274,27 +278,13 @@ def test_more_than_a_page(azurite):
     assert listed(store, "ledger/0501") == keys[5_010:]
 
 
-def count_up(root, times):
-    store = LocalObjects(root)
-    for _ in range(times):
-        while True:
-            got = store.get("count")
-            try:
-                store.put("count", str(int(got.data) + 1).encode(), expect=got.version)
-                break
-            except Changed:
-                continue
-
-
 def test_two_processes_on_a_directory(tmp_path):
     """
     Processes that count in one object of a directory lose nothing either.
     """
     store = LocalObjects(tmp_path)
     store.put("count", b"0")
-    processes = [
-        multiprocessing.get_context("fork").Process(target=count_up, args=(tmp_path, 100)) for _ in "ab"
-    ]
+    processes = [forked.Process(target=count_up, args=(tmp_path, 100)) for _ in "ab"]
     for process in processes:
         process.start()
     for process in processes:

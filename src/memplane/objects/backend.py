@@ -6,8 +6,11 @@ nothing to whoever appends at the same time; whoever writes a whole text replace
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteUnavailable
@@ -58,16 +61,15 @@ class RemoteBackend:
         self._store.put(key, bytes_of(text, key))
 
     def append_text(self, key: str, text: str) -> None:
+        """`Changed` may mean that our own write went through and its answer did not. Lines with an id show that; of
+        others it is not assumed, since the same words may be someone else's."""
         more = bytes_of(text, key)
-        got: Got | None = None
         for attempt in range(_TRIES_MAX):
-            before = got
-            got = self._store.get(key)
-            if attempt and _is_appended(before, got, more):
+            got = self._store.get(key) or Got(b"", ABSENT)
+            if attempt and has_lines_of(more, got.data):
                 return
-            there, version = (b"", ABSENT) if got is None else (got.data, got.version)
             try:
-                self._store.put(key, there + more, expect=version)
+                self._store.put(key, got.data + more, expect=got.version)
             except Changed:
                 self._pause(pause_s(attempt))
             else:
@@ -110,9 +112,14 @@ def pause_s(attempt: int) -> float:
     return most * (1 + int.from_bytes(random_bytes(2))) / 65_536
 
 
-def _is_appended(before: Got | None, now: Got | None, more: bytes) -> bool:
-    """Whether a write that was answered with `Changed` was our own, its first answer lost: then ours stands right
-    behind what we read. Someone else's very same words there would be taken for ours; lines carry ids."""
-    start = 0 if before is None else len(before.data)
-    there = b"" if before is None else before.data
-    return now is not None and now.data[:start] == there and now.data[start : start + len(more)] == more
+def has_lines_of(more: bytes, data: bytes) -> bool:
+    """Whether lines of `more` that carry an `id`, as interactions do, are in `data` already. An id is used once."""
+    mine = {line for line in more.splitlines() if _has_id(line)}
+    return bool(mine) and not mine.isdisjoint(data.splitlines())
+
+
+def _has_id(line: bytes) -> bool:
+    with suppress(msgspec.MsgspecError):
+        members = msgspec.json.decode(line)
+        return isinstance(members, dict) and bool(members.get("id"))
+    return False

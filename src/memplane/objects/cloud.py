@@ -81,10 +81,12 @@ _STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _CREDENTIAL = re.compile(
     r"token request|instance metadata|instance credentials|metadata service|azure cli|credential|"
-    r"service account|authoriz|OAuth|169\.254\.169\.254",
+    r"service account|authoriz|OAuth|169\.254\.169\.254|/latest/api/token|metadata\.google",
     re.IGNORECASE,
 )
 _DENIED = frozenset({"401", "403"})
+_EXPIRED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
+"""S3 says so with the status 400."""
 _LOCKED_OUT = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 _OTHERS_FIRST: Final[Mapping[str, frozenset[str]]] = {
     "409": frozenset({"BlobAlreadyExists", "ConditionalRequestConflict", "OperationAborted"}),
@@ -139,7 +141,7 @@ class CloudObjects:
         name = self._name(key)
         for attempt in range(_LOST_TRIES):
             try:
-                with self._translated(key):
+                with self._translated(key, is_conditional=expect is not None):
                     put = obstore.put(
                         self._client, name, data, mode=self._mode(key, name, expect), use_multipart=False
                     )
@@ -204,12 +206,14 @@ class CloudObjects:
         return {"e_tag": expect, "version": meta["version"]}
 
     @contextmanager
-    def _translated(self, key: str) -> Iterator[None]:
+    def _translated(self, key: str, *, is_conditional: bool = False) -> Iterator[None]:
         """The one place where the client's errors become ours. `FileNotFoundError` is left to the caller."""
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            raise Changed(key) from None
+            if is_conditional:
+                raise Changed(key) from None
+            raise self._unavailable("it refuses the request") from None
         except exceptions.NotModifiedError:
             raise Unchanged(key) from None
         except FileNotFoundError as exc:
@@ -227,7 +231,7 @@ class CloudObjects:
         status = (found[1] or found[2]) if found else ""
         code = _CODE.search(said)
         why = " ".join(part for part in (status, code[1] if code else "") if part)
-        if isinstance(error, _LOCKED_OUT) or status in _DENIED:
+        if isinstance(error, _LOCKED_OUT) or status in _DENIED or (code and code[1] in _EXPIRED):
             return RemoteDenied(f"{self._url} does not let us in ({why or 'denied'}): {self._sign_in}")
         if status in _OTHERS_FIRST and (code is None or code[1] in _OTHERS_FIRST[status]):
             return Changed(key)

@@ -78,7 +78,8 @@ class LocalObjects:
         *folders, name = to_name(key).split("/")
         with self._translated(key), _nothing_there(), Folder.root(self._root) as root, root.locked():
             with root.below(*folders) as folder:
-                if _found(folder, name) is None:
+                status = _found(folder, name)
+                if status is None or not stat.S_ISREG(status.st_mode):
                     return
                 folder.remove(name)
                 folder.sync()

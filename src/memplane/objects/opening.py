@@ -13,13 +13,14 @@ The environment comes as a mapping. What is not in it and is no secret of ours (
 import configparser
 import shutil
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from memplane.clock import system_clock, to_datetime
 from memplane.errors import InvalidRequest, SettingsInvalid
 from memplane.objects.local import LocalObjects
 from memplane.objects.store import ObjectStore
@@ -215,7 +216,7 @@ def _has_azure_cli(environment: Mapping[str, str]) -> bool:
 
 
 def _azure_bearer(token: Token) -> Callable[[], dict[str, Any]]:
-    return lambda: {"token": token(), "expires_at": datetime.now(UTC) + _TOKEN_LASTS}
+    return lambda: {"token": token(), "expires_at": to_datetime(system_clock()) + _TOKEN_LASTS}
 
 
 def _s3(parts: list[str], environment: Mapping[str, str], patience: Any) -> ObjectStore:
