@@ -18,6 +18,7 @@ from memplane.doors.entrabot import moving, persona_sync
 from memplane.doors.entrabot.config import (
     CONTAINER,
     ENDPOINT,
+    ENV_FILE,
     KEEP_LOCAL,
     PERSONA_SYNC,
     EntraBotConfig,
@@ -64,8 +65,12 @@ To = Annotated[
     ),
 ]
 EnvFile = Annotated[
-    Path,
-    typer.Option("--env-file", metavar="FILE", help="EntraBot's settings; the environment wins over them."),
+    Path | None,
+    typer.Option(
+        "--env-file",
+        metavar="FILE",
+        help=f"EntraBot's settings, else {ENV_FILE}, else .env; the environment wins over them.",
+    ),
 ]
 Project = Annotated[
     Path | None,
@@ -90,11 +95,15 @@ class Place(NamedTuple):
         return str(self.config.data_dir) if self.store is None else self.store.url
 
 
-def _environment(call: Call, env_file: Path) -> Mapping[str, str]:
-    return {**read_env(env_file), **call.wiring.environment}
+def _env_path(call: Call, env_file: Path | None) -> Path:
+    return env_file or Path(call.wiring.environment.get(ENV_FILE) or ".env").expanduser()
 
 
-def _place(call: Call, *, env_file: Path, to: str | None, keep_local: bool) -> Place:
+def _environment(call: Call, env_file: Path | None) -> Mapping[str, str]:
+    return {**read_env(_env_path(call, env_file)), **call.wiring.environment}
+
+
+def _place(call: Call, *, env_file: Path | None, to: str | None, keep_local: bool) -> Place:
     """As EntraBot chooses it, but for what the command line says."""
     environment = _environment(call, env_file)
     config = config_from(environment)
@@ -147,15 +156,18 @@ def provision(
         bool, typer.Option("--create-new-storage", help="A new account, even if the tenant has one.")
     ] = False,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Make a storage account and a container with Azure's `az`, and write them to EntraBot's settings.
 
     Where that fails, memory is kept on this machine, and the settings say so.
     """
     if keep_memory_local:
-        write_env(env_file, {KEEP_LOCAL: "true"})
-        call.out.answer({"keep_memory_local": True}, line(f"Memory is kept on this machine ({env_file})."))
+        write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
+        call.out.answer(
+            {"keep_memory_local": True},
+            line(f"Memory is kept on this machine ({_env_path(call, env_file)})."),
+        )
         return
     environment = _environment(call, env_file)
     tenant = tenant_id or environment.get("ENTRABOT_TENANT_ID")
@@ -174,10 +186,10 @@ def provision(
     except ValueError as exc:
         raise InvalidRequest(str(exc)) from exc
     except RuntimeError as exc:
-        write_env(env_file, {KEEP_LOCAL: "true"})
+        write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
         call.out.warn(f"provisioning failed, so memory is kept on this machine ({KEEP_LOCAL}=true): {exc}")
         raise typer.Exit(MENDABLE) from exc
-    write_env(env_file, {ENDPOINT: endpoint, CONTAINER: container, KEEP_LOCAL: "false"})
+    write_env(_env_path(call, env_file), {ENDPOINT: endpoint, CONTAINER: container, KEEP_LOCAL: "false"})
     call.out.answer_text(
         {"endpoint": endpoint, "container": container},
         f"BLOB_ENDPOINT={endpoint}\nBLOB_CONTAINER={container}",
@@ -197,7 +209,7 @@ def migrate(
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
     yes: Yes = False,
 ) -> None:
     """Upload what there is on this machine, after asking. Files stay; what is there already is left alone.
@@ -282,7 +294,7 @@ def summary(
     ] = None,
     to: To = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Sort a day's interactions by what they ask of you, and keep the page."""
     place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
@@ -309,7 +321,7 @@ def list_(
     every: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
     to: To = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """What was promised and is not done yet."""
     place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
@@ -335,7 +347,7 @@ def add(
     due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
     to: To = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Note a promise."""
     now = datetime.now(UTC)
@@ -355,7 +367,7 @@ def resolve(
     resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was settled.")],
     to: To = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Settle a promise. One that is settled stays as it is."""
     now = datetime.now(UTC)
@@ -382,7 +394,7 @@ def pull(
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
     if _is_on(call, env_file):
@@ -398,7 +410,7 @@ def push(
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """Whatever the cloud does not have."""
     if _is_on(call, env_file):
@@ -417,7 +429,7 @@ def push_one(
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
-    env_file: EnvFile = Path(".env"),
+    env_file: EnvFile = None,
 ) -> None:
     """One file, over what the cloud has."""
     if _is_on(call, env_file):
@@ -428,7 +440,7 @@ def push_one(
         )
 
 
-def _is_on(call: Call, env_file: Path) -> bool:
+def _is_on(call: Call, env_file: Path | None) -> bool:
     is_on = config_from(_environment(call, env_file)).persona_sync
     if not is_on:
         persona_sync.log(_SYNC_OFF)

@@ -40,6 +40,10 @@ class LocalBackend:
                 os.link(waiting, path)
             except FileExistsError:
                 return False
+            except OSError:  # a file system without links, where looking first is the best there is
+                if path.exists():
+                    return False
+                waiting.replace(path)
         return True
 
     def append_text(self, key: str, text: str) -> None:
