@@ -316,7 +316,7 @@ def test_every_command_takes_the_common_options(path):
 
 def sections():
     """The page by command."""
-    parts = re.split(r"^### `memplane ([a-z ]+)", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^### `memplane ([a-z]+(?:[ -][a-z]+)*)", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     return {name.strip(): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from memplane.errors import InvalidRequest
-from memplane.objects.backend import TextBackend
+from memplane.objects.backend import Backend
 
 Direction = Literal["inbound", "outbound"]
 
@@ -212,7 +212,7 @@ def day_of_key(key: str) -> str | None:
         return None
 
 
-def append(backend: TextBackend, entry: Interaction) -> None:
+def append(backend: Backend, entry: Interaction) -> None:
     """Write it at the end of its day."""
     moment = entry.moment
     if moment is None:
@@ -220,7 +220,7 @@ def append(backend: TextBackend, entry: Interaction) -> None:
     backend.append_text(key_of(moment), compose(entry))
 
 
-def read_day(backend: TextBackend, day: str) -> list[Interaction]:
+def read_day(backend: Backend, day: str) -> list[Interaction]:
     """What was said on a day; nothing where no file says so."""
     text = backend.read_text(key_of(checked_day(day)))
     return [] if text is None else parse_all(text)

@@ -17,6 +17,7 @@ from memplane.doors.cli import (
     demo,
     documents,
     encryption,
+    entrabot,
     evaluation,
     facts,
     forget,
@@ -97,6 +98,7 @@ _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
 _add(pods.app, "Clawdapus pods")
+_add(entrabot.app, "EntraBot")
 _add(evaluation.app, "Measure")
 
 
