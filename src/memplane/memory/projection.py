@@ -14,15 +14,19 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.payloads import (
     Collected,
+    Compacted,
     Distilled,
+    Promoted,
     Purged,
     Put,
     Said,
     Stored,
     Uploaded,
+    Verdict,
     decode,
     decode_body,
 )
+from memplane.memory import digests
 from memplane.memory.shelving import shelved
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
@@ -169,11 +173,25 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _collect(writer, entry, collected)
         case Distilled() as distilled:
             _note_about(writer, entry, distilled)
+        case Promoted() | Compacted() | Verdict() as kept:
+            _keep(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
-def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled) -> None:
+def _keep(writer: Writer, entry: Entry, payload: Promoted | Compacted | Verdict) -> None:
+    """What compaction kept, and what was decided."""
+    match payload:
+        case Promoted() as promoted:
+            _note_about(writer, entry, promoted)
+            digests.promote(writer, entry, promoted, clean(promoted.text))
+        case Compacted() as compacted:
+            digests.judged(writer, compacted)
+        case Verdict() as verdict:
+            digests.decided(writer, entry, verdict)
+
+
+def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled | Promoted) -> None:
     """What is about a document goes with it."""
     if payload.document is not None:
         writer.note_upload(
@@ -295,6 +313,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         supersedes=entry.ref,
         conversation=stored.conversation,
         project=stored.project,
+        within=within(stored.scope, conversation=stored.conversation, project=stored.project),
     )
 
 

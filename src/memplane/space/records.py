@@ -6,14 +6,16 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Derived, Forgotten, Said, decode, decode_body, encode
+from memplane.ledger.payloads import Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
+from memplane.memory.digests import promoted_from
 from memplane.memory.forget import bury, bury_again
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Scope
 from memplane.types import AboutDocument, AuditRecord, Draft, Entry, Loaded, Memory, Op, Receipt, Tombstone
 
@@ -187,6 +189,7 @@ class Records(Access):
 
     def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
         ids = list(reasons)
+        self._bury_promoted(writer, forget_id, reasons, now)
         erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
         known = writer.known(ids)
         victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ in erasable or id_ not in known]
@@ -201,16 +204,43 @@ class Records(Access):
             bury_again(writer, victims, seq=imported.seq, at=there.at, reason=there.reason)
             return
 
+        reason = reasons[victims[0][1]]
+        record = self._recorded(writer, now)
+        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+    def _bury_promoted(
+        self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant
+    ) -> None:
+        """What compaction kept here of something that was forgotten elsewhere, even where retention took the thing
+        itself before. Under a forget of its own: the one elsewhere did not know of it."""
+        forgotten = [id_ for id_, reason in reasons.items() if reason != RETENTION]
+        victims = [victim for victim in promoted_from(writer, forgotten) if victim[1] not in reasons]
+        if victims:
+            reason = reasons[forgotten[0]]
+            record = self._recorded(writer, now)
+            bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+    def _recorded(self, writer: Writer, now: Instant) -> Callable[[Forgotten], Entry]:
+        """How a forget of this caller comes into the ledger."""
+
         def record(payload: Forgotten) -> Entry:
             self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
 
-        reason = reasons[victims[0][1]]
-        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+        return record
 
 
 def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
-    """What a model read out of an entry that is forgotten here is forgotten too."""
+    """What a model read out of an entry that is forgotten here is forgotten too, and so is what compaction kept of one,
+    unless retention alone took it."""
+    kept = {
+        draft.id: payload.sources
+        for draft in drafts
+        if draft.op in (Op.LEARN, Op.DIGEST)
+        and draft.body
+        and isinstance(payload := decode_body(draft.op, draft.body), Promoted)
+    }
+    lost = writer.forgotten_by_someone([id_ for ids in kept.values() for id_ in ids]) if kept else set()
     sources = {
         draft.id: record.entry
         for draft in drafts
@@ -219,7 +249,9 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
         and isinstance(record := decode_body(draft.op, draft.body), Derived)
     }
     gone = writer.tombstoned(list(sources.values())) if sources else set()
-    return {id_ for id_, source in sources.items() if source in gone}
+    return {id_ for id_, source in sources.items() if source in gone} | {
+        id_ for id_, ids in kept.items() if not lost.isdisjoint(ids)
+    }
 
 
 def _forgets_among(drafts: Iterable[Draft]) -> Iterator[Forgotten]:

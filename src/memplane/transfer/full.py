@@ -12,9 +12,27 @@ from memplane.clock import Instant, to_datetime
 from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
-from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
-from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.ledger.ids import DERIVED_PREFIXES, content_id, derivation_id
+from memplane.ledger.payloads import (
+    Compacted,
+    Derived,
+    Payload,
+    Promoted,
+    Put,
+    Said,
+    Stored,
+    Verdict,
+    decode_body,
+    encode,
+)
+from memplane.memory.checks import (
+    check_encodable,
+    check_name,
+    check_rating,
+    check_role,
+    check_storable_kind,
+)
+from memplane.memory.retention import begin_of
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op, within
@@ -27,7 +45,7 @@ _CHUNK = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
+_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK, Op.COMPACT, Op.DECIDE)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -145,19 +163,23 @@ def _check(line: Line) -> None:
 
 
 def _check_body(id_: str, op: Op, body: bytes) -> None:
-    if op is not Op.DERIVE and id_.startswith(DERIVED_PREFIXES):
+    if id_.startswith(DERIVED_PREFIXES) and not id_.startswith(f"{op}-"):
         raise InvalidRequest("ids of this form belong to what is derived")
-    if op is Op.HISTORY:
-        if parse_line(body, trust_ids=True).id != id_:
-            raise InvalidRequest("the id of the line is not the id of the history entry in it")
-        return
-    match decode_body(op, body):
+    if op is Op.HISTORY and parse_line(body, trust_ids=True).id != id_:
+        raise InvalidRequest("the id of the line is not the id of the history entry in it")
+    if op is not Op.HISTORY:
+        _check_payload(id_, op, decode_body(op, body))
+
+
+def _check_payload(id_: str, op: Op, payload: Payload) -> None:
+    match payload:
         case Said() as said:
             check_role(said.role)
             check_name(said.speaker, field="speaker")
             within(said.scope, conversation=said.conversation, project=said.project)
             _check_time(said.at)
         case Stored() as stored:
+            within(stored.scope, conversation=stored.conversation, project=stored.project)
             _check_time(stored.at)
         case Put() as put:
             for instant in (put.at, put.expires or 0, put.created or 0):
@@ -166,9 +188,25 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
             if id_ != derivation_id(derived.entry):
                 raise InvalidRequest("the id of the record is not that of the entry it was read out of")
             msgspec.convert(derived.claims, list[list[Proposition]])
+        case Promoted() | Compacted() | Verdict() as kept:
+            _check_kept(id_, op, kept)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
+
+
+def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> None:
+    """Its id proves what it holds, so that two machines never mean different things by one."""
+    if id_ != content_id(op.value, encode(payload)):
+        raise InvalidRequest("the id of the line is not that of what it holds")
+    if isinstance(payload, Verdict):
+        return
+    begin_of(payload.day)
+    if isinstance(payload, Promoted):
+        _check_time(payload.at)
+        within(payload.scope, conversation=payload.conversation, project=payload.project)
+        if op is Op.LEARN:
+            check_storable_kind(payload.kind)
 
 
 def _check_time(instant: Instant) -> None:

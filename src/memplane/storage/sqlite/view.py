@@ -18,6 +18,7 @@ from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.sqlite.claims import SqliteClaimReader, SqliteClaimWriter
+from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCompactionWriter
 from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
 from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
@@ -44,6 +45,7 @@ _STEADY = frozenset({"head", "marks", "model", "note"})
 _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
+    *("promoted", "promoted_from", "judgement", "verdict"),
 )
 
 INDEX_TURNS_MIN = 128
@@ -53,7 +55,9 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader):
+class SqliteReader(
+    SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader, SqliteCompactionReader
+):
     """One consistent view of a space. See `Reader`."""
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
@@ -309,11 +313,18 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
             seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         if scope.conversation is None and not keyed:
             seqs.update(seq for (seq,) in self._filtered("scope_shelf", conditions.shelf_in(scope)))
+        if scope.document is None and not keyed:
+            seqs.update(seq for (seq,) in self._filtered("scope_promoted", conditions.promoted_in(scope)))
         return sorted(seqs)
 
 
 class SqliteWriter(
-    SqliteReader, SqliteIndexWriter, SqliteClaimWriter, SqliteEpisodeWriter, SqliteLibraryWriter
+    SqliteReader,
+    SqliteIndexWriter,
+    SqliteClaimWriter,
+    SqliteEpisodeWriter,
+    SqliteLibraryWriter,
+    SqliteCompactionWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
@@ -484,6 +495,7 @@ class SqliteWriter(
             self._drop_memories(self._all("cited_rows", seq=victim))
             self._many("drop_evidence_of_entry", [(victim,)])
         self._erase_library(seqs)
+        self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])
