@@ -378,6 +378,19 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     forgotten: int
 
 
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a merge with what another replica of the same space knows."""
+
+    added: int
+    known: int
+    forgotten: int
+    """Entries that came and are forgotten; nothing of them but their header is kept."""
+    moved: int = 0
+    """Entries that were here and have another place now, because something came that was recorded before them."""
+    variants: tuple[str, ...] = ()
+    """The ids under which bodies are kept that came under an id which another body has; see `Space.variants`."""
+
+
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The record that an entry id is forgotten; it wins over every later replay."""
 

@@ -17,7 +17,18 @@ from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Scope
-from memplane.types import AboutDocument, AuditRecord, Draft, Entry, Loaded, Memory, Op, Receipt, Tombstone
+from memplane.types import (
+    AboutDocument,
+    AuditRecord,
+    Draft,
+    Entry,
+    Loaded,
+    Memory,
+    Merged,
+    Op,
+    Receipt,
+    Tombstone,
+)
 
 Moment = datetime | str | float
 
@@ -167,6 +178,17 @@ class Records(Access):
 
         with self._store() as store:
             return store.write(work)
+
+    def merge(
+        self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]], *, origin: str = ""
+    ) -> Merged:
+        """Take in what another replica of this space knows: its entries, each with the time it was recorded at, and its
+        tombstones, forget id to (entry id to reason). Give all there is in one call, forgets together with their
+        tombstones. `origin` names the replica."""
+        self.bury(forgets)
+        loaded = self.load(drafts)
+        self.catch_up()
+        return Merged(added=loaded.added, known=loaded.known, forgotten=loaded.forgotten)
 
     def standing(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Of these ids: (those in the ledger, those forgotten)."""
