@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memplane.clock import Instant
+from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
@@ -33,6 +34,14 @@ class Access:
         self._settings = parts.settings
         self._clock = parts.clock
         self._events = parts.events
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def now(self) -> Instant:
+        """What time it is for this space."""
+        return self._clock()
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
         """Add to the audit log what the ledger does not record."""

@@ -14,6 +14,7 @@ from typer.main import get_command
 from memplane.doors.cli import (
     auditing,
     chat,
+    compacting,
     demo,
     documents,
     encryption,
@@ -89,6 +90,7 @@ _add(forget.app, "Forget")
 _add(ledger.app, "Ledger")
 _add(auditing.app, "Ledger")
 _add(spaces.app, "Look after")
+_add(compacting.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")
