@@ -345,14 +345,14 @@ def test_nobody_forgets_in_the_name_of_retention(space):
 # ── digests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_digests_go_thirty_days_after_their_week(space, clock):
-    """Learnings stay, but for those that were rejected."""
+def test_digests_go_thirty_days_after_they_were_written(space, clock):
+    """However old the days are that they tell of. Learnings stay, but for those that were rejected."""
     a_day(space)
     say(space, "I prefer window seats.")
     space.compact()
     space.reject(next(it.id for it in space.learnings() if "window" in it.text))
     digested = len(space.digest_lines())
-    clock.set(to_instant(clock.moment.replace(month=12, day=7)))
+    clock.set(to_instant(clock.moment.replace(month=12, day=14)))
     assert space.compact().digests_removed == 0
     clock.advance(days=1)
     report = space.compact()

@@ -24,6 +24,7 @@ def promote(writer: Writer, entry: Entry, promoted: Promoted, text: str) -> None
         text=text,
         at=to_datetime(promoted.at),
         sources=promoted.sources,
+        recorded=entry.recorded,
         quote=promoted.quote,
         conversation=promoted.conversation,
         project=promoted.project,

@@ -26,7 +26,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     summary_days: int | None
     """Daily summaries."""
     digest_days: int | None
-    """Weekly digests, from the last day of their week on; and learnings that were rejected."""
+    """Weekly digests, from when they were last written on; and learnings, from when they were rejected."""
     confirm: str
     """Who decides about learnings: a `person`, or the policy, `auto`."""
 
@@ -44,7 +44,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         return [
             _kept("What was said", self.raw_days, "then its day is compacted and it is removed"),
             _kept("Daily summaries", self.summary_days, "then they are removed"),
-            _kept("Weekly digests", self.digest_days, "counted from the end of their week"),
+            _kept("Weekly digests", self.digest_days, "counted from when they were last written"),
             "Behavioral memory, facts under a key, documents and what was stored on purpose stay until forgotten.",
             who,
         ]

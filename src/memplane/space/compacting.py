@@ -340,16 +340,19 @@ def _is_over(policy: Retention, day: str, now: Instant) -> bool:
 
 
 def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:
-    """Lines of weeks that ended long enough ago, and learnings as old that were rejected."""
+    """Lines of weeks that ended long enough ago and that nothing came to since; and learnings that were rejected as
+    long ago. A digest of old days that was written only now is kept as long as any."""
     if policy.digest_days is None:
         return []
     before = to_datetime(now).date() - timedelta(days=policy.digest_days)
-    over = [line for line in reader.lines(Layer.DIGEST) if last_day_of(week_of(line.day)) <= before]
-    decisions = reader.decisions()
-    rejected = (line for line in reader.lines(Layer.LEARN) if line.id in decisions)
-    over += [
+    weeks: dict[str, list[Line]] = {}
+    for line in reader.lines(Layer.DIGEST):
+        weeks.setdefault(week_of(line.day), []).append(line)
+    over = [
         line
-        for line in rejected
-        if not decisions[line.id].confirmed and last_day_of(week_of(line.day)) <= before
+        for week, lines in weeks.items()
+        if last_day_of(week) <= before and to_datetime(max(line.recorded for line in lines)).date() <= before
+        for line in lines
     ]
-    return over
+    rejected = {id_ for id_, it in reader.decisions().items() if not it.confirmed and it.at.date() <= before}
+    return over + [line for line in reader.lines(Layer.LEARN) if line.id in rejected]

@@ -41,6 +41,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     text: str
     at: datetime
     sources: tuple[str, ...]
+    recorded: Instant
+    """When it was kept."""
     quote: str = ""
     conversation: str | None = None
     project: str | None = None

@@ -84,6 +84,7 @@ class SqliteCompactionWriter(SqliteCompactionReader):
             line.conversation,
             line.project,
             line.within,
+            line.recorded,
         )
         self._many("add_line", [row])
         self._many("add_line_source", [(source, line.seq) for source in dict.fromkeys(line.sources)])
@@ -112,7 +113,7 @@ def _judged(row: rows.Row) -> Judged:
 
 
 def _line(row: rows.Row) -> Line:
-    seq, id_, layer, day, kind, text, at, sources, quote, conversation, project, within = row
+    seq, id_, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded = row
     return Line(
         id=id_,
         seq=seq,
@@ -126,4 +127,5 @@ def _line(row: rows.Row) -> Line:
         conversation=conversation,
         project=project,
         within=within,
+        recorded=recorded,
     )

@@ -43,8 +43,8 @@ SELECT body FROM evidence WHERE seq IN (SELECT value FROM json_each(:seqs)) ORDE
 SELECT p.seq FROM promoted p WHERE {where}
 
 -- name: add_line
-INSERT INTO promoted (seq, id, layer, day, kind, text, at, sources, quote, conversation, project, within)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+INSERT INTO promoted (seq, id, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 
 -- name: add_line_source
 INSERT INTO promoted_from (source, seq) VALUES (?, ?) ON CONFLICT DO NOTHING

@@ -11,7 +11,8 @@ CREATE TABLE promoted (
     quote        TEXT NOT NULL,
     conversation TEXT,
     project      TEXT,
-    within       TEXT
+    within       TEXT,
+    recorded     INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX promoted_by_day ON promoted (layer, day, at, id);
 CREATE INDEX promoted_by_time ON promoted (at);
