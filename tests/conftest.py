@@ -158,20 +158,25 @@ class SqliteEngine:
     """What the database itself raises when a row that must stay is touched."""
     append_only = MappingProxyType(
         {
-            "ledger": "seq, id, op, recorded, actor, door, session, ref, payload_digest, digest",
-            "payload": "seq, salt, body",
-            "tombstone": "id, seq, at, reason",
+            "ledger": "id, op, recorded, actor, door, session, ref, payload_digest, digest, position, chained_id, origin",
+            "payload": "position, salt, body",
+            "tombstone": "id, position, at, reason, cause",
             "audit": "seq, at, actor, door, session, action, target, outcome, detail, digest",
         }
     )
-    """The tables nobody may alter, with every column."""
+    """The tables nobody may alter, with every column; only the place of a ledger entry moves."""
     overwrites = (
-        "INSERT OR REPLACE INTO payload SELECT seq, salt, x'00' FROM payload",
-        "INSERT OR REPLACE INTO ledger SELECT seq, id, 'put', 0, '', '', '', NULL, x'00', x'00' FROM ledger",
-        "INSERT OR REPLACE INTO ledger SELECT seq + 9, id, op, 0, '', '', '', NULL, x'00', x'00' FROM ledger",
-        "INSERT OR REPLACE INTO tombstone SELECT id, 0, 0, 'other' FROM tombstone",
+        "INSERT OR REPLACE INTO payload SELECT position, salt, x'00' FROM payload",
+        "INSERT OR REPLACE INTO ledger SELECT seq, id, 'put', 0, '', '', '', NULL, x'00', x'00', 99, NULL, '' FROM ledger",
+        "INSERT OR REPLACE INTO ledger SELECT seq + 9, id, op, 0, '', '', '', NULL, x'00', x'00', 99, NULL, '' FROM ledger",
+        "INSERT OR REPLACE INTO ledger SELECT 9, 'x', op, 0, '', '', '', NULL, x'00', x'00', position, NULL, '' FROM ledger",
+        "UPDATE OR REPLACE ledger SET seq = 2 WHERE seq = 1",
+        "UPDATE OR REPLACE ledger SET id = 'lost~', chained_id = 'lost' WHERE id = 'a'",
+        "UPDATE ledger SET id = 'a~' || id, chained_id = 'a'",
+        "UPDATE ledger SET id = id || '~'",
+        "INSERT OR REPLACE INTO tombstone SELECT id, position, 0, 'other', NULL FROM tombstone",
         "INSERT OR REPLACE INTO audit SELECT seq, 0, '', '', '', '', '', '', '', x'00' FROM audit",
-        "UPDATE OR REPLACE payload SET seq = seq + 1",
+        "UPDATE OR REPLACE payload SET position = position + 1",
     )
     """Ways to write over a row that are no plain UPDATE or DELETE."""
 

@@ -126,6 +126,10 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     replacement never brings the replaced back."""
     recorded: Instant | None = None
     """When another ledger recorded it first; None for what comes in now."""
+    origin: str = ""
+    """The replica it comes from; empty for this one."""
+    erased: bool = False
+    """It is forgotten, so that only its header is kept."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -142,10 +146,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """The last place in a ledger and the digest over everything up to it."""
+    """The last place of a ledger, how long its chain is, and the digest over all of that."""
 
     seq: int
     digest: bytes
+    position: int
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -391,16 +396,27 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     """The ids under which bodies are kept that came under an id which another body has; see `Space.variants`."""
 
 
+class Variant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A body that came under an id which another body has. Nothing is lost: it is kept under an id of its own."""
+
+    id: str
+    """What it is kept under: the id it came under, `~`, and the beginning of its digest."""
+    base: str
+    """The id it came under, which the body has that was recorded first."""
+
+
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The record that an entry id is forgotten; it wins over every later replay."""
 
     id: str
     at: datetime
     reason: str
-    seq: int
-    """The place of the forget that set it."""
+    position: int
+    """Where in the chain the forget stands that set it."""
     forget_id: str
     """The id of that forget."""
+    cause: str | None = None
+    """The forgotten id that took this one along; None for what the forget itself named."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -413,7 +429,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     dry_run: bool = False
     seq: int = 0
-    """Where in the ledger the forget stands."""
+    """Where in this replica's chain the forget stands; it never moves."""
     digest: str = ""
     """The chain's digest at that place: a verified ledger must still pass through it."""
     off_disk: bool | None = True

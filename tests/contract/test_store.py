@@ -25,7 +25,7 @@ def texts(store, now=0, **conditions) -> list[str]:
 
 def erase(store, *things) -> None:
     victims = [(thing.seq, thing.entry_id) for thing in things]
-    store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason="test"))
+    store.write(lambda writer: writer.erase(victims, position=1, at=1, reason="test"))
 
 
 # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -432,7 +432,7 @@ def test_erase_and_supersede_and_project_share_a_work(scribe):
         writer.project(memories=[a_memory("new", id="new", seq=2)])
         writer.supersede("old", by="new", at=1)
         seen = [memory.text for memory in writer.memories(Filter(now=0), limit=9)]
-        writer.erase([(old.seq, "old")], seq=2, at=1, reason="")
+        writer.erase([(old.seq, "old")], position=2, at=1, reason="")
         return [
             *seen,
             *(memory.text for memory in writer.memories(Filter(now=0, include_superseded=True), limit=9)),
@@ -457,7 +457,7 @@ def test_hidden_entries_are_kept_in_mind(scribe):
             return [entry.id for entry in reader.hidden()]
 
     assert hidden() == ["a", "b", "old"]
-    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], seq=1, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], position=1, at=1, reason=""))
     assert hidden() == ["b"]
     scribe.store.write(lambda writer: writer.clear_projection())
     assert hidden() == []
@@ -544,7 +544,7 @@ def test_erased_entries_leave_every_scope(scoped):
     """What is erased is not counted again."""
     with scoped.store.read() as reader:
         victims = reader.in_scope(Scope(conversation="c"))
-    scoped.store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason=""))
+    scoped.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
 
     assert in_scope(scoped.store, conversation="c") == []
     assert in_scope(scoped.store, entries=("tc",)) == []
@@ -569,7 +569,7 @@ def test_many_entries_are_erased_in_one_go(scribe):
     scribe.turn("stays")
     with scribe.store.read() as reader:
         victims = reader.in_scope(Scope(conversation="c"))
-    scribe.store.write(lambda writer: writer.erase(victims, seq=301, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase(victims, position=301, at=1, reason=""))
 
     with scribe.store.read() as reader:
         assert len(victims) == 300

@@ -78,7 +78,7 @@ def learnings_of(reader: Reader) -> list[Learning]:
     groups: dict[tuple[str, str, str | None], list[Line]] = {}
     for line in reader.lines(Layer.LEARN):
         groups.setdefault((line.kind, line.text, line.within), []).append(line)
-    decisions = reader.decisions()
+    decisions = reader.verdicts()
     made = [_learning(reader, group, decisions) for group in groups.values()]
     return sorted(made, key=lambda it: (it.standing is not Standing.OPEN, it.days, it.text, it.id))
 

@@ -136,7 +136,7 @@ class Compacting(Writing):
 
         def work(writer: Writer) -> None:
             group = self._learning(writer, learning_id)
-            decisions = writer.decisions()
+            decisions = writer.verdicts()
             standing, decision = standing_of(writer, group, decisions)
             if standing is Standing.CONFIRMED and decision is not None:
                 raise InvalidRequest(
@@ -164,7 +164,7 @@ class Compacting(Writing):
     def _confirm(self, writer: Writer, group: Sequence[Line], by: str) -> Memory:
         """One memory for all that say the same. Which one follows from the learnings, so that machines that confirm
         the same make the same."""
-        decisions = writer.decisions()
+        decisions = writer.verdicts()
         standing, decision = standing_of(writer, group, decisions)
         if standing is Standing.CONFIRMED and decision is not None and decision.memory is not None:
             memory = writer.memory(decision.memory)
@@ -354,5 +354,5 @@ def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]
         if last_day_of(week) <= before and to_datetime(max(line.recorded for line in lines)).date() <= before
         for line in lines
     ]
-    rejected = {id_ for id_, it in reader.decisions().items() if not it.confirmed and it.at.date() <= before}
+    rejected = {id_ for id_, it in reader.verdicts().items() if not it.confirmed and it.at.date() <= before}
     return over + [line for line in reader.lines(Layer.LEARN) if line.id in rejected]

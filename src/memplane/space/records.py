@@ -9,8 +9,8 @@ from memplane.clock import Instant, parse_instant, to_datetime
 from memplane.ledger.payloads import Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.memory.digests import promoted_from
-from memplane.memory.forget import bury, bury_again
+from memplane.memory.forget import bury
+from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
@@ -28,11 +28,13 @@ from memplane.types import (
     Op,
     Receipt,
     Tombstone,
+    Variant,
 )
 
 Moment = datetime | str | float
 
 _BOOKMARK = "bookmark:"
+_ALONG = "forgotten with what it was read from"
 
 
 class Records(Access):
@@ -157,7 +159,17 @@ class Records(Access):
 
     def load(self, drafts: Sequence[Draft]) -> Loaded:
         """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
-        searchable."""
+        searchable. Those that were recorded elsewhere before are put in their places, as `merge` does."""
+        timed = [draft for draft in drafts if draft.recorded is not None]
+        merged = self._merge(timed, {}) if timed else Merged(added=0, known=0, forgotten=0)
+        loaded = self._load([draft for draft in drafts if draft.recorded is None])
+        return Loaded(
+            added=loaded.added + merged.added,
+            known=loaded.known + merged.known,
+            forgotten=loaded.forgotten + merged.forgotten,
+        )
+
+    def _load(self, drafts: Sequence[Draft]) -> Loaded:
         now = self._clock()
         if self._settings.redact_ledger:
             drafts = [_redacted_draft(draft) for draft in drafts]
@@ -183,12 +195,66 @@ class Records(Access):
         self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]], *, origin: str = ""
     ) -> Merged:
         """Take in what another replica of this space knows: its entries, each with the time it was recorded at, and its
-        tombstones, forget id to (entry id to reason). Give all there is in one call, forgets together with their
-        tombstones. `origin` names the replica."""
-        self.bury(forgets)
-        loaded = self.load(drafts)
+        tombstones, forget id to (entry id to reason). Whatever came first, replicas that know the same remember the same.
+
+        Give all there is in one call, and forgets together with their tombstones: where something was recorded before
+        what is here, one call derives everything anew, once. `origin` names the replica.
+        """
+        merged = self._merge(
+            [msgspec.structs.replace(draft, origin=draft.origin or origin) for draft in drafts], forgets
+        )
         self.catch_up()
-        return Merged(added=loaded.added, known=loaded.known, forgotten=loaded.forgotten)
+        return merged
+
+    def variants(self) -> list[Variant]:
+        """Bodies that came under an id which another body has."""
+        with self._read() as reader:
+            return reader.variants()
+
+    def _merge(self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]]) -> Merged:
+        now = self._clock()
+        drafts = [
+            draft if draft.recorded is not None else msgspec.structs.replace(draft, recorded=now)
+            for draft in drafts
+        ]
+        if self._settings.redact_ledger:
+            drafts = [_redacted_draft(draft) for draft in drafts]
+
+        def work(writer: Writer) -> Taken:
+            taken = merge(writer, drafts, forgets, now=now, same=_is_redacted)
+            self._note_receipts(_forgets_among(taken.fresh))
+            self._note_library(taken.fresh)
+            for forget_id, reasons in taken.unrecorded.items():
+                self._bury(writer, forget_id, reasons, now)
+            along = self._bury_promoted(writer, forgets, taken.fresh, now)
+            for id_ in taken.variants:
+                writer.add_audit(
+                    at=now,
+                    caller=self.caller,
+                    action="merge",
+                    target=id_,
+                    outcome="variant",
+                    detail="another body has its id",
+                )
+            return msgspec.structs.replace(taken, erased=taken.erased or along)
+
+        with self._events.operation(self.owner, "merge"), self._store() as store:
+            self._parts.worker.derive_by_rules(
+                store
+            )  # what is at odds with what comes is weighed in its order
+            taken = store.write(work)
+            if taken.erased or taken.unrecorded:
+                self._parts.indexes.drop(self.tenant, self.owner)
+                store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        self._parts.notify(self.tenant, self.owner)
+        added = sum(not draft.erased for draft in taken.fresh)
+        return Merged(
+            added=added,
+            known=len(drafts) - added - taken.forgotten,
+            forgotten=taken.forgotten,
+            moved=taken.moved,
+            variants=taken.variants,
+        )
 
     def standing(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Of these ids: (those in the ledger, those forgotten)."""
@@ -199,31 +265,20 @@ class Records(Access):
     def bury(self, forgets: Mapping[str, Mapping[str, str]]) -> None:
         """Tombstones that an import brings: forget id to (entry id to reason). Where that forget was imported too, they
         are its own; otherwise one is recorded here, with a receipt."""
-        now = self._clock()
-
-        def work(writer: Writer) -> None:
-            for forget_id, reasons in forgets.items():
-                self._bury(writer, forget_id, reasons, now)
-
-        with self._store() as store:
-            store.write(work)
-            store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        self._merge([], forgets)
 
     def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
+        """Somebody forgot these, and there is no record of it: then it is recorded that they are forgotten here."""
         ids = list(reasons)
-        self._bury_promoted(writer, forget_id, reasons, now)
         erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
         known = writer.known(ids)
-        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ in erasable or id_ not in known]
         before = writer.tombstoned(ids)
-        victims = [victim for victim in victims if victim[1] not in before]
+        victims = [
+            (erasable.get(id_, 0), id_)
+            for id_ in ids
+            if (id_ in erasable or id_ not in known) and id_ not in before
+        ]
         if not victims:
-            return
-        imported = writer.entry(forget_id)
-        if imported is not None and imported.op in (Op.FORGET, Op.SWEEP):
-            there = decode(imported)
-            assert isinstance(there, Forgotten)
-            bury_again(writer, victims, seq=imported.seq, at=there.at, reason=there.reason)
             return
 
         reason = reasons[victims[0][1]]
@@ -231,16 +286,23 @@ class Records(Access):
         bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
 
     def _bury_promoted(
-        self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant
-    ) -> None:
-        """What compaction kept here of something that was forgotten elsewhere, even where retention took the thing
-        itself before. Under a forget of its own: the one elsewhere did not know of it."""
-        forgotten = [id_ for id_, reason in reasons.items() if reason != RETENTION]
-        victims = [victim for victim in promoted_from(writer, forgotten) if victim[1] not in reasons]
+        self, writer: Writer, forgets: Mapping[str, Mapping[str, str]], fresh: Iterable[Draft], now: Instant
+    ) -> bool:
+        """What compaction kept of something that somebody forgot, even where retention took the thing itself before; and
+        whether there was any. Under a forget of its own: the one elsewhere did not know of it."""
+        forgotten = {
+            id_ for reasons in forgets.values() for id_, reason in reasons.items() if reason != RETENTION
+        }
+        lines = writer.lines_from(list(forgotten)) if forgotten else []
+        came = [draft.id for draft in fresh if draft.op in (Op.LEARN, Op.DIGEST)]
+        lines += writer.lines_at(came) if came else []
+        lost = writer.forgotten_by_someone([id_ for line in lines for id_ in line.sources])
+        victims = {line.id: line.seq for line in lines if not lost.isdisjoint(line.sources)}
         if victims:
-            reason = reasons[forgotten[0]]
-            record = self._recorded(writer, now)
-            bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+            pairs = [(seq, id_) for id_, seq in victims.items()]
+            scope = {"promoted_from": sorted(lost)}
+            bury(writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now))
+        return bool(victims)
 
     def _recorded(self, writer: Writer, now: Instant) -> Callable[[Forgotten], Entry]:
         """How a forget of this caller comes into the ledger."""
@@ -289,6 +351,14 @@ def _redacted_draft(draft: Draft) -> Draft:
     if draft.op is Op.HISTORY or not draft.body:
         return draft
     return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
+
+
+def _is_redacted(draft: Draft, body: bytes) -> bool:
+    """Whether a body that is here is this one without its secrets, or the other way round: one replica takes them out."""
+    if draft.op is Op.HISTORY or not draft.body or not body:
+        return False
+    here = msgspec.structs.replace(draft, body=body)
+    return _redacted_draft(draft).body == body or _redacted_draft(here).body == draft.body
 
 
 def waiting(reader: Reader) -> int:

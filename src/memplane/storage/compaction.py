@@ -102,7 +102,7 @@ class CompactionReader(Protocol):
     def lines_from(self, entry_ids: Sequence[str]) -> list[Line]:
         """What was read from one of these entries at least, by seq."""
 
-    def decisions(self) -> dict[str, Decision]:
+    def verdicts(self) -> dict[str, Decision]:
         """By learning, what was decided about it, also where it was forgotten since."""
 
     def payloads_left(self, entry_ids: Sequence[str]) -> set[str]:

@@ -32,20 +32,20 @@ from memplane.memory.checks import (
     check_role,
     check_storable_kind,
 )
+from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.memory.retention import begin_of
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op, within
 
 MARK = b'{"memplane":1,'
-IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
-_CHUNK = 5_000
+_CHUNK_BYTES = 256 * 1024 * 1024
+"""So much is taken in at once: where it came together with something else, each part derives everything anew."""
+_PROGRESS_LINES = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
 _TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK, Op.COMPACT, Op.DECIDE)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -91,13 +91,15 @@ def full_lines(space: Space) -> Iterator[bytes]:
             yield MARK + _encode(line)[1:]
         seq = entries[-1].seq
     for tombstone in space.tombstones():
+        if tombstone.cause is not None:
+            continue  # whoever reads the one it goes with knows
         line = Line(id=tombstone.id, op=_TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
         yield MARK + _encode(line)[1:]
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
-    """Two passes: the tombstones first, so that what was forgotten there does not appear here, not even for a
-    moment; then the entries in their order."""
+    """Merge a whole space into this one. Two passes: the tombstones first, so that what was forgotten there does not
+    appear here, not even for a moment; then the entries."""
     tally = Tally("full")
     total = path.stat().st_size
     forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -106,19 +108,19 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
             forgets[line.forget][line.id] = line.reason
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
     drafts: list[Draft] = []
+    size = 0
     for done, line in _lines(path, tally):
         if line.op == _TOMBSTONE:
             continue
         drafts.append(_draft(line, erased=line.id in buried))
-        if len(drafts) == _CHUNK:
-            tally.load(space.load(drafts))
-            drafts.clear()
+        size += len(drafts[-1].body)
+        if len(drafts) % _PROGRESS_LINES == 0:
             progress(done, total)
-    if drafts:
-        tally.load(space.load(drafts))
-    if forgets:
-        space.bury(forgets)
-    space.catch_up()
+        if size > _CHUNK_BYTES:
+            tally.load(space.merge(drafts, {}))
+            drafts.clear()
+            size = 0
+    tally.load(space.merge(drafts, forgets))
     progress(total, total)
     return tally.report()
 
@@ -156,7 +158,7 @@ def _check(line: Line) -> None:
     if line.ref is not None and op in _TURNS:
         raise InvalidRequest("a turn supersedes nothing; its ref is not ours")
     if not bytes(line.body):
-        if op in _RECORDS:
+        if op in RECORDS:
             raise InvalidRequest(f"a {op} is never erased; its body is missing")
         return
     _check_body(line.id, op, _from_json(op, bytes(line.body)))
@@ -215,7 +217,7 @@ def _check_time(instant: Instant) -> None:
 
 def _draft(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
-    body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
+    body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)
     return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 

@@ -44,12 +44,12 @@ class SqliteCompactionReader(Session):
     def lines_from(self, entry_ids: Sequence[str]) -> list[Line]:
         return [_line(row) for row in self._all("lines_from", ids=json.dumps(entry_ids))]
 
-    def decisions(self) -> dict[str, Decision]:
+    def verdicts(self) -> dict[str, Decision]:
         return {
             learning: Decision(
                 learning=learning, confirmed=bool(confirmed), by=by, at=to_datetime(at), memory=memory
             )
-            for learning, confirmed, by, at, memory in self._all("decisions")
+            for learning, confirmed, by, at, memory in self._all("verdicts")
         }
 
     def payloads_left(self, entry_ids: Sequence[str]) -> set[str]:

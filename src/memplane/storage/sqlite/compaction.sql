@@ -24,11 +24,11 @@ SELECT {line_columns} FROM promoted p WHERE p.seq IN (
     SELECT f.seq FROM promoted_from f WHERE f.source IN (SELECT value FROM json_each(:ids))
 ) ORDER BY p.seq
 
--- name: decisions
+-- name: verdicts
 SELECT learning, confirmed, decider, at, memory FROM verdict
 
 -- name: payloads_left
-SELECT l.id FROM ledger l JOIN payload p USING (seq) WHERE l.id IN (SELECT value FROM json_each(:ids))
+SELECT l.id FROM ledger l JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM json_each(:ids))
 
 -- name: forgotten_by_someone
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids)) AND reason <> :retention

@@ -68,10 +68,13 @@ def entry_from(row: Row) -> Entry:
 
 def chained_from(row: Row) -> LedgerRow:
     """A row as verification sees it: an op that nobody knows stays, so that it can be named rather than fail."""
-    seq, id_, op, recorded, actor, door, session, ref, body, salt, payload_digest, digest, tombstoned = row
+    seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
+    salt, payload_digest, digest, tombstoned, position, origin, chained_id = row[9:]
     known = Op(op) if op in _OPS else cast("Op", op)
     entry = Entry(seq, id_, known, recorded, Caller(actor, door, session), ref, body)
-    return LedgerRow(entry, salt, payload_digest, digest, bool(tombstoned))
+    return LedgerRow(
+        entry, salt, payload_digest, digest, bool(tombstoned), position, origin, chained_id or id_
+    )
 
 
 def turn_from(row: Row) -> Turn:

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -22,6 +23,7 @@ from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCom
 from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
 from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
+from memplane.storage.sqlite.replica import Move, SqliteReplicaReader, SqliteReplicaWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
 from memplane.types import (
@@ -39,11 +41,13 @@ from memplane.types import (
 )
 
 _FOREVER = 1 << 62
+_NEVER = -_FOREVER
 _STEADY = frozenset({"head", "marks", "model", "note"})
 """Where a space stands; one recall asks for it some twenty times."""
 
 _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
+    *("overruled", "purged"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
     *("promoted", "promoted_from", "judgement", "verdict"),
 )
@@ -56,7 +60,12 @@ TAIL_TURNS_MAX = 1_024
 
 
 class SqliteReader(
-    SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader, SqliteCompactionReader
+    SqliteIndexReader,
+    SqliteClaimReader,
+    SqliteEpisodeReader,
+    SqliteLibraryReader,
+    SqliteCompactionReader,
+    SqliteReplicaReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
@@ -77,7 +86,7 @@ class SqliteReader(
 
     def head(self) -> Head:
         row = self._one("head")
-        return Head(0, GENESIS) if row is None else Head(*row)
+        return Head(0, GENESIS, 0) if row is None else Head(*row)
 
     def cursor(self) -> int:
         return int(self._note("cursor") or 0)
@@ -113,8 +122,10 @@ class SqliteReader(
 
     def tombstones(self) -> list[Tombstone]:
         return [
-            Tombstone(id=id_, at=to_datetime(at), reason=reason, seq=seq, forget_id=forget_id)
-            for id_, at, reason, seq, forget_id in self._all("tombstones")
+            Tombstone(
+                id=id_, at=to_datetime(at), reason=reason, position=position, forget_id=forget_id, cause=cause
+            )
+            for id_, at, reason, position, forget_id, cause in self._all("tombstones")
         ]
 
     def hidden(self) -> list[Entry]:
@@ -325,6 +336,7 @@ class SqliteWriter(
     SqliteEpisodeWriter,
     SqliteLibraryWriter,
     SqliteCompactionWriter,
+    SqliteReplicaWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
@@ -337,8 +349,10 @@ class SqliteWriter(
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
         self._seen = None
-        seq, digest, cursor, indexed = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
-        self._head = Head(seq, digest)
+        started = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0)
+        seq, digest, position, recorded, cursor, indexed = started
+        self._recorded: Instant = recorded
+        self._head = Head(seq, digest, position)
         self._cursor = self._written_cursor = int(cursor)
         self._indexed_before = int(indexed)
         self._ledger: list[rows.Row] = []
@@ -348,7 +362,7 @@ class SqliteWriter(
         self.begin_work()
 
     def begin_work(self) -> None:
-        self._begun = (self._lengths(), self._head, self._cursor)
+        self._begun = (self._lengths(), self._head, self._cursor, self._recorded)
         self._saved = False
 
     def end_work(self) -> None:
@@ -357,7 +371,7 @@ class SqliteWriter(
             self._connection.execute("RELEASE work")
 
     def undo_work(self) -> None:
-        lengths, self._head, self._cursor = self._begun
+        lengths, self._head, self._cursor, self._recorded = self._begun
         if self._saved:
             self._connection.execute("ROLLBACK TO work")
             self._connection.execute("RELEASE work")
@@ -410,23 +424,42 @@ class SqliteWriter(
         return len(found)
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        seq, digest = self._head.seq, self._head.digest
-        entries = []
-        salts = random_bytes(SALT_BYTES * len(drafts))
-        for number, draft in enumerate(drafts):
-            seq += 1
-            salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
-            of_payload = payload_digest(salt, draft.body)
-            at = recorded if draft.recorded is None else draft.recorded
-            digest = entry_digest(digest, of_payload, seq, draft, at)
-            by = draft.caller
-            self._ledger.append(
-                (seq, draft.id, draft.op, at, by.actor, by.door, by.session, draft.ref, of_payload, digest)
-            )
-            self._payloads.append((seq, salt, draft.body))
-            entries.append(Entry(seq, draft.id, draft.op, at, by, draft.ref, draft.body))
-        self._head = Head(seq, digest)
+        seq = self._head.seq
+        entries = [self._chain(draft, seq + number, recorded) for number, draft in enumerate(drafts, start=1)]
+        self._head = msgspec.structs.replace(self._head, seq=seq + len(drafts))
         return entries
+
+    def place(self, drafts: Sequence[Draft]) -> list[Move]:
+        self._ready()
+        fresh, places, moves = self._make_room(drafts)
+        for draft, seq in zip(fresh, places, strict=True):
+            self._chain(draft, seq, _NEVER)
+        self._write_rows()
+        last = self._one("last_entry")
+        if last is not None:
+            self._head = msgspec.structs.replace(self._head, seq=last[0])
+            self._recorded = last[1]
+        return moves
+
+    def _chain(self, draft: Draft, seq: int, recorded: Instant) -> Entry:
+        """The next link of the chain, at this place of the ledger."""
+        salt = random_bytes(SALT_BYTES)
+        of_payload = payload_digest(salt, draft.body)
+        at = max(recorded, self._recorded + 1) if draft.recorded is None else draft.recorded
+        position = self._head.position + 1
+        digest = entry_digest(self._head.digest, of_payload, position, draft, at)
+        by = draft.caller
+        self._ledger.append(
+            (
+                *(seq, draft.id, draft.op, at, by.actor, by.door, by.session, draft.ref),
+                *(of_payload, digest, position, draft.origin),
+            )
+        )
+        if not draft.erased:
+            self._payloads.append((position, salt, draft.body))
+        self._head = Head(self._head.seq, digest, position)
+        self._recorded = at
+        return Entry(seq, draft.id, draft.op, at, by, draft.ref, None if draft.erased else draft.body)
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
         for turn in turns:
@@ -455,6 +488,7 @@ class SqliteWriter(
 
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
+        self._many("note_purged", [(before,)])
         self._drop_memories(found)
         self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
         self._grow_generation(found)
@@ -479,10 +513,18 @@ class SqliteWriter(
         self.set_derived(0)
         self.set_cursor(0)
 
-    def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
+    def erase(
+        self,
+        victims: Sequence[tuple[int, str]],
+        *,
+        position: int,
+        at: Instant,
+        reason: str,
+        causes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._ready()
         indexed = self._indexed()
-        self._many("add_tombstone", [(id_, seq, at, reason) for _, id_ in victims])
+        self._many("add_tombstone", [(id_, position, at, reason, causes.get(id_)) for _, id_ in victims])
         seqs = [victim for victim, _ in victims if victim]
         for victim in seqs:
             first = victim * TURNS_PER_ENTRY_MAX
@@ -494,6 +536,7 @@ class SqliteWriter(
             self._drop_memories(self._all("memory_texts", seq=victim))
             self._drop_memories(self._all("cited_rows", seq=victim))
             self._many("drop_evidence_of_entry", [(victim,)])
+            self._many("drop_purged", [(victim,)])
         self._erase_library(seqs)
         self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
