@@ -173,6 +173,7 @@ def test_machines_that_compact_the_same_day_agree(shared, own, confirm):
         assert [it.standing for it in here.learnings()] == [it.standing for it in there.learnings()]
         assert here.turns() == there.turns() == []
         assert texts_of(here) == texts_of(there)
+        assert [space.verify().problems for space in (here, there)] == [(), ()]
 
 
 def texts_of(space):
@@ -205,6 +206,7 @@ def test_what_is_forgotten_on_one_machine_is_kept_on_none(turns, which, late):
         for space in (here, there):
             left = [*space.digest_lines(), *learning_lines(space)]
             assert [line.id for line in left if gone in line.sources] == []
+            assert space.verify().problems == ()
             replayed = kept(space)
             space.replay()
             assert kept(space) == replayed

@@ -12,7 +12,7 @@ from memplane.clock import Instant, to_datetime
 from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, content_id, derivation_id
+from memplane.ledger.ids import DERIVED_PREFIXES, base_of, content_id, derivation_id
 from memplane.ledger.payloads import (
     Compacted,
     Derived,
@@ -199,7 +199,7 @@ def _check_payload(id_: str, op: Op, payload: Payload) -> None:
 
 def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> None:
     """Its id proves what it holds, so that two machines never mean different things by one."""
-    if id_ != content_id(op.value, encode(payload)):
+    if base_of(id_) != content_id(op.value, encode(payload)):
         raise InvalidRequest("the id of the line is not that of what it holds")
     if isinstance(payload, Verdict):
         return
