@@ -63,8 +63,9 @@ def test_a_killed_compaction_goes_on_where_it_was(data, said, undisturbed, seed)
     for run in range(2 * THOROUGH):
         folder = data / str(run)
         shutil.copytree(said, folder)
-        for _ in range(rng.randrange(1, 4)):
-            lines = Victim(compact_victim.compact, str(folder)).kill_at(folder, rng.randrange(60))
+        for attempt in range(rng.randrange(1, 4)):
+            change = rng.randrange(40) if attempt else 1 + run
+            lines = Victim(compact_victim.compact, str(folder)).kill_at(folder, change)
             kills += ["done"] not in lines
             partly = kept_of(folder)
             assert set(partly["gone"]) <= {it.entry for it in partly["judged"]}
