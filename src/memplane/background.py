@@ -36,6 +36,7 @@ class Background:
         self._wait = wait
         self._waiting: dict[tuple[str, str], None] = {}
         self._failures: dict[tuple[str, str], int] = {}
+        self._daily: Callable[[str, str], None] | None = None
         self._lock = threading.Lock()
         self._bell = threading.Event()
         self._closing = False
@@ -47,6 +48,10 @@ class Background:
         with self._lock:
             self._waiting[tenant, owner] = None
         self._bell.set()
+
+    def look_after(self, daily: Callable[[str, str], None]) -> None:
+        """From now on, also call this for every space that is looked at; whether anything is due is for it to know."""
+        self._daily = daily
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, and how often it was tried."""
@@ -95,6 +100,8 @@ class Background:
                     raise
                 if more:
                     self.notify(tenant, owner)
+            if not more and self._daily is not None and not self._closing:
+                self._daily(tenant, owner)
             with self._lock:
                 self._failures.pop((tenant, owner), None)
         except NotFound:

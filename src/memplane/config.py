@@ -84,6 +84,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a recall may work off what waits for enrichment, where no worker does."""
 
     purge_superseded_days: int = 90
+    retention: Literal["forever", "adr"] = "forever"
+    """How long raw days and digests are kept: `forever`, or `adr` for 7 days of what was said and 30 of summaries and
+    digests."""
+    retention_raw_days: int | None = None
+    """Instead of the profile's days; 0 is for ever."""
+    retention_summary_days: int | None = None
+    retention_digest_days: int | None = None
+    compact_confirm: Literal["person", "auto"] = "person"
+    """Who confirms what compaction learned: a person, or this policy."""
+    budget_tokens: int = 400_000
+    """How many tokens of memory an agent may load at its start."""
+    budget_window_tokens: int = 1_000_000
+    """How many tokens its model reads in all."""
     wipe_now_bytes_max: int = 256 * 1024 * 1024
     """A larger space is not written anew at every forget; its receipts say `off_disk: false` until `wipe`."""
     redact_ledger: bool = False
@@ -183,6 +196,13 @@ _ENVIRONMENT = {
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
+    "MEMPLANE_RETENTION": "retention",
+    "MEMPLANE_RETENTION_RAW_DAYS": "retention_raw_days",
+    "MEMPLANE_RETENTION_SUMMARY_DAYS": "retention_summary_days",
+    "MEMPLANE_RETENTION_DIGEST_DAYS": "retention_digest_days",
+    "MEMPLANE_COMPACT_CONFIRM": "compact_confirm",
+    "MEMPLANE_BUDGET_TOKENS": "budget_tokens",
+    "MEMPLANE_BUDGET_WINDOW_TOKENS": "budget_window_tokens",
     "MEMPLANE_BRIEF_ENTRIES_MAX": "brief_entries_max",
     "MEMPLANE_BRIEF_CHARS_MAX": "brief_chars_max",
     "MEMPLANE_EMBEDDING": "embedding",

@@ -1,6 +1,6 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +9,7 @@ from typing import Self
 import msgspec
 
 from memplane.background import Background
-from memplane.clock import Clock, system_clock
+from memplane.clock import DAY, Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
 from memplane.enrich.distil_llm import LLMDistiller
@@ -18,6 +18,7 @@ from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.memory.retention import day_of, retention_of
 from memplane.metering.allowance import Allowance
 from memplane.metering.meter import Meter
 from memplane.metering.usage import Usage
@@ -32,6 +33,12 @@ from memplane.storage.directory import Sort
 from memplane.types import TENANT_DEFAULT, Caller
 from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
 from memplane.worker import Worker, model_of
+
+Daily = Callable[[Space, str], None]
+"""Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""
+
+_LOOKED_AFTER = "looked-after"
+"""The bookmark of the last day on which a space was looked after."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +64,10 @@ class Engine:
         background: bool = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
+        daily: Sequence[Daily] = (),
     ) -> None:
+        """`daily` is done once a day for every space, in the background, before the day's raw traces decay."""
+        self._daily = tuple(daily)
         self.settings = settings or Settings()
         self.clock = clock
         self._stores = stores
@@ -82,6 +92,9 @@ class Engine:
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
         )
+        removes = not retention_of(self.settings).removes_nothing
+        if self._parts.background is not None and (removes or self._daily):
+            self._parts.background.look_after(self._look_after)
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
         """Counts what tenants do; the HTTP frame tells it."""
@@ -144,6 +157,19 @@ class Engine:
             self._parts.background.close()
         self.meter.close()
         self._stores.close()
+
+    def _look_after(self, tenant: str, owner: str) -> None:
+        """Once a day: what else is to be done daily, then compaction and retention. What fails is tried again, ever
+        later, as enrichment is."""
+        now = self.clock()
+        today = day_of(now)
+        space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
+        if space.bookmark(_LOOKED_AFTER) == today:
+            return
+        for work in self._daily:
+            work(space, day_of(now - DAY))
+        space.compact()
+        space.set_bookmark(_LOOKED_AFTER, today)
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:
         return ((tenant, owner) for tenant in self._stores.tenants() for owner in self._stores.owners(tenant))

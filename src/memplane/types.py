@@ -100,6 +100,10 @@ class Op(StrEnum):
     COLLECT = "collect"
     DISTIL = "distil"
     FEEDBACK = "feedback"
+    LEARN = "learn"
+    DIGEST = "digest"
+    COMPACT = "compact"
+    DECIDE = "decide"
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):

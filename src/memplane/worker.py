@@ -176,6 +176,14 @@ class Worker:
         while not self.asks_a_model and self.derive(store):
             pass
 
+    def read_all(self, store: Store) -> None:
+        """Read everything that waits, and tell what is over: whoever removes what was said has to be sure of it. Raises
+        `LLMFailed` where a language model reads and is away."""
+        while self.derive(store):
+            pass
+        while self._tell(store):
+            pass
+
     def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
             marks = reader.marks()

@@ -6,7 +6,17 @@ import pytest
 
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
-from memplane.ledger.payloads import Derived, Distilled, Rated, Resolved, encode
+from memplane.ledger.payloads import (
+    Compacted,
+    Derived,
+    Distilled,
+    Judgement,
+    Promoted,
+    Rated,
+    Resolved,
+    Verdict,
+    encode,
+)
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
 from memplane.types import Draft, Op
@@ -78,6 +88,11 @@ def ledger(plane, clock):
     told = encode(Distilled(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
     rated = encode(Rated(recall="r", selected=("a",), ignored=("b",), at=clock()))
     space.load([Draft("distil-1", Op.DISTIL, told), Draft("feedback-1", Op.FEEDBACK, rated)])
+    kept = encode(Promoted(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",)))
+    record = encode(Compacted(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
+    verdict = encode(Verdict(learning="learn-1", confirmed=False, by="kim"))
+    bodies = {Op.LEARN: kept, Op.DIGEST: kept, Op.COMPACT: record, Op.DECIDE: verdict}
+    space.load([Draft(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):
         space.note_audit("export", target=f"{number}", outcome="ok", detail="d")

@@ -25,7 +25,7 @@ def keyed_id(idempotency_key: str, generation: int = 0) -> str:
     return f"idem-{sha256(named.encode('utf-8')).hexdigest()[:40]}"
 
 
-DERIVED_PREFIXES = ("fact-", "derive-", "distil-")
+DERIVED_PREFIXES = ("fact-", "derive-", "distil-", "learn-", "digest-", "compact-", "decide-")
 """Ids that follow from others; nobody else may take one."""
 
 
@@ -43,6 +43,17 @@ def derivation_id(entry_id: str) -> str:
 def distillation_id(entry_id: str) -> str:
     """The entry that records what a model made of an upload; there is one at most."""
     return f"distil-{sha256(entry_id.encode()).hexdigest()[:40]}"
+
+
+def content_id(prefix: str, body: bytes) -> str:
+    """The same content is the same entry, on whichever machine it is written."""
+    return f"{prefix}-{sha256(body).hexdigest()[:40]}"
+
+
+def confirmed_id(learning_id: str) -> str:
+    """The memory that a learning becomes: one, however many machines confirm it. Of the form of `new_memory_id`."""
+    digest = sha256(f"confirmed\x00{learning_id}".encode()).digest()
+    return f"mem-{uuid.UUID(bytes=digest[:16], version=4)}"
 
 
 _VARIANT = re.compile(r"(.+?)((?:~[0-9a-f]{12})+)", re.DOTALL)

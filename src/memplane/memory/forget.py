@@ -14,6 +14,7 @@ from memplane.ledger.payloads import Aftermath, Forgotten, decode, victims_diges
 from memplane.memory import projection
 from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
+from memplane.memory.digests import promoted_from, surface
 from memplane.memory.sitting import ANEW, PAUSE
 from memplane.storage.base import Reader, Writer
 from memplane.storage.claims import Evidence
@@ -56,11 +57,12 @@ def scope_words(scope: Scope) -> dict[str, Any]:
 
 
 def victims_of(reader: Reader, scope: Scope) -> list[tuple[int, str]]:
-    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, and what a model
-    read out of either."""
+    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
+    read out of either, and what compaction kept of them."""
     found = reader.in_scope(scope)
     if not (scope.entries or scope.everything):
         found += [(entry.seq, entry.id) for entry in reader.hidden() if _hidden_in(entry, scope)]
+    found += promoted_from(reader, [*scope.entries, *(id_ for _, id_ in found)])
     return sorted({*found, *_along(reader, found)})
 
 
@@ -215,6 +217,7 @@ def erase(
     if anew:
         projection.replay(writer)
         return
+    surface(writer, writer.lines_from([id_ for _, id_ in victims]))
     writer.embed_again(loss.followers)
     _inherit(writer, loss)
     _untell(writer, loss.conversations)

@@ -13,16 +13,20 @@ from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import came_under, is_variant, variant_id
 from memplane.ledger.payloads import (
     Collected,
+    Compacted,
     Distilled,
     Payload,
+    Promoted,
     Purged,
     Put,
     Resolved,
     Said,
     Stored,
     Uploaded,
+    Verdict,
     decode,
 )
+from memplane.memory import digests
 from memplane.memory.shelving import shelved
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
@@ -33,7 +37,7 @@ _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _LIVE = (State.ACTIVE, State.CONTESTED)
 _CHAIN_MAX = 10_000
-RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE)
+RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE)
 """What was decided. Nobody forgets these."""
 _CHUNK = 2_000
 IMPORTED = "import:"
@@ -214,10 +218,24 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _shelve(writer, entry, uploaded, ready)
         case Collected() as collected:
             _collect(writer, entry, collected)
-        case Distilled() as distilled:
-            _note_about(writer, entry, distilled)
+        case Distilled() | Promoted() | Compacted() | Verdict() as kept:
+            _keep(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
+
+
+def _keep(writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacted | Verdict) -> None:
+    """What is kept of documents and of raw days in short, and what was decided about it."""
+    match payload:
+        case Distilled() as distilled:
+            _note_about(writer, entry, distilled)
+        case Promoted() as promoted:
+            _note_about(writer, entry, promoted)
+            digests.promote(writer, entry, promoted, clean(promoted.text))
+        case Compacted() as compacted:
+            digests.judged(writer, compacted)
+        case Verdict() as verdict:
+            digests.decided(writer, entry, verdict)
 
 
 def _free(writer: Writer, key: str, entry: Entry) -> None:
@@ -227,7 +245,7 @@ def _free(writer: Writer, key: str, entry: Entry) -> None:
         writer.supersede(holder.id, by=entry.id, at=entry.recorded)
 
 
-def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled) -> None:
+def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled | Promoted) -> None:
     """What is about a document goes with it."""
     if payload.document is not None:
         writer.note_upload(
@@ -352,6 +370,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         supersedes=entry.ref,
         conversation=stored.conversation,
         project=stored.project,
+        within=within(stored.scope, conversation=stored.conversation, project=stored.project),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Derived, Forgotten, Said, decode, decode_body, encode
+from memplane.ledger.payloads import Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury
@@ -15,6 +15,7 @@ from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Scope
 from memplane.types import (
     AboutDocument,
@@ -33,6 +34,7 @@ from memplane.types import (
 Moment = datetime | str | float
 
 _BOOKMARK = "bookmark:"
+_ALONG = "forgotten with what it was read from"
 
 
 class Records(Access):
@@ -250,6 +252,7 @@ class Records(Access):
             self._note_library(taken.fresh)
             for forget_id, reasons in taken.unrecorded.items():
                 self._bury(writer, forget_id, reasons, now)
+            along = self._bury_promoted(writer, forgets, taken.fresh, now)
             for id_ in taken.variants:
                 writer.add_audit(
                     at=now,
@@ -259,7 +262,7 @@ class Records(Access):
                     outcome="variant",
                     detail="another body has its id",
                 )
-            return taken
+            return msgspec.structs.replace(taken, erased=taken.erased or along)
 
         with self._events.operation(self.owner, "merge"), self._store() as store:
             self._parts.worker.derive_by_rules(
@@ -304,16 +307,50 @@ class Records(Access):
         if not victims:
             return
 
+        reason = reasons[victims[0][1]]
+        record = self._recorded(writer, now)
+        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+    def _bury_promoted(
+        self, writer: Writer, forgets: Mapping[str, Mapping[str, str]], fresh: Iterable[Draft], now: Instant
+    ) -> bool:
+        """What compaction kept of something that somebody forgot, even where retention took the thing itself before; and
+        whether there was any. Under a forget of its own: the one elsewhere did not know of it."""
+        forgotten = {
+            id_ for reasons in forgets.values() for id_, reason in reasons.items() if reason != RETENTION
+        }
+        lines = writer.lines_from(list(forgotten)) if forgotten else []
+        came = [draft.id for draft in fresh if draft.op in (Op.LEARN, Op.DIGEST)]
+        lines += writer.lines_at(came) if came else []
+        lost = writer.forgotten_by_someone([id_ for line in lines for id_ in line.sources])
+        victims = {line.id: line.seq for line in lines if not lost.isdisjoint(line.sources)}
+        if victims:
+            pairs = [(seq, id_) for id_, seq in victims.items()]
+            scope = {"promoted_from": sorted(lost)}
+            bury(writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now))
+        return bool(victims)
+
+    def _recorded(self, writer: Writer, now: Instant) -> Callable[[Forgotten], Entry]:
+        """How a forget of this caller comes into the ledger."""
+
         def record(payload: Forgotten) -> Entry:
             self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
 
-        reason = reasons[victims[0][1]]
-        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+        return record
 
 
 def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
-    """What a model read out of an entry that is forgotten here is forgotten too."""
+    """What a model read out of an entry that is forgotten here is forgotten too, and so is what compaction kept of one,
+    unless retention alone took it."""
+    kept = {
+        draft.id: payload.sources
+        for draft in drafts
+        if draft.op in (Op.LEARN, Op.DIGEST)
+        and draft.body
+        and isinstance(payload := decode_body(draft.op, draft.body), Promoted)
+    }
+    lost = writer.forgotten_by_someone([id_ for ids in kept.values() for id_ in ids]) if kept else set()
     sources = {
         draft.id: record.entry
         for draft in drafts
@@ -322,7 +359,9 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
         and isinstance(record := decode_body(draft.op, draft.body), Derived)
     }
     gone = writer.tombstoned(list(sources.values())) if sources else set()
-    return {id_ for id_, source in sources.items() if source in gone}
+    return {id_ for id_, source in sources.items() if source in gone} | {
+        id_ for id_, ids in kept.items() if not lost.isdisjoint(ids)
+    }
 
 
 def _forgets_among(drafts: Iterable[Draft]) -> Iterator[Forgotten]:

@@ -15,6 +15,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.claims import ClaimReader, ClaimWriter
+from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
@@ -98,7 +99,9 @@ class Category(msgspec.Struct, frozen=True):
     recent_keys: tuple[str, ...]
 
 
-class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, ReplicaReader, Protocol):
+class Reader(
+    IndexReader, ClaimReader, EpisodeReader, LibraryReader, CompactionReader, ReplicaReader, Protocol
+):
     """One consistent view of a space."""
 
     def head(self) -> Head:
@@ -227,7 +230,9 @@ class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, ReplicaRead
         """A small named value kept beside the ledger, outside of any replay."""
 
 
-class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, ReplicaWriter, Protocol):
+class Writer(
+    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:

@@ -12,10 +12,29 @@ from memplane.clock import Instant, to_datetime
 from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, came_under, models_of
-from memplane.ledger.payloads import Derived, Distilled, Put, Said, Stored, decode_body
-from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.ledger.ids import DERIVED_PREFIXES, base_of, came_under, content_id, models_of
+from memplane.ledger.payloads import (
+    Compacted,
+    Derived,
+    Distilled,
+    Payload,
+    Promoted,
+    Put,
+    Said,
+    Stored,
+    Verdict,
+    decode_body,
+    encode,
+)
+from memplane.memory.checks import (
+    check_encodable,
+    check_name,
+    check_rating,
+    check_role,
+    check_storable_kind,
+)
 from memplane.memory.projection import IMPORTED, RECORDS
+from memplane.memory.retention import begin_of
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Entry, Op, Tombstone, within
@@ -173,26 +192,32 @@ def _check(line: Line) -> None:
 
 
 def _check_body(id_: str, op: Op, body: bytes) -> None:
-    if op not in (Op.DERIVE, Op.DISTIL) and id_.startswith(DERIVED_PREFIXES):
+    if id_.startswith(DERIVED_PREFIXES) and not id_.startswith(f"{op}-"):
         raise InvalidRequest("ids of this form belong to what is derived")
     under = came_under(id_, body)
-    if op is Op.HISTORY:
-        if parse_line(body, trust_ids=True).id != under:
-            raise InvalidRequest("the id of the line is not the id of the history entry in it")
-        return
-    match decode_body(op, body):
+    if op is not Op.HISTORY:
+        _check_payload(under, op, decode_body(op, body))
+    elif parse_line(body, trust_ids=True).id != under:
+        raise InvalidRequest("the id of the line is not the id of the history entry in it")
+
+
+def _check_payload(id_: str, op: Op, payload: Payload) -> None:
+    match payload:
         case Said() as said:
             check_role(said.role)
             check_name(said.speaker, field="speaker")
             within(said.scope, conversation=said.conversation, project=said.project)
             _check_time(said.at)
         case Stored() as stored:
+            within(stored.scope, conversation=stored.conversation, project=stored.project)
             _check_time(stored.at)
         case Put() as put:
             for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
         case Derived() | Distilled() as made:
-            _check_made(under, made)
+            _check_made(id_, made)
+        case Promoted() | Compacted() | Verdict() as kept:
+            _check_kept(id_, op, kept)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
@@ -204,6 +229,20 @@ def _check_made(id_: str, made: Derived | Distilled) -> None:
         raise InvalidRequest("the id of the record is not that of the entry it was read out of")
     if isinstance(made, Derived):
         msgspec.convert(made.claims, list[list[Proposition]])
+
+
+def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> None:
+    """Its id proves what it holds, so that two machines never mean different things by one."""
+    if base_of(id_) != content_id(op.value, encode(payload)):
+        raise InvalidRequest("the id of the line is not that of what it holds")
+    if isinstance(payload, Verdict):
+        return
+    begin_of(payload.day)
+    if isinstance(payload, Promoted):
+        _check_time(payload.at)
+        within(payload.scope, conversation=payload.conversation, project=payload.project)
+        if op is Op.LEARN:
+            check_storable_kind(payload.kind)
 
 
 def _check_time(instant: Instant) -> None:

@@ -14,6 +14,7 @@ from typer.main import get_command
 from memplane.doors.cli import (
     auditing,
     chat,
+    compacting,
     demo,
     documents,
     encryption,
@@ -94,6 +95,7 @@ _add(auditing.app, "Ledger")
 _add(trees.app, "Ledger")
 _add(spaces.app, "Look after")
 _add(syncing.app, "Look after")
+_add(compacting.app, "Look after")
 _add(encryption.app, "Look after")
 _add(keys.app, "Keys and tokens")
 _add(tokens.app, "Keys and tokens")

@@ -20,6 +20,8 @@ _FORGETTABLE = (
     Op.COLLECT,
     Op.DISTIL,
     Op.FEEDBACK,
+    Op.LEARN,
+    Op.DIGEST,
 )
 ERASABLE = ", ".join(f"'{op}'" for op in _FORGETTABLE)
 
@@ -142,6 +144,14 @@ def shelf_in(scope: Scope) -> Where:
     if scope.project is not None:
         out.add("e.project = :project", project=scope.project)
     _add_range(out, "e.at", scope.since, scope.until)
+    return out
+
+
+def promoted_in(scope: Scope) -> Where:
+    """What compaction kept. Raw entries may be gone for long: it says itself where and when it was said."""
+    out = Where()
+    _add_place(out, "p", scope.conversation, scope.project)
+    _add_range(out, "p.at", scope.since, scope.until)
     return out
 
 

@@ -35,6 +35,10 @@ MEMORY_COLUMNS = (
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
     "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base"
 )
+LINE_COLUMNS = (
+    "p.seq, p.id, p.layer, p.day, p.kind, p.text, p.at, p.sources, p.quote, p.conversation, p.project, p.within, "
+    "p.recorded"
+)
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
     "d.status, d.error, d.distillation, (SELECT json_group_array(c.id) FROM member b "

@@ -19,6 +19,7 @@ from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.sqlite.claims import SqliteClaimReader, SqliteClaimWriter
+from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCompactionWriter
 from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
 from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
@@ -48,6 +49,7 @@ _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
     *("overruled", "purged"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
+    *("promoted", "promoted_from", "judgement", "verdict"),
 )
 
 INDEX_TURNS_MIN = 128
@@ -58,7 +60,12 @@ TAIL_TURNS_MAX = 1_024
 
 
 class SqliteReader(
-    SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader, SqliteReplicaReader
+    SqliteIndexReader,
+    SqliteClaimReader,
+    SqliteEpisodeReader,
+    SqliteLibraryReader,
+    SqliteCompactionReader,
+    SqliteReplicaReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
@@ -320,6 +327,8 @@ class SqliteReader(
             seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         if scope.conversation is None and not keyed:
             seqs.update(seq for (seq,) in self._filtered("scope_shelf", conditions.shelf_in(scope)))
+        if scope.document is None and not keyed:
+            seqs.update(seq for (seq,) in self._filtered("scope_promoted", conditions.promoted_in(scope)))
         return sorted(seqs)
 
 
@@ -329,6 +338,7 @@ class SqliteWriter(
     SqliteClaimWriter,
     SqliteEpisodeWriter,
     SqliteLibraryWriter,
+    SqliteCompactionWriter,
     SqliteReplicaWriter,
 ):
     """The same inside a write transaction. See `Writer`.
@@ -531,6 +541,7 @@ class SqliteWriter(
             self._many("drop_evidence_of_entry", [(victim,)])
             self._many("drop_purged", [(victim,)])
         self._erase_library(seqs)
+        self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])
