@@ -105,7 +105,7 @@ class Sizes:
 
 
 FULL = Sizes(100_000, (1_000, 10_000, 100_000))
-QUICK = Sizes(5_000, (1_000, 5_000))
+QUICK = Sizes(5_000, (500, 2_000))
 TINY = Sizes(60, (20,))
 
 
@@ -182,6 +182,7 @@ def _merging(length: int, folder: Path) -> Iterator[Figure]:
             ("before all of it", _BEGIN - DAY),
         ):
             drafts = [_draft(f"{name}-{number}", begin + number * SECOND, number) for number in range(_NEWS)]
+            space.enrich()
             began = time.perf_counter()
             space.merge(drafts, {})
             yield Figure(

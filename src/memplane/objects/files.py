@@ -11,11 +11,8 @@ from datetime import datetime
 
 import msgspec
 
-from memplane.clock import iso, to_datetime
-from memplane.errors import Changed, MemplaneError, RemoteUnavailable, Unchanged
-from memplane.ledger.history import parse_line
-from memplane.ledger.payloads import Said, decode
-from memplane.objects.interactions import day_of
+from memplane.clock import iso
+from memplane.errors import Changed, RemoteUnavailable, Unchanged
 from memplane.objects.lines import entries_at, head_of
 from memplane.objects.link import Link, is_file
 from memplane.objects.manifest import Manifest, ManifestEntry
@@ -24,10 +21,9 @@ from memplane.objects.pull import Taken, pull_segments
 from memplane.objects.seen import FileSeen
 from memplane.objects.store import ABSENT, Got, Listed
 from memplane.objects.tree import TreeReport, files_of, take_in
-from memplane.objects.tree.interactions import joined
+from memplane.objects.tree.interactions import day_of_entry, joined
 from memplane.objects.tree.names import INTERACTIONS, WRITTEN, below
 from memplane.objects.tree.written import digest_of
-from memplane.types import Entry, Op
 
 _TRIES_MAX = 8
 _VERSION = "version"
@@ -144,19 +140,7 @@ def _days(link: Link) -> Collection[str] | None:
     if generation != str(link.space.generation()):
         return None
     new = Positions([(int(position) + 1, head_of(link.space))])
-    return {day for _, entry in entries_at(link.space, new) if (day := _day(entry)) is not None}
-
-
-def _day(entry: Entry) -> str | None:
-    if not entry.body:
-        return None
-    try:
-        if entry.op is Op.HISTORY:
-            return day_of(to_datetime(parse_line(entry.body, trust_ids=True).at))
-        said = decode(entry) if entry.op is Op.TURN else None
-    except (MemplaneError, ValueError, TypeError, RecursionError):
-        return None
-    return day_of(to_datetime(said.at)) if isinstance(said, Said) else None
+    return {day for _, entry in entries_at(link.space, new) if (day := day_of_entry(entry)) is not None}
 
 
 def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.errors import InvalidRequest
+from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
@@ -50,14 +50,28 @@ def day_files(space: Space, days: Collection[str] | None = None) -> Iterator[tup
     seq = 0
     while entries := space.entries(after=seq):
         for entry in entries:
-            if entry.op in (Op.TURN, Op.HISTORY) and entry.body:
-                for at, made in _interactions(entry):
-                    day = day_of(to_datetime(at))
-                    if days is None or day in days:
-                        found.setdefault(key_of(day), []).append(Line(made.id, at, compose(made)))
+            day = day_of_entry(entry)
+            if day is not None and (days is None or day in days):
+                found.setdefault(key_of(day), []).extend(
+                    Line(made.id, at, compose(made)) for at, made in _interactions(entry)
+                )
         seq = entries[-1].seq
     for path in sorted(found):
-        yield path, sorted(found[path], key=lambda line: (line.at, line.id))
+        if found[path]:
+            yield path, sorted(found[path], key=lambda line: (line.at, line.id))
+
+
+def day_of_entry(entry: Entry) -> str | None:
+    """The day on which it was said; None where nothing was said in it, or nobody can read it."""
+    if not entry.body:
+        return None
+    try:
+        if entry.op is Op.HISTORY:
+            return day_of(to_datetime(parse_line(entry.body, trust_ids=True).at))
+        said = decode(entry) if entry.op is Op.TURN else None
+    except (MemplaneError, ValueError, TypeError, RecursionError, OverflowError):
+        return None
+    return day_of(to_datetime(said.at)) if isinstance(said, Said) else None
 
 
 def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
