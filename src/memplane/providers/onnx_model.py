@@ -70,7 +70,6 @@ class OnnxModel:
         mean: NDArray[np.floating] = (states * weights).sum(axis=1) / weights.sum(axis=1)
         return mean
 
-
     def _session_for(self, tokens: int) -> Any:
         """The one with more threads is made for the first long text: the weights are in memory twice then."""
         if tokens < _LONG_TOKENS:
