@@ -110,12 +110,13 @@ def rank_turns(
         for at in chosen
         if (turn := found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))) is not None
     ][:limit]
-    ranks = fused.ranks([at for at, _ in kept])
+    indexes = [at for at, _ in kept]
+    ranks, contributions = fused.ranks(indexes), fused.contributions(indexes)
     return [
         RankedTurn(
             turn=turn,
             score=round(float(fused.scores[at]), 4),
-            contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
+            contributions={name: round(part, 3) for name, part in contributions[place].items()},
             ranks=ranks[place],
             relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
             nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),

@@ -60,7 +60,9 @@ def of_memories(where: Filter) -> Where:
             **{f"tag{number}": tag},
         )
     if where.tier is not None:
-        out.add(f"m.tier = '{where.tier.value}'")  # written out, so that the index of those always told serves
+        out.add(
+            f"m.tier = '{where.tier.value}'"
+        )  # written out, so that the index of those always told serves
     for name in ("predicate", "category"):
         if (value := getattr(where, name)) is not None:
             out.add(f"m.{name} = :{name}", **{name: value})
