@@ -25,6 +25,7 @@ from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
+from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
@@ -91,6 +92,7 @@ class Engine:
             background=Background(stores, worker, self._all_spaces) if background else None,
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
+            questions=Questions(embedder),
         )
         removes = not retention_of(self.settings).removes_nothing
         if self._parts.background is not None and (removes or self._daily):
@@ -155,6 +157,7 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self._parts.questions.close()
         self.meter.close()
         self._stores.close()
 
