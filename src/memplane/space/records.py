@@ -15,7 +15,18 @@ from memplane.memory.said import SaidPage, said_since
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.filter import Scope
-from memplane.types import AboutDocument, AuditRecord, Draft, Entry, Loaded, Memory, Op, Receipt, Tombstone
+from memplane.types import (
+    AboutDocument,
+    AuditRecord,
+    Draft,
+    Entry,
+    Loaded,
+    Memory,
+    Op,
+    Pins,
+    Receipt,
+    Tombstone,
+)
 
 Moment = datetime | str | float
 
@@ -122,10 +133,12 @@ class Records(Access):
         with self._read() as reader:
             return reader.sizes(now=self._clock())
 
-    def generation(self) -> int:
-        """Grows whenever something is forgotten: whoever kept what was told before must not tell it again."""
+    def pins(self, names: Iterable[str]) -> Pins:
+        """What was pinned under these names by `retain_entry`, at any process; what is not there is left out."""
         with self._read() as reader:
-            return reader.marks().generation
+            found = ((name, reader.pinned(name)) for name in names)
+            texts = {name: text for name, text in found if text is not None}
+            return Pins(erasures=reader.erasures(), texts=texts)
 
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""

@@ -215,6 +215,17 @@ class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, Protocol):
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""
 
+    def pinned(self, name: str) -> str | None:
+        """What was pinned under this name, unless something was forgotten since."""
+
+    def erasures(self) -> int:
+        """How often something went for good, by `erase`, `purge_superseded` or `clear_projection`: each unpins
+        everything, since what was told may hold it."""
+
+
+PINS_MAX = 512
+"""More conversations than go on in one space at once."""
+
 
 class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, Protocol):
     """The same view inside a write transaction."""
@@ -256,6 +267,9 @@ class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, Pro
 
     def set_note(self, name: str, value: str) -> None:
         """Keep a small named value."""
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        """Keep what was told then, unless something later is pinned there. Only the last `PINS_MAX` stay."""
 
 
 class Store(Protocol):

@@ -104,6 +104,18 @@ class Asked:
         return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
 
     @property
+    def style(self) -> str:
+        return "anthropic" if self.api is Api.MESSAGES else "openai"
+
+    @property
+    def inbound(self) -> Any:
+        return self.body.get("input" if self.api is Api.RESPONSES else "messages")
+
+    @property
+    def system(self) -> Any:
+        return self.body.get("system") if self.api is Api.MESSAGES else None
+
+    @property
     def opening(self) -> str:
         """A name for the conversation where the client gives none: how it began, which every later request repeats."""
         first = next((at for at, one in enumerate(self.messages) if _role(one) not in SYSTEM_ROLES), 0)

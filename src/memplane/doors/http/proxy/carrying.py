@@ -14,17 +14,17 @@ from memplane.doors.http.body import ClientGone
 from memplane.doors.http.proxy.answer import Answer
 from memplane.doors.http.proxy.apis import Asked
 from memplane.doors.http.proxy.headers import to_client, to_upstream
-from memplane.doors.http.proxy.keeping import Keeper
 from memplane.doors.http.proxy.passed import Passed, PassedListener
 from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
 from memplane.doors.http.proxy.request import Request
-from memplane.doors.http.proxy.telling import Teller, Told
 from memplane.doors.http.proxy.turn import ABORTED, Turn
 from memplane.doors.http.proxy.upstreams import Upstream
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Right
 from memplane.ledger.history_text import FAILED
 from memplane.space import Space
+from memplane.turns.keeping import Keeper
+from memplane.turns.telling import Teller, Told
 
 DOOR = "proxy"
 
@@ -109,6 +109,7 @@ class Carrier:
             model=model or asked.model,
             effective=asked.effective(changes),
             entry_bytes_max=parts.settings.entry_bytes_max,
+            pins=told.pins,
         )
         await self._carry(turn, told)
 
@@ -187,7 +188,7 @@ class Carrier:
             self._tell(turn, "failed")
 
     async def _keep(self, turn: Turn, told: Told) -> None:
-        in_time = await self._parts.keeper.keep(turn)
+        in_time = await self._parts.keeper.keep(lambda: turn.kept)
         self._tell(turn, turn.status or "ok", kept=in_time)
         if told.backend is not None and turn.status != FAILED:
             self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))

@@ -12,12 +12,10 @@ from memplane.doors.http.endpoint import AsgiRoute, Door
 from memplane.doors.http.proxy.apis import Api, Asked, api_of
 from memplane.doors.http.proxy.carrying import DOOR, Carrier, Parts
 from memplane.doors.http.proxy.credentials import Credentials
-from memplane.doors.http.proxy.keeping import Keeper
 from memplane.doors.http.proxy.passed import PassedListener
 from memplane.doors.http.proxy.relay import Relay, until_gone
 from memplane.doors.http.proxy.request import Request
 from memplane.doors.http.proxy.splice import NotPlain
-from memplane.doors.http.proxy.telling import Teller
 from memplane.doors.http.proxy.upstreams import Upstream, Upstreams
 from memplane.doors.http.refusal import Refused
 from memplane.doors.opening import open_space
@@ -26,6 +24,8 @@ from memplane.governance.events import Listener, log_event
 from memplane.history import Recorder
 from memplane.identity.principal import Right
 from memplane.space import Space
+from memplane.turns.keeping import Keeper
+from memplane.turns.telling import Teller
 
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OWN_HEADERS = frozenset({b"x-request-id"})
