@@ -57,7 +57,7 @@ class Process:
 
     async def _turn(self, asked, conversation, owner, before_keeping):
         teller = Teller(self.plane, self.settings, self.events.append)
-        keeper = Keeper(self.plane, self.settings, "proxy", None)
+        keeper = Keeper(self.plane, self.settings, self.events.append, door="proxy")
         try:
             told = await teller.tell(self.plane.space(owner), asked, conversation, may_read=True)
             before_keeping()
@@ -88,6 +88,7 @@ class Process:
             owner=owner,
             actor="",
             conversation=conversation,
+            model=asked.model,
             line=line,
             history=line,
             pins=told.pins,
@@ -301,7 +302,10 @@ def test_a_recall_that_hangs_is_told_as_late(open_plane, clock, monkeypatch):
     told = process.turn(Asks("Tea?"), before_keeping=let_go.set)
 
     assert (told.brief, told.context) == ("", "")
-    assert [(event.memory_op, event.memory_status) for event in process.events] == [("recall", "timed_out")]
+    assert [(event.memory_op, event.memory_status, event.error) for event in process.events] == [
+        ("recall", "timed_out", "context deadline exceeded"),
+        ("retain", "succeeded", ""),
+    ]
 
 
 # ── kept ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -374,7 +378,7 @@ def test_a_turn_is_tried_again_until_it_is_written(processes, monkeypatch, error
     monkeypatch.setattr("memplane.turns.keeping._RETRY_S", (0.0,))
 
     async def run():
-        keeper = Keeper(process.plane, process.settings, "proxy", None)
+        keeper = Keeper(process.plane, process.settings, process.events.append, door="proxy")
         turn = process.kept(Asks(TEA), Told(agent=None))
         in_time = await keeper.keep(lambda: turn)
         await keeper.close()  # which gives what waits its time
@@ -396,7 +400,7 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
     monkeypatch.setattr(Space, "retain_entry", refuses)
 
     async def run():
-        keeper = Keeper(process.plane, process.settings, "proxy", None)
+        keeper = Keeper(process.plane, process.settings, process.events.append, door="proxy")
         turn = process.kept(Asks(TEA), Told(agent=None))
         assert not await keeper.keep(lambda: turn)
         await keeper.close()
@@ -405,3 +409,50 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
 
     assert "cannot be kept" in caplog.text
     assert TEA not in caplog.text
+
+
+# ── what is told of it ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_is_one_recall_and_one_retain_in_the_telemetry(processes):
+    """
+    With the model, and with what was put into the prompt: its blocks, the length of the text between its marks and those,
+    and how many were dropped. A brief is no operation of the contract.
+    """
+    process, _ = processes
+    space = process.plane.space("ann")
+    for number in range(12):
+        space.retain(f"Tea number {number} is served with {'lemon' if number else 'sk-abcdefghij'}")
+    space.store("instruction", "Ann is allergic to nuts")
+
+    told = process.turn(Asks("Which tea is served with lemon?"))
+
+    recall, retain = process.events
+    block = told.context.partition("\n\n")[2].rpartition("\n\n")[0]
+    assert block.startswith("--- BEGIN MEMORY (from memplane) ---\n")
+    assert (recall.memory_op, recall.memory_status, recall.model) == ("recall", "succeeded", "gpt-4o")
+    assert recall.memory_bytes == len(block.encode())
+    assert recall.memory_blocks == len(told.recalled.blocks) + recall.memory_removed
+    assert recall.memory_blocks <= 8
+    assert (retain.memory_op, retain.memory_status, retain.model) == ("retain", "succeeded", "gpt-4o")
+    assert (retain.memory_blocks, retain.memory_bytes) == (None, None)
+
+
+def test_a_recall_that_fails_is_told_with_its_code(processes, monkeypatch):
+    """
+    And the turn with the code of what kept it from being written, each time that it was tried.
+    """
+    process, _ = processes
+    process.plane.space("ann").retain(TEA)
+
+    def full(self, *_args, **_options):
+        raise StorageFull("no room")
+
+    monkeypatch.setattr(Space, "recall", full)
+
+    process.turn(Asks("Tea?"))
+
+    assert [(it.memory_op, it.memory_status, it.error) for it in process.events] == [
+        ("recall", "failed", "storage_full"),
+        ("retain", "succeeded", ""),
+    ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.governance.events import Events, nobody
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
@@ -33,6 +34,11 @@ class Access:
         self._settings = parts.settings
         self._clock = parts.clock
         self._events = parts.events
+
+    def untold(self) -> Self:
+        """The same space for whoever tells of its operations themselves, because they know more of them."""
+        quiet = msgspec.structs.replace(self._parts, events=Events(self._clock, nobody))
+        return type(self)(quiet, self.tenant, self.owner, self.caller)
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
         """Add to the audit log what the ledger does not record."""

@@ -6,15 +6,19 @@ in memory and in a file of its own, and is tried again until it is written, afte
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, MemplaneError
+from memplane.governance.events import Listener
+from memplane.governance.fence import SERVICE
+from memplane.services.outcome import MemoryStatus, Outcome, event_of
 from memplane.turns.pending import FOLDER, Kept, Pending
 from memplane.types import TENANT_DEFAULT, Caller
 
@@ -32,8 +36,17 @@ _log = logging.getLogger("memplane.proxy")
 class Keeper:
     """Writes turns, and remembers those that are not written yet. Belongs to one event loop."""
 
-    def __init__(self, plane: Engine, settings: Settings, door: str, record: Record | None) -> None:
+    def __init__(
+        self,
+        plane: Engine,
+        settings: Settings,
+        listener: Listener,
+        *,
+        door: str,
+        record: Record | None = None,
+    ) -> None:
         self._plane = plane
+        self._listener = listener
         self._door = door
         self._record = record
         self._seconds = settings.proxy_retain_ms / 1_000
@@ -104,14 +117,34 @@ class Keeper:
 
     def _write(self, kept: Kept) -> None:
         caller = Caller(kept.actor, self._door, kept.conversation)
-        space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller)
-        retained = space.retain_entry(kept.line, pins=kept.pins)
+        space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).untold()
+        with self._telling(kept):
+            retained = space.retain_entry(kept.line, pins=kept.pins)
         if self._record is None or retained.deduped or retained.suppressed:
             return
         # A folder there is an agent's, whoever has a space of that name elsewhere.
         if kept.tenant == TENANT_DEFAULT:
             with suppress(OSError, MemplaneError):  # the ledger has it; what is beside it is best effort
                 self._record(kept.owner, kept.history)
+
+    @contextmanager
+    def _telling(self, kept: Kept) -> Iterator[None]:
+        """One `memory_op` for each attempt."""
+        started, error = time.perf_counter(), ""
+        try:
+            yield
+        except Exception as exc:
+            error = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
+            raise
+        finally:
+            outcome = Outcome(
+                operation="retain",
+                status=MemoryStatus.FAILED if error else MemoryStatus.SUCCEEDED,
+                latency_ms=int((time.perf_counter() - started) * 1_000),
+                error=error,
+            )
+            now = self._plane.clock()
+            self._listener(event_of(outcome, service=SERVICE, agent=kept.owner, model=kept.model, now=now))
 
 
 def _as_it_is(kept: Kept) -> Kept:

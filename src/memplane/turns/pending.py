@@ -20,6 +20,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     actor: str
     conversation: str
+    model: str = ""
+    """As the agent named it."""
     line: bytes
     """As the ledger keeps it: without what went upstream, which holds memories that may have to be forgotten."""
     history: bytes

@@ -5,6 +5,7 @@ Nothing in here is ever a reason for a turn to fail. What goes wrong is in the t
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -14,7 +15,7 @@ from memplane.engine import Engine
 from memplane.errors import MemplaneError
 from memplane.governance.events import Listener
 from memplane.governance.fence import SERVICE, fence
-from memplane.governance.outgoing import RecalledBlock, govern
+from memplane.governance.outgoing import BLOCKS_MAX, RecalledBlock, govern
 from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
 from memplane.services.contexts import Contexts
@@ -130,40 +131,26 @@ class Teller:
 
     async def recalled(self, space: Space, asked: AskedTurn, seconds: float) -> Recalled:
         """From this process."""
-        found = None
+        started, found, quiet = time.perf_counter(), None, space.untold()
         try:
             if seconds > 0:
                 found = await self._box.awaited(
                     lambda: _if_there(
-                        self._plane, space, lambda: space.recall(asked.question, limits=_LIMITS)
+                        self._plane, quiet, lambda: quiet.recall(asked.question, limits=_LIMITS)
                     ),
                     lambda: _if_there(
-                        self._plane, space, lambda: space.recall_by_words(asked.question, limits=_LIMITS)
+                        self._plane, quiet, lambda: quiet.recall_by_words(asked.question, limits=_LIMITS)
                     ),
                     seconds=seconds,
                 )
-        except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on; the engine told of it
+            outcome = _late() if found is None else _governed(found, asked)
+        except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
-            return Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
-        if found is None:
-            late = Recalled(
-                operation="recall",
-                status=MemoryStatus.TIMED_OUT,
-                latency_ms=self._settings.proxy_recall_ms,
-                error=DEADLINE,
-            )
-            self._tell(late, space.owner, asked.model)
-            return late
-        blocks = as_recalled(found.blocks)
-        governed = govern(_news(blocks, asked))
-        return Recalled(
-            operation="recall",
-            status=MemoryStatus.SUCCEEDED,
-            blocks=governed.blocks,
-            returned=len(blocks),
-            removed=governed.removed,
-            text=memory_block(SERVICE, governed.blocks),
-        )
+            outcome = Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
+        latency_ms = int((time.perf_counter() - started) * 1_000)
+        outcome = msgspec.structs.replace(outcome, latency_ms=latency_ms)
+        self._tell(outcome, space.owner, asked.model)
+        return outcome
 
     # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +198,7 @@ class Teller:
             return None, AgentContext(agent_id=space.owner)
 
     def _tell(self, outcome: Recalled, owner: str, model: str, *, service: str = SERVICE) -> None:
-        """What the engine does not know of, and therefore does not tell."""
+        """One `memory_op` for each turn. The engine knows neither the model nor what becomes of its blocks."""
         now = self._plane.clock()
         self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
 
@@ -231,6 +218,24 @@ class _EngineBackend:
 
     async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
         return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
+
+
+def _late() -> Recalled:
+    return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT, error=DEADLINE)
+
+
+def _governed(found: Recall, asked: AskedTurn) -> Recalled:
+    """What the conversation says already was never returned, nor what is beyond the first eight."""
+    blocks = _news(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
+    governed = govern(blocks)
+    return Recalled(
+        operation="recall",
+        status=MemoryStatus.SUCCEEDED,
+        blocks=governed.blocks,
+        returned=len(blocks),
+        removed=governed.removed,
+        text=memory_block(SERVICE, governed.blocks),
+    )
 
 
 def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
@@ -253,7 +258,7 @@ def _looked(plane: Engine, space: Space, asked: AskedTurn, places: _Places, brie
 
 
 def _brief_of(space: Space) -> str:
-    markdown = space.brief().markdown
+    markdown = space.untold().brief().markdown
     return f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else ""
 
 

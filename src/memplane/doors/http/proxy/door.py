@@ -111,7 +111,7 @@ class Proxy:
             self._passed,
             relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
             teller=Teller(plane, settings, self._listener),
-            keeper=Keeper(plane, settings, DOOR, record),
+            keeper=Keeper(plane, settings, self._listener, door=DOOR, record=record),
         )
         self._parts.keeper.resume()
         try:

@@ -76,6 +76,7 @@ class Turn:
             owner=self.owner,
             actor=self._actor,
             conversation=self._conversation,
+            model=self.asked.model,
             line=line,
             history=full.line if len(full.line) <= self._entry_bytes_max else line,
             pins=self._pins,
