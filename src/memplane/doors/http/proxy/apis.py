@@ -27,6 +27,11 @@ class _ClaudeCode(msgspec.Struct):
     account_uuid: str = ""
 
 
+class _Model(msgspec.Struct):
+    model: str = ""
+
+
+_MODEL = msgspec.json.Decoder(_Model)
 _CLAUDE_CODE = msgspec.json.Decoder(_ClaudeCode)
 _encode = msgspec.json.Encoder().encode
 
@@ -46,6 +51,14 @@ def api_of(method: str, path: str) -> Api | None:
     if path.endswith(f"/{Api.MESSAGES}") and not path.endswith(f"/v1/{Api.MESSAGES}"):
         return None  # of a thread of OpenAI's
     return next((api for api in Api if path.endswith(f"/{api}")), None)
+
+
+def model_in(body: bytes | None) -> str:
+    """The model that a body names, whatever else is in it."""
+    try:
+        return _MODEL.decode(body or b"{}").model
+    except msgspec.DecodeError:
+        return ""
 
 
 class Asked:

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from memplane.config import Settings
 from memplane.doors.http.body import ClientGone
 from memplane.doors.http.endpoint import AsgiRoute, Door
-from memplane.doors.http.proxy.apis import Api, Asked, api_of
+from memplane.doors.http.proxy.apis import Api, Asked, api_of, model_in
 from memplane.doors.http.proxy.carrying import DOOR, Carrier, Parts
 from memplane.doors.http.proxy.credentials import Credentials
 from memplane.doors.http.proxy.passed import PassedListener
@@ -25,6 +25,7 @@ from memplane.history import Recorder
 from memplane.identity.principal import Right
 from memplane.space import Space
 from memplane.turns.keeping import Keeper
+from memplane.turns.prices import Prices
 from memplane.turns.telling import Teller
 
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -94,6 +95,7 @@ class Proxy:
         self._listener = listener
         self._passed = passed
         self._upstreams = Upstreams(settings)
+        self._prices = Prices(settings.proxy_prices)
         folder = settings.session_history_dir
         self._recorder = (
             None
@@ -112,6 +114,7 @@ class Proxy:
             relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
             teller=Teller(plane, settings, self._listener),
             keeper=Keeper(plane, settings, self._listener, door=DOOR, record=record),
+            prices=self._prices,
         )
         self._parts.keeper.resume()
         try:
@@ -137,7 +140,8 @@ class Proxy:
         else:
             changes = asked.with_model(model) if asked is not None and model is not None else []
             content = asked.effective(changes) if asked is not None else body
-            done = await until_gone(receive, lambda: carrier.without_memory(content))
+            named = model or model_in(body if request.operation is not None else None)
+            done = await until_gone(receive, lambda: carrier.without_memory(content, named))
         if not done:
             raise ClientGone
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 from starlette.types import Scope
 
 from memplane.doors.http.envelope import speaks_anthropic
+from memplane.doors.http.proxy.apis import api_of
 from memplane.doors.http.proxy.credentials import is_a_place
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Principal
@@ -23,6 +24,7 @@ _LENT = (
     "count_tokens",
     "input_tokens",
 )
+_COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
 _LENT_BELOW = ("audio", "images", "responses")
 
 
@@ -67,6 +69,15 @@ class Request:
     @property
     def speaks_anthropic(self) -> bool:
         return speaks_anthropic(self.path, self.headers)
+
+    @property
+    def operation(self) -> str | None:
+        """What the provider counts tokens for, in the words of OpenTelemetry; None for whatever else it does."""
+        if self.method != "POST":
+            return None
+        if api_of(self.method, self.path) is not None:
+            return "chat"
+        return _COUNTED.get(self.path.rpartition("/")[2])
 
     @property
     def is_lent(self) -> bool:
