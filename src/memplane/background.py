@@ -15,6 +15,9 @@ _STEPS_PER_TURN = 8
 """Then another space has its turn."""
 _LOOK_AGAIN_S = 60.0
 """So often every space is looked at, for what became due by itself: a conversation that has paused."""
+_BREATH_S = 0.02
+"""So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
+Python's lock."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
@@ -38,7 +41,7 @@ class Background:
         self._failures: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
         self._bell = threading.Event()
-        self._closing = False
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memplane-worker", daemon=True)
         self._thread.start()
 
@@ -55,7 +58,7 @@ class Background:
 
     def close(self) -> None:
         """Finish the step at hand and stop. What is left is done by whoever opens the spaces next."""
-        self._closing = True
+        self._stopped.set()
         self._bell.set()
         self._thread.join()
 
@@ -69,12 +72,14 @@ class Background:
 
     def _run(self) -> None:
         self._look_at_all()
-        while not self._closing:
+        while not self._stopped.is_set():
             space = self._next()
             if space is not None:
                 self._work(*space)
             elif not self._wait(self._bell, self._pause()):
                 self._look_at_all()
+            else:
+                self._stopped.wait(_BREATH_S)
             self._bell.clear()
 
     def _next(self) -> tuple[str, str] | None:
@@ -106,7 +111,8 @@ class Background:
     def _steps(self, store: Store, *, reading: bool = True) -> bool:
         """Whether there may be more to do."""
         return all(
-            not self._closing and self._worker.step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
+            not self._stopped.is_set() and self._worker.step(store, reading=reading)
+            for _ in range(_STEPS_PER_TURN)
         )
 
     def _look_at_all(self) -> None:

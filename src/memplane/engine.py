@@ -24,6 +24,7 @@ from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
+from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
@@ -81,6 +82,7 @@ class Engine:
             background=Background(stores, worker, self._all_spaces) if background else None,
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
+            questions=Questions(embedder),
         )
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
@@ -142,6 +144,7 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self._parts.questions.close()
         self.meter.close()
         self._stores.close()
 

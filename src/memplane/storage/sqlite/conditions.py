@@ -59,7 +59,11 @@ def of_memories(where: Filter) -> Where:
             f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",
             **{f"tag{number}": tag},
         )
-    for name in ("predicate", "tier", "category"):
+    if where.tier is not None:
+        out.add(
+            f"m.tier = '{where.tier.value}'"
+        )  # written out, so that the index of those always told serves
+    for name in ("predicate", "category"):
         if (value := getattr(where, name)) is not None:
             out.add(f"m.{name} = :{name}", **{name: value})
     if where.key_prefix is not None:
