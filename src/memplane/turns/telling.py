@@ -87,7 +87,13 @@ class Teller:
         told = Told(agent=agent, backend=None if manifest is None else self._client.backend(manifest))
         if not may_read:
             return told
-        seconds = self._seconds_for(manifest)
+        with self._plane.answering():
+            await self._fill(told, space, asked, conversation, self._seconds_for(manifest))
+        return told
+
+    async def _fill(
+        self, told: Told, space: Space, asked: AskedTurn, conversation: str, seconds: float
+    ) -> None:
         until = asyncio.get_running_loop().time() + seconds
         places = _Places.of(conversation)
         looking = asyncio.ensure_future(self._look(space, asked, places, told, seconds))
@@ -100,7 +106,6 @@ class Teller:
         else:
             await self._recall(space, asked, told, until)
         self._pin(told, asked, places, await looking)
-        return told
 
     async def retain(self, told: Told, line: bytes, model: str) -> None:
         """Tell the agent's own memory service of a turn that is in the ledger."""
