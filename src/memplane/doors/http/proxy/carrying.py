@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import aiohttp
@@ -26,6 +26,7 @@ from memplane.ledger.history_text import FAILED
 from memplane.space import Space
 from memplane.turns.keeping import Keeper
 from memplane.turns.prices import Prices
+from memplane.turns.shown import RECALL_HEADER, TOLD_HEADER, spell_blocks, summary_of
 from memplane.turns.telling import Teller, Told
 
 DOOR = "proxy"
@@ -140,7 +141,7 @@ class Carrier:
             raise
         async with response:
             turn.status_code = response.status
-            await self._start(response)
+            await self._start(response, self._shown(told))
             if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
                 await self._pass_rest(response)
                 self._tell(turn, "refused")
@@ -265,8 +266,20 @@ class Carrier:
         address = upstream.address(request.path, request.query)
         return await self._parts.relay.ask(upstream, request.method, address, headers, content)
 
-    async def _start(self, response: aiohttp.ClientResponse) -> None:
-        headers = to_client(response.raw_headers)
+    def _shown(self, told: Told) -> list[tuple[bytes, bytes]]:
+        """What was told, for a client that wants to know; the body is the provider's own."""
+        recalled = told.recalled
+        if recalled is None:
+            return []
+        shown = [(RECALL_HEADER.encode(), summary_of(recalled).encode())]
+        if self._request.shows and recalled.blocks:
+            shown.append((TOLD_HEADER.encode(), spell_blocks(recalled).encode()))
+        return shown
+
+    async def _start(
+        self, response: aiohttp.ClientResponse, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        headers = [*to_client(response.raw_headers), *more]
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
 
     async def _body(self, piece: bytes, *, more: bool = True) -> None:

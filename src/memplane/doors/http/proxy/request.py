@@ -11,6 +11,7 @@ from memplane.doors.http.proxy.apis import api_of
 from memplane.doors.http.proxy.credentials import is_a_place
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Principal
+from memplane.turns.shown import RECALL_HEADER, SHOW
 
 _OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
 """Paths below `/v1` that belong to the v6 door."""
@@ -65,6 +66,11 @@ class Request:
         if said not in {"on", "off"}:
             raise Refused(400, "invalid_request", "X-Memplane-Memory: say on or off")
         return said == "on"
+
+    @property
+    def shows(self) -> bool:
+        """Whether the client wants to see what was recalled."""
+        return self.headers.get(RECALL_HEADER, "").strip().lower() == SHOW
 
     @property
     def speaks_anthropic(self) -> bool:
