@@ -31,7 +31,7 @@ LAYERS = (
     ("space",),
     ("whereabouts",),
     ("engine", "transfer", "doctor"),
-    ("objects",),
+    ("objects", "turns"),
     ("main",),
     ("evaluate",),
     ("__init__", "doors"),

@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,8 @@ _LOOK_AGAIN_S = 60.0
 _BREATH_S = 0.02
 """So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
 Python's lock."""
+_GIVE_WAY_S = 0.25
+"""So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
@@ -43,6 +46,9 @@ class Background:
         self._lock = threading.Lock()
         self._bell = threading.Event()
         self._stopped = threading.Event()
+        self._answering = 0
+        self._quiet = threading.Event()
+        self._quiet.set()
         self._thread = threading.Thread(target=self._run, name="memplane-worker", daemon=True)
         self._thread.start()
 
@@ -55,6 +61,20 @@ class Background:
     def look_after(self, daily: Callable[[str, str], None]) -> None:
         """From now on, also call this for every space that is looked at; whether anything is due is for it to know."""
         self._daily = daily
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Inside, somebody waits for an answer that is computed in this process."""
+        with self._lock:
+            self._answering += 1
+            self._quiet.clear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._answering -= 1
+                if not self._answering:
+                    self._quiet.set()
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, and how often it was tried."""
@@ -118,9 +138,12 @@ class Background:
     def _steps(self, store: Store, *, reading: bool = True) -> bool:
         """Whether there may be more to do."""
         return all(
-            not self._stopped.is_set() and self._worker.step(store, reading=reading)
-            for _ in range(_STEPS_PER_TURN)
+            not self._stopped.is_set() and self._step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
         )
+
+    def _step(self, store: Store, *, reading: bool) -> bool:
+        self._quiet.wait(_GIVE_WAY_S)
+        return self._worker.step(store, reading=reading)
 
     def _look_at_all(self) -> None:
         try:

@@ -146,6 +146,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long an upstream may be silent."""
     proxy_brief: bool = True
     """Whether a conversation through the proxy begins with the brief."""
+    proxy_prices: tuple[str, ...] = ()
+    """What models cost, `model=prompt/completion/cached` in dollars for a million tokens, where providers do not say."""
     claw_context_root: str | None = None
     """Where each agent's folder with its `memory.json` is; None: memory is this process's."""
 
@@ -244,6 +246,7 @@ _ENVIRONMENT = {
     "MEMPLANE_PROXY_RETAIN_MS": "proxy_retain_ms",
     "MEMPLANE_PROXY_TIMEOUT_S": "proxy_timeout_s",
     "MEMPLANE_PROXY_BRIEF": "proxy_brief",
+    "MEMPLANE_PROXY_PRICES": "proxy_prices",
     "CLAW_CONTEXT_ROOT": "claw_context_root",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
@@ -263,7 +266,15 @@ _ENVIRONMENT = {
 _FIELD = re.compile(r"\w+")
 
 _LISTS = frozenset(
-    {"hosts", "origins", "trusted_proxies", "claw_history_agent_ids", "upstreams", "upstream_keys"}
+    {
+        "hosts",
+        "origins",
+        "trusted_proxies",
+        "claw_history_agent_ids",
+        "upstreams",
+        "upstream_keys",
+        "proxy_prices",
+    }
 )
 """Settings that hold several values; their variables hold them with commas between."""
 

@@ -1,7 +1,7 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -136,6 +136,11 @@ class Engine:
     def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None = None) -> OwnedReceipt:
         """One of them by its id; `NotFound` where none of these owners has it."""
         return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside, somebody waits for an answer; what goes on beside gives way to it."""
+        background = self._parts.background
+        return nullcontext() if background is None else background.giving_way()
 
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""

@@ -419,6 +419,14 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The forgotten id that took this one along; None for what the forget itself named."""
 
 
+class Pins(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an agent was told and must be told again in the same words, by the digest of where."""
+
+    erasures: int = 0
+    """How often something had been forgotten in the space before any of it was made."""
+    texts: dict[str, str] = {}
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Proof of a forget."""
 

@@ -9,7 +9,7 @@ from tests.conftest import TENANT, Scribe, a_memory
 
 from memplane.clock import SECOND, to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.base import Writer
+from memplane.storage.base import PINS_MAX, Writer
 from memplane.storage.filter import Filter, Scope
 from memplane.types import RESERVED_CATEGORIES, Caller, Kind, Op, State, Tier
 
@@ -737,3 +737,59 @@ def test_memories_are_listed_by_state_tier_and_predicate(scribe, clock):
             assert [memory.text for memory in found] == texts
         assert [m.text for m in reader.memories(Filter(now=now, tier=Tier.HOT), limit=9)] == ["hot"]
         assert [m.text for m in reader.memories(Filter(now=now, predicate="lives_in"), limit=9)] == ["warm"]
+
+
+# ── what was told ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pin(store, name, text, at=1):
+    store.write(lambda writer: writer.pin(name, text, at=at))
+
+
+def pinned(store, name):
+    with store.read() as reader:
+        return reader.pinned(name)
+
+
+def test_what_is_pinned_last_stands(open_store):
+    """By when it was told, not by when it was written down."""
+    store = open_store("alice")
+    for text, at in (("first", 1), ("third", 3), ("second", 2)):
+        pin(store, "place", text, at)
+
+    assert pinned(store, "place") == "third"
+    assert pinned(store, "elsewhere") is None
+
+
+def test_only_the_last_pins_stay(open_store):
+    """However many conversations there are."""
+    store = open_store("alice")
+
+    def work(writer: Writer):
+        for at in range(PINS_MAX + 2):
+            writer.pin(f"place {at}", "told", at=at)
+
+    store.write(work)
+
+    assert [pinned(store, f"place {at}") for at in range(4)] == [None, None, "told", "told"]
+
+
+@pytest.mark.parametrize("loses", ["erase", "purge", "replay"])
+def test_whatever_goes_for_good_unpins_everything(scribe, clock, loses):
+    """And is counted, so that nobody pins afterwards what was made before."""
+    memory = scribe.memory("Ann takes tea")
+    scribe.store.write(lambda writer: writer.supersede(memory.id, by="another", at=clock()))
+    pin(scribe.store, "place", "Ann takes tea")
+    with scribe.store.read() as reader:
+        before = reader.erasures()
+
+    if loses == "erase":
+        erase(scribe.store, memory)
+    elif loses == "purge":
+        scribe.store.write(lambda writer: writer.purge_superseded(before=clock() + 1))
+    else:
+        scribe.store.write(lambda writer: writer.clear_projection())
+
+    assert pinned(scribe.store, "place") is None
+    with scribe.store.read() as reader:
+        assert reader.erasures() == before + 1

@@ -14,12 +14,12 @@ from memplane.config import settings_from
 from memplane.doors.http.endpoint import Call, Endpoint
 from memplane.doors.http.plane.history import page_of, parse_limit
 from memplane.doors.http.plane.recall import LATE, Recaller, answer_of
-from memplane.doors.http.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
 from memplane.governance.redact import find_secrets
 from memplane.identity.principal import Forbidden, Principal, Right
 from memplane.recall.result import Block
 from memplane.transfer import scrubbed_lines
+from memplane.turns.timebox import TimeBox
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=3_000)
 ANYTHING = st.one_of(

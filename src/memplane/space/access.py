@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from memplane.clock import Instant
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.governance.events import Events, nobody
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
@@ -42,6 +43,11 @@ class Access:
     def now(self) -> Instant:
         """What time it is for this space."""
         return self._clock()
+
+    def untold(self) -> Self:
+        """The same space for whoever tells of its operations themselves, because they know more of them."""
+        quiet = msgspec.structs.replace(self._parts, events=Events(self._clock, nobody))
+        return type(self)(quiet, self.tenant, self.owner, self.caller)
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
         """Add to the audit log what the ledger does not record."""

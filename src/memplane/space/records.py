@@ -26,6 +26,7 @@ from memplane.types import (
     Memory,
     Merged,
     Op,
+    Pins,
     Receipt,
     Tombstone,
     Variant,
@@ -163,10 +164,12 @@ class Records(Access):
         with self._read() as reader:
             return reader.sizes(now=self._clock())
 
-    def generation(self) -> int:
-        """Grows whenever something is forgotten: whoever kept what was told before must not tell it again."""
+    def pins(self, names: Iterable[str]) -> Pins:
+        """What was pinned under these names by `retain_entry`, at any process; what is not there is left out."""
         with self._read() as reader:
-            return reader.marks().generation
+            found = ((name, reader.pinned(name)) for name in names)
+            texts = {name: text for name, text in found if text is not None}
+            return Pins(erasures=reader.erasures(), texts=texts)
 
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""

@@ -64,6 +64,7 @@ from memplane.types import (
     Kind,
     Memory,
     Op,
+    Pins,
     Reach,
     Receipt,
     Retained,
@@ -135,10 +136,12 @@ class Space(Files, Library, Compacting):
 
         return self._write("retain", work)
 
-    def retain_entry(self, entry: bytes) -> Retained:
+    def retain_entry(self, entry: bytes, *, pins: Pins | None = None) -> Retained:
         """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
 
         What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
+        `pins` is what the agent was told for it and must be told again in the same words; it is kept in the same commit,
+        unless something was forgotten since it was made.
         """
         now = self._clock()
         line = received_line(entry, now=now, line_bytes_max=self._settings.entry_bytes_max)
@@ -151,6 +154,9 @@ class Space(Files, Library, Compacting):
             if before := _seen_before(writer, given):
                 return before
             kept = projection.record(writer, draft, now)
+            if pins is not None and pins.texts and pins.erasures == writer.erasures():
+                for name, text in pins.texts.items():
+                    writer.pin(name, text, at=line.at)
             return Retained(id=kept.id, seq=kept.seq)
 
         return self._write("retain", work)

@@ -229,6 +229,17 @@ class Reader(
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""
 
+    def pinned(self, name: str) -> str | None:
+        """What was pinned under this name, unless something was forgotten since."""
+
+    def erasures(self) -> int:
+        """How often something went for good, by `erase`, `purge_superseded` or `clear_projection`: each unpins
+        everything, since what was told may hold it."""
+
+
+PINS_MAX = 512
+"""More conversations than go on in one space at once."""
+
 
 class Writer(
     Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
@@ -282,6 +293,9 @@ class Writer(
 
     def set_note(self, name: str, value: str) -> None:
         """Keep a small named value."""
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        """Keep what was told then, unless something later is pinned there. Only the last `PINS_MAX` stay."""
 
 
 class Store(Protocol):

@@ -82,6 +82,25 @@ SELECT value FROM meta WHERE name = :name
 -- name: set_note
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
+-- name: pinned
+SELECT text FROM pinned WHERE name = :name
+
+-- name: pin
+INSERT INTO pinned (name, at, text) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET at = excluded.at, text = excluded.text WHERE excluded.at >= at
+
+-- name: drop_old_pins
+DELETE FROM pinned WHERE name IN (SELECT name FROM pinned ORDER BY at DESC LIMIT -1 OFFSET ?)
+
+-- name: drop_pins
+DELETE FROM pinned
+
+-- name: erasures
+SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'erasures'
+
+-- name: count_erasure
+UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'erasures'
+
 -- name: add_turn
 INSERT INTO turn (n, role, text, at, conversation, project, speaker, within) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (n) DO NOTHING

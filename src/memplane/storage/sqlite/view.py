@@ -13,7 +13,7 @@ import msgspec
 
 from memplane.clock import SECOND, Instant, to_datetime
 from memplane.entropy import random_bytes
-from memplane.storage.base import AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
+from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
@@ -318,6 +318,14 @@ class SqliteReader(
     def note(self, name: str) -> str | None:
         return self._note(f"note:{name}")
 
+    def pinned(self, name: str) -> str | None:
+        found = self._one("pinned", name=name)
+        return None if found is None else str(found[0])
+
+    def erasures(self) -> int:
+        found = self._one("erasures")
+        return int(found[0])
+
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
         keyed = scope.key is not None or scope.prefix is not None or scope.expired_by is not None
@@ -495,6 +503,8 @@ class SqliteWriter(
         self._drop_memories(found)
         self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
         self._grow_generation(found)
+        if found:
+            self._unpin()
         return len(found)
 
     def hide(self, seq: int) -> None:
@@ -513,6 +523,7 @@ class SqliteWriter(
             self._connection.execute(f"DELETE FROM {table}")
         for query in ("forget_embedded", "grow_generation", "grow_library"):
             self._connection.execute(SQL[query])
+        self._unpin()
         self.set_derived(0)
         self.set_cursor(0)
 
@@ -546,6 +557,7 @@ class SqliteWriter(
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])
         self._connection.execute(SQL["grow_generation"])
+        self._unpin()
 
     def add_audit(
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
@@ -570,6 +582,15 @@ class SqliteWriter(
 
     def set_note(self, name: str, value: str) -> None:
         self._set_note(f"note:{name}", value)
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        self._ready()
+        self._many("pin", [(name, at, text)])
+        self._many("drop_old_pins", [(PINS_MAX,)])
+
+    def _unpin(self) -> None:
+        self._connection.execute(SQL["drop_pins"])
+        self._connection.execute(SQL["count_erasure"])
 
     def _ready(self) -> None:
         """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""
