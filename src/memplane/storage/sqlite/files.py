@@ -17,10 +17,11 @@ from memplane.errors import (
     StorageUnavailable,
 )
 from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_errors
-from memplane.storage.sqlite.migrate import SPACE, migrate
+from memplane.storage.sqlite.migrate import SPACE, empty, migrate
 
 _FILE_BYTES_MIN = 512
 _OWNER_ONLY = 0o600
+_READABLE = 0o644
 
 
 def create_file(
@@ -31,13 +32,11 @@ def create_file(
     aside = path.with_name(f".{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = connect(aside, key, create=True)
         with translate_errors(path):
-            try:
-                migrate(connection, path.name, package=package)
-                connection.pragma("journal_mode", "wal")
-            finally:
-                connection.close()
+            if key is None:
+                _write(aside, empty(package))
+            else:
+                _build(aside, key, package)
         if package != SPACE:  # it stands in a folder that others may look into; spaces have one of their own
             aside.chmod(_OWNER_ONLY)
         if label is not None:
@@ -108,6 +107,27 @@ def rekey_file(path: Path, key: str | None, new_key: str | None) -> bool:
     finally:
         _remove(aside)
     return True
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "xb", opener=_as_sqlite_does) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _as_sqlite_does(path: str, flags: int) -> int:
+    return os.open(path, flags, _READABLE)
+
+
+def _build(path: Path, key: str, package: str) -> None:
+    """Step by step: every file under a key has a salt of its own, so none is a copy of another."""
+    connection = connect(path, key, create=True)
+    try:
+        migrate(connection, path.name, package=package)
+        connection.pragma("journal_mode", "wal")
+    finally:
+        connection.close()
 
 
 def _remove(aside: Path) -> None:
