@@ -125,7 +125,7 @@ class Background:
                     raise
                 if more:
                     self.notify(tenant, owner)
-            if not more and self._daily is not None and not self._closing:
+            if not more and self._daily is not None and not self._stopped.is_set():
                 self._daily(tenant, owner)
             with self._lock:
                 self._failures.pop((tenant, owner), None)

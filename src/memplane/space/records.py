@@ -164,6 +164,11 @@ class Records(Access):
         with self._read() as reader:
             return reader.sizes(now=self._clock())
 
+    def generation(self) -> int:
+        """Grows whenever something is forgotten: whoever kept what was told before must not tell it again."""
+        with self._read() as reader:
+            return reader.marks().generation
+
     def pins(self, names: Iterable[str]) -> Pins:
         """What was pinned under these names by `retain_entry`, at any process; what is not there is left out."""
         with self._read() as reader:
