@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from clawdapus import entry_line, later
 from memory_service import ReferenceMemory
 from memplane.__main__ import open_plane as open_from_environment
-from memplane.doors.cli.app import app
+from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from pod_directory import PodDirectory
 
@@ -86,7 +86,12 @@ class Inside:
 
     def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Done:
         result = CliRunner(env={"COLUMNS": "200"}).invoke(
-            app, list(arguments), input=stdin, obj=self.wiring, prog_name="memplane", catch_exceptions=False
+            assembled(),
+            list(arguments),
+            input=stdin,
+            obj=self.wiring,
+            prog_name="memplane",
+            catch_exceptions=False,
         )
         return Done(result.exit_code, result.stdout, result.stderr)
 

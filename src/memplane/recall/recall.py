@@ -113,13 +113,7 @@ def recall(
     watch = _Watch()
     limits, settings = request.limits, tools.settings
     reference = now if request.reference is None else request.reference
-    where = Filter(
-        now=now,
-        as_of=request.as_of,
-        include_superseded=request.include_superseded,
-        include_faded=request.include_superseded or request.as_of is not None,
-        audience=request.audience,
-    )
+    where = _where(request, now)
     with watch.stage("read"):
         embedding, asking = _begin(reader, request.query, reference, tools, where, watch)
         routing = route(request.query, asking.asked, tools.catalog, has_vectors=True)
@@ -144,15 +138,7 @@ def recall(
     with watch.stage("render"):
         told = _told(reader, request, said, known, routing.predicates, where)
         tame = Tamer(asking.question.words)
-        text, tokens = render(
-            told.worth_telling,
-            told.conflicts,
-            told.turns,
-            told.episodes,
-            tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
-            tame=tame,
-            documents=share_of(consulted, settings.recall_memory_percent, tame),
-        )
+        text, tokens = _as_text(told, consulted, limits, settings, tame)
         blocks = blocks_of(
             _alternating(told.turns, told.worth_telling, consulted.spans), limits, settings, tame
         )
@@ -178,6 +164,16 @@ def recall(
         anchor="now" if request.reference is None else "request",
         degraded=degraded + failed,
         timings=watch.stop(),
+    )
+
+
+def _where(request: RecallRequest, now: Instant) -> Filter:
+    return Filter(
+        now=now,
+        as_of=request.as_of,
+        include_superseded=request.include_superseded,
+        include_faded=request.include_superseded or request.as_of is not None,
+        audience=request.audience,
     )
 
 
@@ -272,6 +268,20 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worth_telling(self) -> tuple[RecallHit, ...]:
         return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
+
+
+def _as_text(
+    told: _Told, consulted: Consulted, limits: Limits, settings: Settings, tame: Tamer
+) -> tuple[str, int]:
+    return render(
+        told.worth_telling,
+        told.conflicts,
+        told.turns,
+        told.episodes,
+        tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
+        tame=tame,
+        documents=share_of(consulted, settings.recall_memory_percent, tame),
+    )
 
 
 def _told(
