@@ -7,6 +7,7 @@ Hypothesis looks at the same examples every time, so that a change is judged by 
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import apsw
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -44,6 +46,10 @@ settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
 
 
+# Whoever wants no bytecode waits for the compiler in every process of the hundreds that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 2 << 30
 
@@ -55,6 +61,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test talks to anybody whom an authority vouches for, but every HTTP client reads what all of them sign with:
+    most of what a small call costs. One of them will do."""
+    end = "-----END CERTIFICATE-----\n"
+    bundle = tmp_path_factory.mktemp("authorities") / "one.pem"
+    bundle.write_text(certifi.contents().partition(end)[0] + end, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(bundle))
+        yield
 
 
 @pytest.fixture(autouse=True)
