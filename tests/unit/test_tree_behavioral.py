@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
@@ -48,7 +48,9 @@ def texts(space):
 # ── any memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@settings(max_examples=20)
 @given(MEMORIES)
+@example([("preference", "0\r", []), ("fact", "\n\nx\n\n", []), ("context", "---\nid: x\n---\n", ["a: b"])])
 def test_any_memories_come_back_from_their_files(stored):
     """
     Files alone, without a ledger, give another space the same memories with the same ids, and the same files.
@@ -65,6 +67,7 @@ def test_any_memories_come_back_from_their_files(stored):
         assert behavioral(other) == files
 
 
+@settings(max_examples=20)
 @given(MEMORIES)
 def test_taking_in_what_was_written_changes_nothing(stored):
     """
@@ -81,6 +84,7 @@ def test_taking_in_what_was_written_changes_nothing(stored):
         assert list(files_of(space)) == files
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=60), st.text(max_size=60), st.booleans())
 def test_any_file_is_taken_or_refused_and_twice_is_once(head, body, fenced):
     """

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.objects.tree.frontmatter import YAML_CHARS_MAX, part, with_members, written
+from memplane.objects.tree.frontmatter import YAML_CHARS_MAX, _as_written, part, with_members, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 NAMES = st.sampled_from(["name", "description", "tags", "some_more", "x-y"])
@@ -122,3 +122,20 @@ def test_bombs_do_not_go_off():
     assert part(f"---\n{bomb}\n---\n").members["a0"] == "&a0 [lol]"
     assert part(f"---\n{deep}\n---\n").members["a"].startswith("[[[[")
     assert part(f"---\n{huge}\n---\n").members["m77"] == "77"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b_c"]), st.text(st.sampled_from("ab \"\\[],.:-#'\r\u0085é1"), max_size=12)
+        )
+    )
+)
+def test_the_short_way_reads_as_yaml_does(rows):
+    """
+    What is read without a YAML reader is what one would have read.
+    """
+    inner = "".join(f"{name}: {value}\n" for name, value in rows)
+    found = _as_written(inner) if rows else None
+
+    assert found is None or found == yaml.load(inner, Loader=yaml.BaseLoader)

@@ -221,9 +221,7 @@ def told(path: str, data: bytes) -> Told:
     parted = part(text)
     head, body = parted.head, parted.body
     if _text(parted.members, "id"):
-        content = (
-            body.removesuffix("\n").removesuffix("\r") if body.endswith("\r\n") else body.removesuffix("\n")
-        )
+        content = body.removesuffix("\r\n" if head.endswith("\r\n") else "\n")
     else:
         inner = body.lstrip("\r\n")
         head, content = head + body[: len(body) - len(inner)], inner.rstrip("\r\n \t")

@@ -19,12 +19,17 @@ _DEPTH_MAX = 16
 _FENCE = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _MEMBER = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*?))?[ \t]*\r?\n?", re.ASCII)
-_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./+-]*[A-Za-z0-9_./+-])?", re.ASCII)
 _WORDS_WITH_A_MEANING = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"})
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NOT_AS_IT_IS = re.compile(
     '[\\\\"\\x00-\\x1f\\x7f-\\xa0\\xad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ud800-\\udfff\\ufeff\\ufff0-\\uffff]'
 )
+_WORD = r"[A-Za-z](?:[A-Za-z0-9 _./+-]*[A-Za-z0-9_./+-])?"
+_SIMPLE = re.compile(
+    rf"([A-Za-z_]\w*): (?:({_WORD})|\"([^{_NOT_AS_IT_IS.pattern[1:-1]}]*)\"|\[({_WORD}(?:, {_WORD})*)\])\r?",
+    re.ASCII,
+)
+_PLAIN = re.compile(_WORD, re.ASCII)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 Value = str | list[str] | tuple[str, ...]
@@ -131,6 +136,8 @@ def _read(inner: str) -> dict[str, Any] | None:
     """The members; None where these lines are something else than members."""
     if not inner.strip():
         return {}
+    if (simple := _as_written(inner)) is not None:
+        return simple
     found = _by_yaml(inner) if len(inner) <= YAML_CHARS_MAX else None
     if isinstance(found, dict):
         return found
@@ -140,6 +147,21 @@ def _read(inner: str) -> dict[str, Any] | None:
         if member is not None:
             by_line[member[1]] = _unquoted(member[2] or "")
     return by_line or None
+
+
+def _as_written(inner: str) -> dict[str, Any] | None:
+    """Members as they are written here, for which no YAML reader is needed, as long as nothing has to be escaped; None
+    where one of them is anything else."""
+    members: dict[str, Any] = {}
+    for line in inner.removesuffix("\n").split("\n"):
+        found = _SIMPLE.fullmatch(line)
+        if found is None:
+            return None
+        name, plain, quoted, listed = found.groups()
+        members[name] = plain or (
+            quoted if quoted is not None else [word.strip() for word in listed.split(",")]
+        )
+    return members
 
 
 def _by_yaml(inner: str) -> Any:

@@ -78,18 +78,16 @@ def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
     """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
     they are and where they were; without what is forgotten."""
     ours = {_entry_id(line.id) for line in lines}
-    kept: list[str] = []
-    others: dict[int, str] = {}
-    for number, raw in enumerate(there.decode("utf-8", "surrogateescape").split("\n")):
+    kept: list[tuple[str | None, str]] = []
+    for raw in there.decode("utf-8", "surrogateescape").split("\n"):
         theirs = parse(raw) if raw.strip() else None
-        if theirs is not None and _entry_id(theirs.id) not in ours:
-            others[number] = theirs.id
-        if raw.strip() and (theirs is None or number in others):
-            kept.append(f"{raw}\n")
-    forgotten = space.standing([_entry_id(id_) for id_ in others.values()])[1] if others else set()
-    kept = [raw for raw in kept if (theirs := parse(raw)) is None or _entry_id(theirs.id) not in forgotten]
+        entry_id = None if theirs is None else _entry_id(theirs.id)
+        if raw.strip() and entry_id not in ours:
+            kept.append((entry_id, f"{raw}\n"))
+    others = [entry_id for entry_id, _ in kept if entry_id is not None]
+    forgotten = space.standing(others)[1] if others else set()
     rows = [(line.at, line.id, line.text) for line in lines]
-    rows += [(_at(raw), "", raw) for raw in kept]
+    rows += [(_at(raw), "", raw) for entry_id, raw in kept if entry_id not in forgotten]
     return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
         "utf-8", "surrogateescape"
     )
