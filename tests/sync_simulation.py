@@ -303,8 +303,14 @@ class World:
             if not there:
                 return "nothing"
             key = self.rng.choice(there)
-            # Whoever forgets what stood there before may take this along, so only agreement is asked for.
-            self.objects.put(key, self.objects.get(key).data.rstrip() + f" and {word}\n".encode())
+            # Whoever forgets what stood there before may take this along, so only agreement is asked for. The old words
+            # go: who writes them again, while another forgets them, has said them again.
+            before = self.objects.get(key).data
+            for gone in words_in(before):
+                if self.told.get(gone, "").startswith("note-"):
+                    del self.told[gone]  # written over by hand, perhaps before any machine has seen it
+            head, rule, _ = before.rpartition(b"---\n")
+            self.objects.put(key, head + rule + f"Likes {word}\n".encode())
             return f"{key} {word}"
         return f"{what} {word}"
 
