@@ -667,6 +667,9 @@ SELECT id, by, seq, entry, at FROM purged WHERE by IN (SELECT value FROM json_ea
 -- name: drop_purged
 DELETE FROM purged WHERE seq = ?
 
+-- name: rated_by
+SELECT EXISTS (SELECT 1 FROM json_each(:seqs) s JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
+
 -- name: note_overruled
 INSERT INTO overruled (id, by) VALUES (?, ?) ON CONFLICT (by, id) DO NOTHING
 
