@@ -131,16 +131,19 @@ class _Merge:
         coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
         there = {entry.id: entry for entry in self._writer.entries_of(list(self._forgets))}
         burials = []
-        unrecorded: dict[str, Mapping[str, str]] = {}
+        unrecorded: dict[str, dict[str, str]] = {}
         for forget_id, reasons in self._forgets.items():
             payload = _forgotten(coming.get(forget_id) or there.get(forget_id))
             if payload is None:
-                unrecorded[forget_id] = reasons
+                unrecorded[forget_id] = dict(reasons)
                 continue
             position = positions.get(forget_id) or self._writer.positions([forget_id])[forget_id]
             ids = self._buriable(set(reasons) - self._writer.buried(forget_id))
             stones = [_Stone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
             burials.append(_Burial(stones + self._along(stones), payload))
+        for reasons in unrecorded.values():
+            along = {draft.id: gone[draft.id] for draft in fresh if draft.erased}
+            reasons |= {id_: reasons[cause] for id_, cause in along.items() if cause in reasons}
         burials.append(
             _Burial(self._implied(fresh, gone, burials), Forgotten(receipt="", at=0, scope={}, counts={}))
         )
@@ -170,7 +173,7 @@ class _Merge:
         before = self._writer.stones([*wanted, *wanted.values()])
         implied = []
         for id_, cause in sorted(wanted.items(), key=lambda pair: pair[1] in wanted):
-            if id_ not in before and cause != id_:
+            if id_ not in before and cause != id_ and (cause in stones or cause in before):
                 stone = stones.get(cause) or _Stone(cause, *before[cause])
                 stones[id_] = msgspec.structs.replace(stone, id=id_, cause=cause)
                 implied.append(stones[id_])

@@ -108,6 +108,14 @@ class Access:
             self._parts.notify(self.tenant, self.owner)
             return done
 
+    def _derive_again(self, store: Store) -> None:
+        """Where everything was dropped to be derived anew, and nobody else is there to do it, it is done now."""
+        if self._parts.background is None:
+            with store.read() as reader:
+                rewound = reader.marks().derived == 0 and int(reader.note(projection.READ) or 0) > 0
+            if rewound:
+                self._parts.worker.derive_by_rules(store)
+
     def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
         """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""
         ids = {forgotten.receipt: forgotten.at for forgotten in forgets}
