@@ -43,6 +43,10 @@ INTERACTION = (
 )
 
 
+LIKES = "Likes " + "tea with a biscuit, " * 9
+"""Longer than what the title, the description and the name of a file are made of: an edit by hand keeps those."""
+
+
 class Machine:
     """One replica, and the sync that it may be in the middle of."""
 
@@ -252,7 +256,7 @@ class World:
 
     def store(self, machine):
         word = self.word()
-        self.told[word] = machine.space.store("preference", f"Likes {word}").id
+        self.told[word] = machine.space.store("preference", f"{LIKES} {word}").id
         return word
 
     def supersede(self, machine):
@@ -260,7 +264,7 @@ class World:
         if not known:
             return "nothing"
         word, old = self.word(), self.rng.choice(known)
-        self.told[word] = machine.space.store("preference", f"Likes {word}", supersedes=old).id
+        self.told[word] = machine.space.store("preference", f"{LIKES} {word}", supersedes=old).id
         return f"{word} over {old}"
 
     def put(self, machine):
@@ -287,7 +291,7 @@ class World:
         word = self.word()
         what = self.rng.choice(("new", "edit", "edit", "line"))
         if what == "new":
-            self.objects.put(f"behavioral/note-{self._numbers}.md", f"Likes {word}\n".encode())
+            self.objects.put(f"behavioral/note-{self._numbers}.md", f"{LIKES} {word}\n".encode())
             self.told[word] = f"note-{self._numbers}"
         elif what == "line":
             line = INTERACTION.format(id=f"line-{self._numbers}", word=word)
@@ -310,7 +314,7 @@ class World:
                 if self.told.get(gone, "").startswith("note-"):
                     del self.told[gone]  # written over by hand, perhaps before any machine has seen it
             head, rule, _ = before.rpartition(b"---\n")
-            self.objects.put(key, head + rule + f"Likes {word}\n".encode())
+            self.objects.put(key, head + rule + f"{LIKES} {word}\n".encode())
             return f"{key} {word}"
         return f"{what} {word}"
 
