@@ -44,6 +44,15 @@ _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Heal
 settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
+THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
+
+
+def costly(examples: int, *, steps: int = 25, thorough: int | None = None) -> settings:
+    """For a property of which one example takes long: fewer than the others have. `thorough` looks at it as long as at
+    any other, or at as many as are said."""
+    if not THOROUGH:
+        return settings(max_examples=examples, stateful_step_count=steps)
+    return settings() if thorough is None else settings(max_examples=thorough)
 
 
 # Whoever wants no bytecode waits for the compiler in every process of the hundreds that tests start.

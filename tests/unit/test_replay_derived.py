@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, costly, fresh_folder
 from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
@@ -220,8 +219,6 @@ def test_what_a_forgotten_statement_decided_stays_decided(said, forgotten, live)
 
 
 for machine in (Everything, ForgettingWhatAgrees):
-    machine.TestCase.settings = settings(
-        settings.default, max_examples=settings.default.max_examples * 3 // 4, stateful_step_count=15
-    )
+    machine.TestCase.settings = costly(20, steps=15, thorough=600)
 TestEverything = Everything.TestCase
 TestForgettingWhatAgrees = ForgettingWhatAgrees.TestCase

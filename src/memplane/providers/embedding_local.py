@@ -97,7 +97,7 @@ _reading = threading.Lock()
 
 
 @cache
-def _shipped(threads: int, process: int) -> _Loaded:  # noqa: ARG001  # it names the copy
+def _shipped(threads: int, _process: int) -> _Loaded:
     """The model that comes with Memplane never changes, so a process reads it once, however many planes it opens. A
     forked process reads its own: what runs it does not survive a fork."""
     return _read(ARCTIC_EMBED_S, threads)
