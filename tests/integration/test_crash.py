@@ -323,6 +323,36 @@ def test_a_killed_import_goes_on_where_it_was(data):
     assert after == before
 
 
+def test_a_killed_merge_loses_nothing(data):
+    """A merge is one transaction: after a kill a piece is there or not, what was here is there, nothing that was forgotten
+    elsewhere is ever shown, and merging again ends as if nothing had happened."""
+    rng = random.Random("merge")
+    total, chunk = 120, 30
+    with Memplane.open(data, embedder=None) as plane:
+        here = [plane.space(OWNER).retain(f"lantern here{number}").id for number in range(40)]
+    for _ in range(12 * THOROUGH):
+        lines = Victim(crash_writer.merge, str(data), total, chunk).kill(rng, lines_max=8)
+        merged = {
+            number for line in lines if line[0] == "merged" for number in range(line[1], line[1] + chunk)
+        }
+        with Memplane.open(data, embedder=None) as plane:
+            space = plane.space(OWNER)
+            ids = [entry.id for entry in space.entries(limit=1_000_000)]
+            gone = {stone.id for stone in space.tombstones()}
+            shown = {turn.entry_id for turn in space.turns(limit=1_000)}
+
+            assert space.verify().problems == ()
+            assert [id_ for id_ in ids if id_ in here] == here
+            assert {f"far-{number}" for number in merged} <= set(ids)
+            assert not shown & {f"far-{number}" for number in range(0, total, chunk)}
+            assert shown == {id_ for id_ in ids if id_ in here or id_.startswith("far-")} - gone
+    Victim(crash_writer.merge, str(data), total, chunk).kill_after(1 + 2 * total // chunk, 0)
+    with Memplane.open(data, embedder=None) as plane:
+        ids = [entry.id for entry in plane.space(OWNER).entries(limit=1_000_000)]
+
+    assert [id_ for id_ in ids if id_.startswith("far-")] == [f"far-{number}" for number in range(total)]
+
+
 def check_import(space: Space, loaded: int, between: list[str], some: int | None) -> None:
     ids = [entry.id for entry in space.entries(limit=1_000_000)]
     bulk = [id_ for id_ in ids if id_.startswith("bulk-")]
