@@ -466,6 +466,7 @@ def main():
                 failed.append(seed)
                 if len(failed) == 1:
                     sys.stdout.write(f"{exc}\n")
+                    sys.stdout.flush()
     seconds = time.monotonic() - started
     sys.stdout.write(f"{last - given.first} seeds, {len(failed)} failed {failed[:20]}, {seconds:.1f} s\n")
     return bool(failed)

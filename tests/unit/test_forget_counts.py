@@ -12,7 +12,7 @@ from memplane import Memplane, Settings
 from memplane.storage.sqlite.names import space_path
 
 ROWS = {
-    "entries": "payload JOIN ledger USING (seq) WHERE op IN "
+    "entries": "payload JOIN ledger USING (position) WHERE op IN "
     "('turn', 'history', 'store', 'put', 'run', 'derive', 'document', 'collect', 'distil')",
     "turns": "turn",
     "memories": "memory WHERE key IS NULL AND kind <> 'episode'",

@@ -363,7 +363,8 @@ class SqliteWriter(
         started: Any = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0, 0)
         seq, digest, position, recorded, cursor, indexed, positions = started
         if position != positions:  # the last entry came in before some that stand before it
-            ((digest, position),) = connection.execute(SQL["chain_end"]).fetchall()
+            started = connection.execute(SQL["chain_end"]).fetchone()
+            digest, position = started
         self._recorded: Instant = recorded
         self._head = Head(seq, digest, position)
         self._cursor = self._written_cursor = int(cursor)
