@@ -39,6 +39,20 @@ __all__ = ["azurite", "seaweedfs"]
 
 TENANT = "default"
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
+LONG = {
+    "test_benchmarks",
+    "test_crash",
+    "test_docs",
+    "test_erasure",
+    "test_mcp",
+    "test_openapi",
+    "test_processes",
+    "test_serve",
+    "test_soak",
+    "test_state_machine",
+    "test_worker_crash",
+}
+"""Files whose tests take seconds each."""
 
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
@@ -70,6 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long or waits for others comes first, so that nobody works on it alone in the end."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)
