@@ -288,13 +288,16 @@ def test_what_a_lost_machine_left_behind_is_cleaned_up(machines, objects, clock)
     A segment that nobody has named for a day goes; one that was written just now may be about to be named.
     """
     left = segments.make("lost", 1, [segments.Written(b'{"memplane":1,"id":"t1","op":"turn"}', None)])
-    objects.put(left.key, left.data)
     desk = machines("desk")
+    desk.space.retain("hello")
+    desk.sync.push()
+    (named,) = keys(objects, "ledger/")
+    objects.put(left.key, left.data)
 
     assert desk.sync.push(look=True).given.deleted == 0
     clock.advance(days=2)
     assert desk.sync.push(look=True).given.deleted == 1
-    assert keys(objects, "ledger/") == []
+    assert keys(objects, "ledger/") == [named]
 
 
 def test_a_copy_of_a_data_directory_is_another_replica(machines, tmp_path, objects):

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from memplane.clock import SECOND, Instant, to_datetime
+from memplane.clock import SECOND, Instant, just_after, to_datetime
 from memplane.entropy import random_bytes
 from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
@@ -456,7 +456,11 @@ class SqliteWriter(
         """The next link of the chain, at this place of the ledger."""
         salt = random_bytes(SALT_BYTES)
         of_payload = payload_digest(salt, draft.body)
-        at = max(recorded, self._recorded + 1) if draft.recorded is None else draft.recorded
+        at = max(recorded, just_after(self._recorded)) if draft.recorded is None else draft.recorded
+        if (
+            draft.recorded is None and at == self._recorded
+        ):  # at the end of time, ids decide: with the next merge
+            self._set_note("ordered", "0")
         position = self._head.position + 1
         digest = entry_digest(self._head.digest, of_payload, position, draft, at)
         by = draft.caller
