@@ -50,7 +50,7 @@ def run(
     """
     done = call.existing_space().compact(day=day, dry_run=dry_run)
     call.out.answer(done, *_compaction(done))
-    if not done.days and not done.digests_removed:
+    if not (done.days or done.digests_removed or done.summaries_removed):
         call.out.note("Nothing is due; `memplane retention` says why.")
 
 
@@ -103,13 +103,13 @@ def retention(call: Call) -> None:
     standing = call.existing_space().retention()
     shown: list[RenderableType] = [line(words) for words in standing.words]
     entries = sum(due.entries for due in standing.due)
-    if standing.due or standing.digest_lines_due:
+    if standing.due or standing.digest_lines_due or standing.summary_lines_due:
         first = f" ({standing.due[0].day} to {standing.due[-1].day})" if standing.due else ""
         shown.append(
             line(
                 f"Due now: {len(standing.due):,} raw days{first} with {entries:,} entries, and "
-                f"{standing.digest_lines_due:,} lines of digests and rejected drafts. `memplane compact` keeps the days in "
-                "short and removes them."
+                f"{standing.digest_lines_due + standing.summary_lines_due:,} lines of digests, rejected drafts and summaries. "
+                "`memplane compact` keeps the days in short and removes them."
             )
         )
     else:
@@ -183,6 +183,9 @@ def _compaction(done: Compaction) -> Iterator[RenderableType]:
     if done.digests_removed:
         verb = "would be removed" if done.dry_run else "removed"
         yield line(f"{done.digests_removed:,} lines of old digests and rejected drafts {verb}")
+    if done.summaries_removed:
+        verb = "would be removed" if done.dry_run else "removed"
+        yield line(f"{done.summaries_removed:,} lines of old daily summaries {verb}")
     if done.waiting:
         yield line(f"{done.waiting:,} entries are not read yet; a run reads them first, so it may find more.")
 

@@ -15,6 +15,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest
 from memplane.objects.interactions import day_of_key
+from memplane.objects.made import is_made
 from memplane.objects.tree.behavioral import (
     Forgotten,
     News,
@@ -30,6 +31,7 @@ from memplane.objects.tree.names import (
     FACTS,
     FILES,
     INDEX,
+    MADE,
     PREFIXES,
     STATE,
     WRITTEN,
@@ -206,6 +208,8 @@ class _Taking:
             self._judge(path, partial(judged_carried, *told_of))
         elif day_of_key(path) is not None:
             self._day(path, data)
+        elif any(below(path, folder) for folder in MADE) and is_made(data):
+            self._tally.unchanged[path] = None
         elif path != WRITTEN:
             self._tally.left.append(path)
 
