@@ -30,7 +30,7 @@ def digest_files(space: Space) -> Iterator[tuple[str, bytes]]:
 
 def _file(week: str, lines: Iterable[Line]) -> bytes:
     last = last_day_of(week)
-    parts = [f"# Week {week}\n{COMMENT}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n"]
+    parts = [f"# Week {week}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n{COMMENT}\n"]
     for day, said in groupby(lines, key=lambda line: line.day):
         parts.append(f"\n## {day}\n\n" + "".join(_told(said)))
     return "".join(parts).encode()

@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from memplane.clock import DAY
 from memplane.config import reason_of
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
-from memplane.doors.cli.options import LISTED_DEFAULT, Limit
+from memplane.doors.cli.options import LISTED_DEFAULT, Limit, SpaceArgument
 from memplane.doors.cli.output import cell, line, table
 from memplane.errors import InvalidRequest
+from memplane.memory.retention import day_of
 from memplane.memory.review import Compaction, DayCompacted, Learning
 from memplane.objects.budget import Budget, budget_of
 from memplane.objects.digests import shorter
+from memplane.objects.summaries import sections
+from memplane.objects.tree.daily import DailySummary, summary_of
 from memplane.space import Space
 from memplane.storage.compaction import Standing
 
@@ -119,6 +123,41 @@ def retention(call: Call) -> None:
             line(f"{standing.learnings_open:,} drafts wait for a decision: `memplane compact review`.")
         )
     call.out.answer(standing, *shown)
+
+
+@command(
+    app,
+    examples=[
+        "memplane summary alice                            # yesterday, in UTC",
+        "memplane summary alice --day 2026-11-02 --html > day.html",
+        "memplane summary alice --json",
+    ],
+)
+def summary(
+    call: Call,
+    name: SpaceArgument = None,
+    day: Day = None,
+    html: Annotated[bool, typer.Option("--html", help="As the page that a sync writes.")] = False,
+) -> None:
+    """A day in short: what waits for somebody, what was answered, what the agent began. Asks no model.
+
+    It is there also where the day itself was removed, for as long as the retention policy keeps summaries.
+    """
+    call.name_space(name)
+    space = call.existing_space()
+    found = summary_of(space, day or day_of(space.now() - DAY))
+    document = {"day": found.day, "counts": found.counts, **found.buckets}
+    if html:
+        call.out.answer_text({**document, "html": found.html}, found.html)
+    else:
+        call.out.answer(document, *_summary(found))
+
+
+def _summary(found: DailySummary) -> Iterator[RenderableType]:
+    for title, entries in sections(found.buckets):
+        yield line((title, "bold"), "" if entries else ": nothing")
+        for entry in entries:
+            yield line(f"  {entry['sender']}: ", entry["summary"])
 
 
 @command(

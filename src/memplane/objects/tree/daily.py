@@ -27,7 +27,7 @@ from memplane.types import Role
 _KEY = re.compile(r"summaries/(\d{4}-\d{2}-\d{2})\.(?:html|json)")
 
 
-class Daily(msgspec.Struct, frozen=True):
+class DailySummary(msgspec.Struct, frozen=True):
     """A day in short, as its two files."""
 
     day: str
@@ -54,14 +54,14 @@ def made_files(space: Space, days: Collection[str] | None = None) -> Iterator[tu
         yield json_key(summary.day), summary.json.encode()
 
 
-def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[Daily]:
+def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[DailySummary]:
     """The oldest first: days that are over and that the policy still tells of."""
     for day in space.days_said():
         if (days is None or day in days) and _is_told(space, day) and (summary := _daily(space, day)):
             yield summary
 
 
-def summary_of(space: Space, day: str) -> Daily:
+def summary_of(space: Space, day: str) -> DailySummary:
     """One day; `NotFound` where there is nothing to tell of it."""
     if begin_of(checked_day(day)) + DAY > space.now():
         raise InvalidRequest(f"{day} is not over yet (in UTC); ask for a day that is past", field="day")
@@ -92,11 +92,11 @@ def _is_told(space: Space, day: str) -> bool:
     return retention_of(space.settings).keeps_summary_of(day, space.now())
 
 
-def _daily(space: Space, day: str) -> Daily | None:
+def _daily(space: Space, day: str) -> DailySummary | None:
     lines: list[dict[str, Any]] = []
     for entry in space.said_on(day):
         for at, made in interactions_of(entry):
             role = (made.metadata or {}).get("role", Role.USER)
             if role in (Role.USER, Role.ASSISTANT) and begin_of(day) <= at < begin_of(day) + DAY:
                 lines.append(without_secrets(made.fields() | {"summary": in_short(made.summary)}))
-    return Daily(day, triage(lines)) if lines else None
+    return DailySummary(day, triage(lines)) if lines else None

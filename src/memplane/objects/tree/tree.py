@@ -92,9 +92,9 @@ def files_of(
     yield from (noted(path, text, entry) for path, text, entry in _texts(space, prefix))
     if (facts := facts_file(space)) is not None:
         yield FACTS, facts
+    yield from others  # before the days they are made of: what a day came to is there when it goes
     for path, lines in day_files(space, days):
         yield path, joined(space, lines, (there(path) if there is not None else None) or b"")
-    yield from others
     if records:
         yield WRITTEN, compose(records)
 
