@@ -31,6 +31,7 @@ from memplane.ledger import ids
 from memplane.objects import push as pushing
 from memplane.objects import replica
 from memplane.objects.sync import Sync
+from memplane.objects.tree.daily import made_files
 from memplane.storage.filter import Filter
 from memplane.types import Caller, Op
 
@@ -55,11 +56,13 @@ class Machine:
         self.number = number
         self.folder = folder
         self.skew = timedelta(seconds=world.rng.choice((0, 0, 1, -40, 3600)))
+        self.decays = world.decays and (number == 0 or world.rng.random() < 0.5)
         self.syncing = None
         self.open()
 
     def open(self):
-        self.plane = Memplane.open(self.folder, embedder=None, clock=self.now, settings=SETTINGS)
+        settings = DECAYING if self.decays else SETTINGS
+        self.plane = Memplane.open(self.folder, embedder=None, clock=self.now, settings=settings)
         self.space = self.plane.space(OWNER, caller=Caller(f"m{self.number}", "python"))
 
     def now(self):
@@ -79,6 +82,7 @@ class Machine:
 
 
 SETTINGS = Settings(wipe_now_bytes_max=0)
+DECAYING = Settings(wipe_now_bytes_max=0, retention="adr")
 
 
 class Syncing(threading.Thread):
@@ -131,6 +135,7 @@ class World:
         self.told = {}
         self.forgotten = set()
         self.forgotten_ids = set()
+        self.decayed = set()
         self.log = []
         self.machines = []
         self._numbers = 0
@@ -138,6 +143,9 @@ class World:
         self.trouble = self.rng.choice((0.0, 0.05, 0.2))
         self.crash = self.rng.choice((0.0, 0.03, 0.1))
         self.files = self.rng.random() < 0.5
+        self.decays = self.rng.random() < 0.4
+        """Days pass, and some machines keep to a retention policy."""
+        self._lengths = (0, 0.001, 1, 30, 700, 4_000, *((86_400, 200_000, 500_000) if self.decays else ()))
         for number in range(self.rng.choice((2, 2, 3, 4))):
             self.add_machine(number)
 
@@ -154,7 +162,7 @@ class World:
 
     def run(self):
         for _ in range(self.rng.randrange(10, 60)):
-            self.clock.advance(seconds=self.rng.choice((0, 0.001, 1, 30, 700, 4_000)))
+            self.clock.advance(seconds=self.rng.choice(self._lengths))
             machine = self.rng.choice(self.machines)
             if machine.syncing is not None:
                 self.step(machine)
@@ -167,6 +175,11 @@ class World:
         while busy := [machine for machine in self.machines if machine.syncing is not None]:
             self.step(self.rng.choice(busy))
         self.settle()
+        if self.decays:
+            self.clock.advance(days=9)
+            for machine in self.machines:
+                self.note(machine, f"compacts at last {self.compact(machine)}")
+            self.settle()
 
     def start(self, machine):
         what, look = self.rng.choice(("push", "push", "pull")), self.rng.random() < 0.3
@@ -223,6 +236,7 @@ class World:
             (
                 *(self.retain, self.retain, self.collide, self.store, self.supersede, self.put, self.put),
                 *(self.forget, self.sweep, self.purge, self.again, self.edit, self.edit),
+                *((self.compact, self.compact, self.remark, self.remark) if self.decays else ()),
             )
         )
         try:
@@ -236,6 +250,24 @@ class World:
         kept = machine.space.retain(f"I said {word}", conversation=self.rng.choice((None, "c1", "c2")))
         self.told[word] = kept.id
         return word
+
+    def remark(self, machine):
+        """Something that compaction keeps: a fact, or how to act."""
+        word = self.word()
+        said = self.rng.choice(
+            ("My friend {} lives in Lisbon.", "I prefer {} over email.", "We decided to use {}.")
+        )
+        self.told[word] = machine.space.retain(
+            said.format(word), conversation=self.rng.choice((None, "c2"))
+        ).id
+        return word
+
+    def compact(self, machine):
+        """What goes with a day is nobody's forget; what stays of it, others may forget."""
+        stones = {stone.id for stone in machine.space.tombstones()}
+        report = machine.space.compact()
+        self.decayed |= {stone.id for stone in machine.space.tombstones()} - stones
+        return [day.day for day in report.days]
 
     def collide(self, machine):
         """The same id on several machines, with a body of its own on each."""
@@ -346,6 +378,8 @@ class World:
         first, *others = [view(machine) for machine in self.machines]
         for machine, other in zip(self.machines[1:], others, strict=True):
             for part, mine in first.items():
+                if part == "made" and not machine.decays:
+                    continue  # how long summaries are told is for each to say
                 assert mine == other[part], (
                     f"m0 and m{machine.number} differ in {part}:\n{difference(mine, other[part])}"
                 )
@@ -360,12 +394,15 @@ class World:
             assert machine.words() & self.forgotten == set(), f"back on m{machine.number}"
         assert there & self.forgotten == set(), "back in the store"
         assert here == there
+        if self.decays:
+            assert not [it.key for it in self.objects.list("interactions/")], "a raw day is in the store"
         for machine in self.machines:
+            assert not self.decays or not machine.space.turns(), f"a raw day is on m{machine.number}"
             verified = machine.space.verify()
             assert verified.ok, verified.problems
 
     def gone(self, word, id_):
-        return word in self.forgotten or id_ in self.forgotten_ids
+        return word in self.forgotten or id_ in self.forgotten_ids or id_ in self.decayed
 
 
 def brief(result):
@@ -405,6 +442,9 @@ def view(machine):
             for it in memories
         ),
         "turns": sorted((it.entry_id, it.ordinal, it.text) for it in turns),
+        "digests": [(it.id, it.text) for it in space.digest_lines()],
+        "learnings": [(it.ids, it.text, it.standing) for it in space.learnings()],
+        "made": dict(made_files(space)) if machine.decays else {},
     }
 
 

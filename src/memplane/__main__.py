@@ -4,6 +4,7 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 
 from memplane.config import settings_from
 from memplane.doors.cli.app import main
@@ -14,13 +15,22 @@ from memplane.main import Memplane
 _PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
 """A command works alone and is worth waiting for: an answer at once that lacks half of it is of no use to a person."""
 
+_DAILY = "memplane.objects.daily_push"
+"""Loaded when it is needed: commands need no object storage."""
+
 
 def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
     return Memplane.open(data, settings=settings_from({**_PATIENCE, **environment}))
 
 
 def open_served(data: str | None, environment: Mapping[str, str], listener: Listener) -> Memplane:
-    return Memplane.open(data, settings=settings_from(environment), background=True, listener=listener)
+    return Memplane.open(
+        data,
+        settings=settings_from(environment),
+        background=True,
+        listener=listener,
+        daily=[import_module(_DAILY).daily_push(environment)],
+    )
 
 
 def run() -> None:

@@ -102,6 +102,7 @@ class Op(StrEnum):
     FEEDBACK = "feedback"
     LEARN = "learn"
     DIGEST = "digest"
+    SUMMARIZE = "summarize"
     COMPACT = "compact"
     DECIDE = "decide"
 

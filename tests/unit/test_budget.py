@@ -5,6 +5,7 @@ import pytest
 
 from memplane.objects.budget import LayerSize, advice, budget_of, measured
 from memplane.objects.digests import digest_files, shorter
+from memplane.objects.tree.daily import summaries_of
 from memplane.recall.tokens import tokens_of
 
 
@@ -19,7 +20,8 @@ def test_a_known_space_is_measured_layer_by_layer(space):
     space.store("fact", "Has a cat")
     space.retain("Grüß Gott", at="2026-11-14T10:00:00Z")
     space.retain("long ago", at="2026-11-01T10:00:00Z")
-    found = budget_of(space, summaries=[b"<h1>Yesterday</h1>"])
+    own = [summary.html for summary in summaries_of(space)]
+    found = budget_of(space, summaries=[b"<h1>Yesterday</h1>", own[0].encode()])
     behavioral, raw, digests, summaries, facts = found.layers
     line = "2026-11-14T10:00:00.000Z user: Grüß Gott\n"
 
@@ -30,7 +32,8 @@ def test_a_known_space_is_measured_layer_by_layer(space):
     assert (raw.layer, raw.items, raw.bytes) == ("7 days raw interactions", 1, len(line.encode()))
     assert raw.tokens == tokens_of(line)
     assert (digests.layer, digests.tokens) == ("30 days weekly digests", 0)
-    assert (summaries.layer, summaries.bytes) == ("30 days daily summaries", 18)
+    assert (summaries.layer, summaries.items) == ("30 days daily summaries", 3)
+    assert summaries.bytes == 18 + sum(len(page.encode()) for page in own)
     assert facts.items == 1
     assert found.tokens == sum(layer.tokens for layer in found.layers)
     assert found.fits
@@ -93,7 +96,8 @@ def test_a_week_is_a_file(space):
     assert list(files) == ["compacted/2026-01.md", path]
     assert files[path].startswith(first)
     text = first.decode()
-    assert text.startswith("# Week 2026-45\n\n2026-11-02 to 2026-11-08, in UTC.\n\n## 2026-11-02\n\n- ")
+    assert text.startswith("# Week 2026-45\n\n2026-11-02 to 2026-11-08, in UTC.\n<!-- ")
+    assert "-->\n\n## 2026-11-02\n\n- " in text
     assert all(shorter(line.id) in text for line in space.digest_lines() if line.day == "2026-11-02")
 
 

@@ -7,7 +7,7 @@ from tests.conftest import HandClock, fresh_plane
 
 from memplane.clock import to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.payloads import Promoted, decode
+from memplane.ledger.payloads import KEEPING, Promoted, decode
 from memplane.storage.compaction import RETENTION, Layer, Standing
 from memplane.types import Kind, Op
 
@@ -401,6 +401,4 @@ def test_each_layer_is_kept_apart():
         a_day(space)
         space.compact()
 
-        assert {
-            Layer(entry.op.value) for entry in space.entries() if entry.op in (Op.LEARN, Op.DIGEST)
-        } == set(Layer)
+        assert {Layer(entry.op.value) for entry in space.entries() if entry.op in KEEPING} == set(Layer)

@@ -6,28 +6,14 @@ import pytest
 
 from conftest import HandClock
 from memory_objects import MemoryObjects
-from memplane import Memplane
 from memplane.errors import RemoteDenied, RemoteUnavailable, StorageBusy
 from memplane.objects import manifest, push, segments
 from memplane.objects.counting import Counting
 from memplane.objects.link import only_one
 from memplane.objects.sync import Sync
 from memplane.objects.watch import Stopped, Watch
-from memplane.types import Op, State
-
-
-class Machine:
-    """A data directory with one space, and its sync with the place."""
-
-    def __init__(self, folder, store, clock, **options):
-        self.folder = folder
-        self.plane = Memplane.open(folder, embedder=None, clock=clock)
-        self.space = self.plane.space("alice")
-        self.sync = Sync(self.space, store, folder, clock=clock, pause=lambda _: None, **options)
-
-    def texts(self):
-        held = {it.text for it in self.space.memories() if it.state is State.ACTIVE}
-        return held | {turn.text for turn in self.space.turns()}
+from memplane.types import Op
+from sync_machines import Machine, content, keys
 
 
 @pytest.fixture
@@ -53,14 +39,6 @@ def machines(tmp_path, store, clock):
     yield machine
     for one in made.values():
         one.plane.close()
-
-
-def keys(objects, prefix=""):
-    return [listed.key for listed in objects.list(prefix)]
-
-
-def content(objects):
-    return b"".join(objects.get(key).data for key in keys(objects))
 
 
 def test_a_memory_follows_to_another_machine(machines):

@@ -7,6 +7,7 @@ import pytest
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.payloads import (
+    KEEPING,
     Compacted,
     Derived,
     Distilled,
@@ -91,7 +92,7 @@ def ledger(plane, clock):
     kept = encode(Promoted(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",)))
     record = encode(Compacted(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
     verdict = encode(Verdict(learning="learn-1", confirmed=False, by="kim"))
-    bodies = {Op.LEARN: kept, Op.DIGEST: kept, Op.COMPACT: record, Op.DECIDE: verdict}
+    bodies = {**dict.fromkeys(KEEPING, kept), Op.COMPACT: record, Op.DECIDE: verdict}
     space.load([Draft(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):

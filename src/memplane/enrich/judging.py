@@ -105,7 +105,7 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Kept:
         quote=memory.quote or "",
         conversation=memory.conversation,
         project=memory.project,
-        scope=_scope(memory.within),
+        scope=scope_of(memory.within),
         document=entry.document,
     )
     return Kept(layer=layer, promoted=promoted, entry=entry.id, item=memory.id, reason=reason)
@@ -121,7 +121,7 @@ def _of_episode(day: str, entry: RawEntry, episode: Memory, sources: tuple[str, 
         quote=episode.quote or "",
         conversation=episode.conversation,
         project=episode.project,
-        scope=_scope(episode.within),
+        scope=scope_of(episode.within),
         document=entry.document,
     )
     reason = "what a sitting was about"
@@ -195,7 +195,7 @@ def _of_turn(day: str, entry: RawEntry, turn: Turn, kind: str, text: str, quote:
         quote=quote,
         conversation=turn.conversation,
         project=turn.project,
-        scope=_scope(turn.within),
+        scope=scope_of(turn.within),
         document=entry.document,
     )
 
@@ -204,7 +204,7 @@ def _who(turn: Turn) -> str:
     return turn.speaker or turn.role
 
 
-def _scope(within: str | None) -> Reach:
+def scope_of(within: str | None) -> Reach:
     return Reach.GLOBAL if within is None else Reach(within.partition(":")[0])
 
 

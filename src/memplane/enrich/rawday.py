@@ -68,7 +68,7 @@ def settled(reader: Reader, day: str, *, limit: int) -> list[tuple[int, str]]:
 
 
 def _raw_entry(reader: Reader, item: Item, entry: Entry) -> RawEntry:
-    turns = () if item.judged else tuple(_turns(reader, item.seq))
+    turns = () if item.judged else tuple(turns_of(reader, item.seq))
     return RawEntry(
         id=item.id,
         turns=turns,
@@ -80,7 +80,7 @@ def _raw_entry(reader: Reader, item: Item, entry: Entry) -> RawEntry:
     )
 
 
-def _turns(reader: Reader, seq: int) -> list[Turn]:
+def turns_of(reader: Reader, seq: int) -> list[Turn]:
     return reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
 
 

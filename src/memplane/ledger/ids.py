@@ -25,7 +25,7 @@ def keyed_id(idempotency_key: str, generation: int = 0) -> str:
     return f"idem-{sha256(named.encode('utf-8')).hexdigest()[:40]}"
 
 
-DERIVED_PREFIXES = ("fact-", "derive-", "distil-", "learn-", "digest-", "compact-", "decide-")
+DERIVED_PREFIXES = ("fact-", "derive-", "distil-", "learn-", "digest-", "summarize-", "compact-", "decide-")
 """Ids that follow from others; nobody else may take one."""
 
 

@@ -173,13 +173,15 @@ class Rated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`learn` and `digest`: what compaction keeps of a raw day, with the words it was read from. A learning is a draft
-    that somebody confirms or rejects; a digest line is a part of its week's digest. Nothing in it is about when or where
-    it was compacted, so that two machines that compact the same day write the same entry."""
+    """`learn`, `digest` and `summarize`: what compaction keeps of a raw day, with the words it was read from. A learning
+    is a draft that somebody confirms or rejects; a digest line is a part of its week's digest; what was said last in a
+    thread is a part of its day's summary. Nothing in it is about when or where it was compacted, so that two machines that
+    compact the same day write the same entry."""
 
     day: str
     kind: str
-    """Of a learning, the kind of the memory it would be; of a digest line, what sort of line."""
+    """Of a learning, the kind of the memory it would be; of a digest line, what sort of line; of what was said last, the
+    role of who said it."""
     text: str
     at: Instant
     """When it was said."""
@@ -192,6 +194,17 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scope: Reach = Reach.GLOBAL
     document: str | None = None
     """The id of a document that it is about."""
+    speaker: str | None = None
+    line: dict[str, Any] | None = None
+    """Where it was a line of another program's log, what that said of the thread."""
+
+
+KEEPING = (Op.LEARN, Op.DIGEST, Op.SUMMARIZE)
+"""Ops whose payload is a `Promoted`."""
+
+INTERACTION = "interaction"
+"""In the metadata of a turn that was a line of another program's log: what the line said beyond what a turn has a place
+for."""
 
 
 class Judgement(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -256,8 +269,7 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     Op.COLLECT: msgspec.json.Decoder(Collected),
     Op.DISTIL: msgspec.json.Decoder(Distilled),
     Op.FEEDBACK: msgspec.json.Decoder(Rated),
-    Op.LEARN: msgspec.json.Decoder(Promoted),
-    Op.DIGEST: msgspec.json.Decoder(Promoted),
+    **{op: msgspec.json.Decoder(Promoted) for op in KEEPING},
     Op.COMPACT: msgspec.json.Decoder(Compacted),
     Op.DECIDE: msgspec.json.Decoder(Verdict),
 }

@@ -18,7 +18,7 @@ def promote(writer: Writer, entry: Entry, promoted: Promoted, text: str) -> None
     line = Line(
         id=entry.id,
         seq=entry.seq,
-        layer=Layer.LEARN if entry.op is Op.LEARN else Layer.DIGEST,
+        layer=Layer(entry.op.value),
         day=promoted.day,
         kind=promoted.kind,
         text=text,

@@ -50,6 +50,8 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """Learnings that the policy confirmed."""
     digests_removed: int = 0
     """Lines of digests, and rejected learnings, whose time was over."""
+    summaries_removed: int = 0
+    """Of what summaries of removed days are made of, the lines whose time was over."""
     waiting: int = 0
     """Entries that were not read yet. A dry run does not read them, and they are not in what it says."""
     dry_run: bool = False
@@ -70,6 +72,7 @@ class RetentionStanding(msgspec.Struct, frozen=True, kw_only=True):
     words: list[str]
     due: tuple[DayDue, ...]
     digest_lines_due: int
+    summary_lines_due: int
     learnings_open: int
 
 

@@ -4,6 +4,7 @@ Tokens are counted from above (`recall/tokens.py`); the ADR's own measure, four 
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -11,6 +12,8 @@ from memplane.clock import Instant, iso, to_instant
 from memplane.governance.neutral import one_line
 from memplane.memory.retention import Retention, first_kept
 from memplane.objects.digests import digest_files
+from memplane.objects.made import is_made
+from memplane.objects.tree.daily import summaries_of
 from memplane.recall.tokens import tokens_of
 from memplane.space import Space
 from memplane.types import Kind, Memory, State, Turn
@@ -67,7 +70,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def budget_of(space: Space, *, summaries: Iterable[bytes] = ()) -> Budget:
-    """Measure a space. Daily summaries are files that are kept elsewhere: whoever has them gives them."""
+    """Measure a space. `summaries` are those that another program wrote, beside those that the space has itself."""
     standing = space.retention()
     policy, settings, now = standing.policy, space.settings, space.now()
     raw = measured(
@@ -87,7 +90,10 @@ def budget_of(space: Space, *, summaries: Iterable[bytes] = ()) -> Budget:
         ),
         measured(
             _named("daily summaries", policy.summary_days),
-            (data.decode("utf-8", "replace") for data in summaries),
+            chain(
+                (summary.html for summary in summaries_of(space)),
+                (data.decode("utf-8", "replace") for data in summaries if not is_made(data)),
+            ),
             days=policy.summary_days,
             setting="MEMPLANE_RETENTION_SUMMARY_DAYS",
         ),

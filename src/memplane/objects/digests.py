@@ -11,6 +11,7 @@ from itertools import groupby
 
 from memplane.governance.neutral import encodable, one_line
 from memplane.memory.retention import last_day_of, week_of
+from memplane.objects.made import COMMENT
 from memplane.space import Space
 from memplane.storage.compaction import Line
 
@@ -29,7 +30,7 @@ def digest_files(space: Space) -> Iterator[tuple[str, bytes]]:
 
 def _file(week: str, lines: Iterable[Line]) -> bytes:
     last = last_day_of(week)
-    parts = [f"# Week {week}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n"]
+    parts = [f"# Week {week}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n{COMMENT}\n"]
     for day, said in groupby(lines, key=lambda line: line.day):
         parts.append(f"\n## {day}\n\n" + "".join(_told(said)))
     return "".join(parts).encode()

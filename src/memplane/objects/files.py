@@ -13,6 +13,8 @@ import msgspec
 
 from memplane.clock import iso
 from memplane.errors import Changed, RemoteUnavailable, Unchanged
+from memplane.memory.retention import day_of
+from memplane.objects.interactions import day_of_key
 from memplane.objects.lines import entries_at, head_of
 from memplane.objects.link import Link, is_file
 from memplane.objects.manifest import Manifest, ManifestEntry
@@ -21,9 +23,11 @@ from memplane.objects.pull import Taken, pull_segments, take_orphans
 from memplane.objects.seen import FileSeen
 from memplane.objects.store import ABSENT, Got, Listed
 from memplane.objects.tree import TreeReport, files_of, take_in
+from memplane.objects.tree.daily import day_of_summary, is_over, made_files
 from memplane.objects.tree.interactions import day_of_entry, joined
 from memplane.objects.tree.names import INTERACTIONS, WRITTEN, below
 from memplane.objects.tree.written import digest_of
+from memplane.space import Space
 
 _TRIES_MAX = 8
 _VERSION = "version"
@@ -95,10 +99,6 @@ def push_files(link: Link, done: FilesGiven, files: FilesTaken, taken: Taken) ->
     )
 
 
-def needs_writing(link: Link) -> bool:
-    return _mark(link) != link.seen.rendered
-
-
 # ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -131,24 +131,26 @@ def _take_in(link: Link, fetched: Mapping[str, Got], listed: Mapping[str, Listed
 
 
 def _mark(link: Link) -> str:
-    """What the space is like: how much came in, and how often something went."""
-    return f"{head_of(link.space)}:{link.space.generation()}"
+    """What the space is like: how much came in, how often something went, and which day it is."""
+    return f"{head_of(link.space)}:{link.space.generation()}:{day_of(link.space.now())}"
 
 
 def _days(link: Link) -> Collection[str] | None:
-    """The days of which something was said since files were written last; None: all of them, because something went."""
-    position, _, generation = link.seen.rendered.partition(":")
-    if generation != str(link.space.generation()):
+    """The days of which something was said since files were written last, and those that are over since; None: all of
+    them, because something went."""
+    position, generation, written = (*link.seen.rendered.split(":"), "", "")[:3]
+    if generation != str(link.space.generation()) or not written:
         return None
     new = Positions([(int(position) + 1, head_of(link.space))])
-    return {day for _, entry in entries_at(link.space, new) if (day := day_of_entry(entry)) is not None}
+    said = {day for _, entry in entries_at(link.space, new) if (day := day_of_entry(entry)) is not None}
+    return said | {day for day in link.space.days_said() if day >= written}
 
 
 def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:
     """False where somebody else wrote one of them meanwhile."""
     there = _There(link)
     made: set[str] = set()
-    for path, data in files_of(link.space, there=there, days=days):
+    for path, data in files_of(link.space, there=there, days=days, others=made_files(link.space, days)):
         if there.unseen:
             return False
         made.add(path)
@@ -164,9 +166,19 @@ def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:
     gone = [
         path
         for path, seen in link.seen.files.items()
-        if path not in made and not seen.apart and (days is None or below(path, INTERACTIONS) is None)
+        if path not in made and not seen.apart and _was_asked_for(link.space, path, days)
     ]
     return all(_remove(link, path, done) for path in gone)
+
+
+def _was_asked_for(space: Space, path: str, days: Collection[str] | None) -> bool:
+    """Whether it would have been made if there was something to say. Another machine's clock may be ahead: the summary
+    of a day that is not over here is for that one to write."""
+    over = is_over(space, path)
+    if over is None:
+        return False
+    day = day_of_key(path) or day_of_summary(path)
+    return over or days is None or day is None or day in days
 
 
 class _There:

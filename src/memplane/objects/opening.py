@@ -129,6 +129,15 @@ def open_store(
     )
 
 
+def check_local(store: ObjectStore) -> None:
+    """Where memory is kept on this machine, it goes to a directory and nowhere else."""
+    if not isinstance(store, LocalObjects):
+        raise SettingsInvalid(
+            f"memory is kept on this machine (keep_memory_local), and {store.url} is elsewhere: nothing was sent. "
+            "Leave out --keep-memory-local and MEMPLANE_KEEP_MEMORY_LOCAL to sync, or give a directory"
+        )
+
+
 def _local(path: str) -> ObjectStore:
     if not path.strip():
         raise SettingsInvalid(

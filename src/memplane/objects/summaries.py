@@ -12,7 +12,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from memplane.objects.backend import Backend
-from memplane.objects.interactions import checked_day, key_of, logged_in
+from memplane.objects.interactions import TERMINAL, checked_day, key_of, logged_in
 
 PREFIX: Final = "summaries/"
 HOUR: Final = 17
@@ -74,13 +74,15 @@ def _sort(thread: list[dict[str, Any]], buckets: Buckets) -> None:
 
 
 def _counterparty(entry: Mapping[str, Any]) -> str:
-    """Who is at the other end: in Teams a chat, elsewhere a person."""
+    """Who is at the other end: in Teams a chat, elsewhere a person; at a terminal, whoever sits there."""
+    metadata = entry.get("metadata")
+    chat = _text(metadata, "chat_id") if isinstance(metadata, Mapping) else ""
+    channel = _text(entry, "channel")
+    if channel == TERMINAL:
+        return chat
     if entry.get("direction") != "inbound":
         return _text(entry, "recipient")
-    metadata = entry.get("metadata")
-    if _text(entry, "channel").startswith("teams") and isinstance(metadata, Mapping):
-        return _text(metadata, "chat_id") or _text(entry, "sender")
-    return _text(entry, "sender")
+    return (chat if channel.startswith("teams") else "") or _text(entry, "sender")
 
 
 def _when(entry: Mapping[str, Any]) -> datetime:
@@ -99,16 +101,21 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 
 def render(buckets: Buckets, *, day: str) -> str:
     """A page that can be sent as a mail: no script, no address, everything that was said escaped."""
-    sections = "".join(_section(title, _bucket(buckets, name)) for name, title in _TITLES)
+    told = "".join(_section(title, entries) for title, entries in sections(buckets))
     return (
         '<div style="font-family: sans-serif; max-width: 40em">\n'
         f"<h1>Daily summary — {escape(day)}</h1>\n"
-        f"{sections}"
+        f"{told}"
         "<hr>\n"
         "<p><small>To calibrate what lands where, reply to this mail: say what should be told in more detail, what in "
         "less, and what belongs under another heading.</small></p>\n"
         "</div>\n"
     )
+
+
+def sections(buckets: Buckets) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Each with its title, as a person reads them."""
+    return [(title, _bucket(buckets, name)) for name, title in _TITLES]
 
 
 def _bucket(buckets: Buckets, name: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ runs it again changes nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from memplane.clock import DAY, Instant, to_datetime
 from memplane.enrich.judging import Discarded, Kept, judge
 from memplane.enrich.rawday import items_of, settled, undecided
+from memplane.enrich.threads import said_last
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import confirmed_id, content_id
 from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, encode
@@ -43,12 +44,14 @@ from memplane.space.records import waiting
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import RETENTION, Judged, Layer, Line, Standing
-from memplane.types import Draft, Kind, Memory, Op, Reach, Receipt
+from memplane.types import Draft, Entry, Kind, Memory, Op, Reach, Receipt
 
 _ENTRIES_PER_STEP = 500
 """Writers wait for a step."""
 _POLICY = "policy"
 """Who confirms where nobody is asked."""
+Over = Callable[[Reader, Retention, Instant], list[Line]]
+"""Which lines of a layer are not to be kept any longer."""
 TAG = "compacted"
 """On memories that compaction proposed."""
 
@@ -77,11 +80,11 @@ class Compacting(Writing):
         receipts: list[Receipt] = []
         done = [self._compact_day(policy, each, now, receipts) for each in days]
         confirmed = self._write("compact", self._confirm_open) if policy.confirm == "auto" else 0
-        removed = self._remove_digests(policy, now, receipts)
         return Compaction(
             days=tuple(done),
             confirmed=confirmed,
-            digests_removed=removed,
+            digests_removed=self._remove_over(_digests_over, "digests", policy, now, receipts),
+            summaries_removed=self._remove_over(_summaries_over, "summaries", policy, now, receipts),
             receipts=tuple(self._finish_all(receipts)),
         )
 
@@ -96,6 +99,7 @@ class Compacting(Writing):
                 words=policy.words,
                 due=tuple(DayDue(day, len(items_of(reader, day))) for day in days),
                 digest_lines_due=len(_digests_over(reader, policy, now)),
+                summary_lines_due=len(_summaries_over(reader, policy, now)),
                 learnings_open=sum(it.standing is Standing.OPEN for it in learnings_of(reader)),
             )
 
@@ -118,6 +122,21 @@ class Compacting(Writing):
         """Every line of the weekly digests, by day and when it was said."""
         with self._operation("digests") as reader:
             return reader.lines(Layer.DIGEST)
+
+    def days_said(self) -> list[str]:
+        """The days that are over (UTC), the oldest first, of which something is known that was said, if only in short."""
+        with self._operation("days") as reader:
+            before = self._clock()
+            found = {day_of(begin) for begin in reader.raw_days(before - before % DAY)}
+            return sorted(found | {line.day for line in reader.lines(Layer.SUMMARY)})
+
+    def said_on(self, day: str) -> list[Entry]:
+        """What was said on a day and is there still; and of what retention took, what was said last in each thread."""
+        begin = begin_of(day)
+        with self._operation("days") as reader:
+            seqs = [raw.seq for raw in reader.raw_between(begin, begin + DAY)]
+            seqs += [line.seq for line in reader.lines(Layer.SUMMARY, day)]
+            return [entry for entry in reader.entries_at(seqs) if entry.body]
 
     def confirm(self, learning_id: str, *, by: str = "") -> Memory:
         """A learning becomes a memory, stored on purpose. Confirming again changes nothing."""
@@ -226,7 +245,7 @@ class Compacting(Writing):
             return report
         removed = 0
         while (
-            receipt := self._write("retention", lambda writer: self._remove_some(writer, day))
+            receipt := self._write("retention", lambda writer: self._remove_some(writer, policy, day, now))
         ) is not None:
             receipts.append(receipt)
             removed += receipt.counts["entries"]
@@ -247,31 +266,41 @@ class Compacting(Writing):
         record = Compacted(day=day, judgements=tuple(sorted(judgements, key=lambda it: (it.entry, it.item))))
         body = encode(record)
         drafts[""] = Draft(content_id(Op.COMPACT.value, body), Op.COMPACT, body, self.caller)
-        ids = [draft.id for draft in drafts.values()]
-        there = writer.known(ids).keys() | writer.tombstoned(ids)
-        for draft in drafts.values():
-            if draft.id not in there:
-                projection.record(writer, draft, self._clock())
+        self._keep(writer, drafts.values())
         return len(entries), kept, discarded
+
+    def _keep(self, writer: Writer, drafts: Iterable[Draft]) -> None:
+        """What is known, or was forgotten, is not kept again."""
+        by_id = {draft.id: draft for draft in drafts}
+        there = writer.known(list(by_id)).keys() | writer.tombstoned(list(by_id))
+        for id_, draft in by_id.items():
+            if id_ not in there:
+                projection.record(writer, draft, self._clock())
 
     def _content_draft(self, op: Op, promoted: Promoted) -> Draft:
         draft = self._draft("", op, promoted)
         return msgspec.structs.replace(draft, id=content_id(op.value, draft.body))
 
-    def _remove_some(self, writer: Writer, day: str) -> Receipt | None:
+    def _remove_some(self, writer: Writer, policy: Retention, day: str, now: Instant) -> Receipt | None:
+        """What the day's summary is made of stays as long as summaries do, and is kept with what goes."""
         victims = settled(writer, day, limit=_ENTRIES_PER_STEP)
-        return (
-            self._bury_for_retention(writer, victims, {"retention": "raw", "day": day}) if victims else None
-        )
+        if not victims:
+            return None
+        if policy.keeps_summary_of(day, now):
+            last = said_last(writer, day, [seq for seq, _ in victims])
+            self._keep(writer, [self._content_draft(Op.SUMMARIZE, promoted) for promoted in last])
+        return self._bury_for_retention(writer, victims, {"retention": "raw", "day": day})
 
-    def _remove_digests(self, policy: Retention, now: Instant, receipts: list[Receipt]) -> int:
+    def _remove_over(
+        self, over: Over, layer: str, policy: Retention, now: Instant, receipts: list[Receipt]
+    ) -> int:
         removed = 0
 
         def work(writer: Writer) -> Receipt | None:
-            victims = [(line.seq, line.id) for line in _digests_over(writer, policy, now)][:_ENTRIES_PER_STEP]
-            return self._bury_for_retention(writer, victims, {"retention": "digests"}) if victims else None
+            victims = [(line.seq, line.id) for line in over(writer, policy, now)][:_ENTRIES_PER_STEP]
+            return self._bury_for_retention(writer, victims, {"retention": layer}) if victims else None
 
-        while policy.digest_days is not None and (receipt := self._write("retention", work)) is not None:
+        while (receipt := self._write("retention", work)) is not None:
             receipts.append(receipt)
             removed += receipt.counts["entries"]
         return removed
@@ -305,6 +334,7 @@ class Compacting(Writing):
         return Compaction(
             days=tuple(planned),
             digests_removed=len(_digests_over(reader, policy, now)),
+            summaries_removed=len(_summaries_over(reader, policy, now)),
             waiting=max(lag.entries, waiting(reader)),
             dry_run=True,
         )
@@ -337,6 +367,10 @@ def _days(reader: Reader, policy: Retention, day: str | None, now: Instant) -> l
 
 def _is_over(policy: Retention, day: str, now: Instant) -> bool:
     return policy.raw_days is not None and begin_of(day) < first_kept(policy.raw_days, now)
+
+
+def _summaries_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:
+    return [line for line in reader.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)]
 
 
 def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.ledger.payloads import Derived, Forgotten, Promoted, Said, decode, decode_body, encode
+from memplane.ledger.payloads import KEEPING, Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury
@@ -325,7 +325,7 @@ class Records(Access):
             id_ for reasons in forgets.values() for id_, reason in reasons.items() if reason != RETENTION
         }
         lines = writer.lines_from(list(forgotten)) if forgotten else []
-        came = [draft.id for draft in fresh if draft.op in (Op.LEARN, Op.DIGEST)]
+        came = [draft.id for draft in fresh if draft.op in KEEPING]
         lines += writer.lines_at(came) if came else []
         lost = writer.forgotten_by_someone([id_ for line in lines for id_ in line.sources])
         victims = {line.id: line.seq for line in lines if not lost.isdisjoint(line.sources)}
@@ -351,7 +351,7 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
     kept = {
         draft.id: payload.sources
         for draft in drafts
-        if draft.op in (Op.LEARN, Op.DIGEST)
+        if draft.op in KEEPING
         and draft.body
         and isinstance(payload := decode_body(draft.op, draft.body), Promoted)
     }

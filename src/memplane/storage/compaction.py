@@ -16,10 +16,11 @@ RETENTION = "retention"
 
 
 class Layer(StrEnum):
-    """Where compaction promotes something to."""
+    """Where compaction promotes something to, called as the op that records it."""
 
     LEARN = "learn"
     DIGEST = "digest"
+    SUMMARY = "summarize"
 
 
 class Standing(StrEnum):
@@ -93,8 +94,8 @@ class CompactionReader(Protocol):
     def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[Judged]:
         """What was decided about a day, or about all; the newest day first, then by entry and item."""
 
-    def lines(self, layer: Layer) -> list[Line]:
-        """Everything that is kept there, by day, then when it was said, then id."""
+    def lines(self, layer: Layer, day: str | None = None) -> list[Line]:
+        """Everything that is kept there, or what is of one day, by day, then when it was said, then id."""
 
     def lines_at(self, ids: Sequence[str]) -> list[Line]:
         """Those of these that are there, whatever their layer, by seq."""

@@ -243,6 +243,9 @@ def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> No
         within(payload.scope, conversation=payload.conversation, project=payload.project)
         if op is Op.LEARN:
             check_storable_kind(payload.kind)
+        elif op is Op.SUMMARIZE:
+            check_role(payload.kind)
+            check_name(payload.speaker, field="speaker")
 
 
 def _check_time(instant: Instant) -> None:

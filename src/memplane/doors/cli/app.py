@@ -60,7 +60,7 @@ PARTS = (
     _part("trees", "Ledger", "tree"),
     _part("spaces", "Look after", "spaces stats doctor"),
     _part("syncing", "Look after", "sync"),
-    _part("compacting", "Look after", "compact retention budget"),
+    _part("compacting", "Look after", "compact retention budget summary"),
     _part("encryption", "Look after", "encryption"),
     _part("keys", "Keys and tokens", "key"),
     _part("tokens", "Keys and tokens", "token"),

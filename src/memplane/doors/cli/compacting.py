@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from memplane.clock import DAY
 from memplane.config import reason_of
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
-from memplane.doors.cli.options import LISTED_DEFAULT, Limit
+from memplane.doors.cli.options import LISTED_DEFAULT, Limit, SpaceArgument
 from memplane.doors.cli.output import cell, line, table
 from memplane.errors import InvalidRequest
+from memplane.memory.retention import day_of
 from memplane.memory.review import Compaction, DayCompacted, Learning
 from memplane.objects.budget import Budget, budget_of
 from memplane.objects.digests import shorter
+from memplane.objects.summaries import sections
+from memplane.objects.tree.daily import DailySummary, summary_of
 from memplane.space import Space
 from memplane.storage.compaction import Standing
 
@@ -50,7 +54,7 @@ def run(
     """
     done = call.existing_space().compact(day=day, dry_run=dry_run)
     call.out.answer(done, *_compaction(done))
-    if not done.days and not done.digests_removed:
+    if not (done.days or done.digests_removed or done.summaries_removed):
         call.out.note("Nothing is due; `memplane retention` says why.")
 
 
@@ -103,13 +107,13 @@ def retention(call: Call) -> None:
     standing = call.existing_space().retention()
     shown: list[RenderableType] = [line(words) for words in standing.words]
     entries = sum(due.entries for due in standing.due)
-    if standing.due or standing.digest_lines_due:
+    if standing.due or standing.digest_lines_due or standing.summary_lines_due:
         first = f" ({standing.due[0].day} to {standing.due[-1].day})" if standing.due else ""
         shown.append(
             line(
                 f"Due now: {len(standing.due):,} raw days{first} with {entries:,} entries, and "
-                f"{standing.digest_lines_due:,} lines of digests and rejected drafts. `memplane compact` keeps the days in "
-                "short and removes them."
+                f"{standing.digest_lines_due + standing.summary_lines_due:,} lines of digests, rejected drafts and summaries. "
+                "`memplane compact` keeps the days in short and removes them."
             )
         )
     else:
@@ -119,6 +123,41 @@ def retention(call: Call) -> None:
             line(f"{standing.learnings_open:,} drafts wait for a decision: `memplane compact review`.")
         )
     call.out.answer(standing, *shown)
+
+
+@command(
+    app,
+    examples=[
+        "memplane summary alice                            # yesterday, in UTC",
+        "memplane summary alice --day 2026-11-02 --html > day.html",
+        "memplane summary alice --json",
+    ],
+)
+def summary(
+    call: Call,
+    name: SpaceArgument = None,
+    day: Day = None,
+    html: Annotated[bool, typer.Option("--html", help="As the page that a sync writes.")] = False,
+) -> None:
+    """A day in short: what waits for somebody, what was answered, what the agent began. Asks no model.
+
+    It is there also where the day itself was removed, for as long as the retention policy keeps summaries.
+    """
+    call.name_space(name)
+    space = call.existing_space()
+    found = summary_of(space, day or day_of(space.now() - DAY))
+    document = {"day": found.day, "counts": found.counts, **found.buckets}
+    if html:
+        call.out.answer_text({**document, "html": found.html}, found.html)
+    else:
+        call.out.answer(document, *_summary(found))
+
+
+def _summary(found: DailySummary) -> Iterator[RenderableType]:
+    for title, entries in sections(found.buckets):
+        yield line((title, "bold"), "" if entries else ": nothing")
+        for entry in entries:
+            yield line(f"  {entry['sender']}: ", entry["summary"])
 
 
 @command(
@@ -183,6 +222,9 @@ def _compaction(done: Compaction) -> Iterator[RenderableType]:
     if done.digests_removed:
         verb = "would be removed" if done.dry_run else "removed"
         yield line(f"{done.digests_removed:,} lines of old digests and rejected drafts {verb}")
+    if done.summaries_removed:
+        verb = "would be removed" if done.dry_run else "removed"
+        yield line(f"{done.summaries_removed:,} lines of old daily summaries {verb}")
     if done.waiting:
         yield line(f"{done.waiting:,} entries are not read yet; a run reads them first, so it may find more.")
 

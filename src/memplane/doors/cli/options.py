@@ -109,6 +109,10 @@ Data = Annotated[
         rich_help_panel=COMMON,
     ),
 ]
+SpaceArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[SPACE]", help="Whose memory; else --space.", autocompletion=complete_space),
+]
 SpaceName = Annotated[
     str | None,
     typer.Option(

@@ -16,15 +16,14 @@ from rich.console import RenderableType
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG, MENDABLE
-from memplane.doors.cli.options import Yes, complete_space
+from memplane.doors.cli.options import SpaceArgument, Yes
 from memplane.doors.cli.output import line, pairs
-from memplane.errors import InvalidRequest, RemoteError, SettingsInvalid, StorageBusy
+from memplane.errors import InvalidRequest, RemoteError, StorageBusy
 from memplane.objects.files import FilesTaken
 from memplane.objects.link import Progress
-from memplane.objects.opening import open_store
+from memplane.objects.opening import check_local, open_store
 from memplane.objects.pull import Taken
 from memplane.objects.seen import keep_target, target_of
-from memplane.objects.store import ObjectStore
 from memplane.objects.sync import Pushed, Status, Sync
 from memplane.objects.watch import INTERVAL_S, Round, Stopped, Watch
 from memplane.space import Space
@@ -38,10 +37,6 @@ app.add_typer(sync, name="sync")
 _KIB = 1_024
 _INTERVAL_S_MIN = 1.0
 
-SpaceArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[SPACE]", help="Whose memory; else --space.", autocompletion=complete_space),
-]
 To = Annotated[
     str | None,
     typer.Option(
@@ -210,7 +205,7 @@ def _linked(call: Call, space: Space, options: _Options) -> Iterator[tuple[Sync,
         )
     store = open_store(given, call.wiring.environment)
     if options.keep_memory_local or call.plane.settings.keep_memory_local:
-        _check_local(store)
+        check_local(store)
     listener: list[Progress] = []
 
     def progress(what: str, done: int, total: int) -> None:
@@ -224,14 +219,6 @@ def _linked(call: Call, space: Space, options: _Options) -> Iterator[tuple[Sync,
         keep_target(space, kept)
         if "?" in to and "?" not in kept:
             call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
-
-
-def _check_local(store: ObjectStore) -> None:
-    if not store.url.startswith("file:"):
-        raise SettingsInvalid(
-            f"memory is kept on this machine (keep_memory_local), and {store.url} is elsewhere: nothing was sent. "
-            "Leave out --keep-memory-local and MEMPLANE_KEEP_MEMORY_LOCAL to sync, or give a directory"
-        )
 
 
 def remembered(url: str) -> str:

@@ -12,7 +12,7 @@ from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns
 from memplane.ledger.ids import DERIVED_PREFIXES
-from memplane.ledger.payloads import Said, decode, encode
+from memplane.ledger.payloads import INTERACTION, Promoted, Said, decode, encode
 from memplane.memory.checks import check_depth, check_name, check_role, check_scope, check_text
 from memplane.memory.projection import clean
 from memplane.objects.interactions import (
@@ -31,8 +31,6 @@ from memplane.types import Draft, Entry, Op, Reach, Role
 LINE_BYTES_MAX = 1024 * 1024
 
 _TEAMS = ("teams_dm", "teams_group")
-_SOURCE = "interaction"
-"""In the metadata of a turn that was a line: what the line said beyond what a turn has a place for."""
 _PART = "#"
 
 
@@ -53,7 +51,7 @@ def day_files(space: Space, days: Collection[str] | None = None) -> Iterator[tup
             day = day_of_entry(entry)
             if day is not None and (days is None or day in days):
                 found.setdefault(key_of(day), []).extend(
-                    Line(made.id, at, compose(made)) for at, made in _interactions(entry)
+                    Line(made.id, at, compose(made)) for at, made in interactions_of(entry)
                 )
         seq = entries[-1].seq
     for path in sorted(found):
@@ -99,7 +97,8 @@ def _at(raw: str) -> Instant:
     return 1 << 62 if moment is None else to_instant(moment)
 
 
-def _interactions(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
+def interactions_of(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
+    """What was said in an entry; of one that was removed, what is kept of it for its day's summary."""
     assert entry.body is not None
     if entry.op is Op.HISTORY:
         at = parse_line(entry.body, trust_ids=True).at
@@ -108,16 +107,32 @@ def _interactions(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
             if clean(turn.text):
                 yield at, _line_of(entry.id if not number else f"{entry.id}{_PART}{number}", said)
         return
-    said_ = decode(entry)
-    if isinstance(said_, Said) and clean(said_.content):
-        yield said_.at, _line_of(entry.id, said_)
+    told = decode(entry)
+    if isinstance(told, Promoted):
+        yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _said_then(told))
+    elif isinstance(told, Said) and clean(told.content):
+        yield told.at, _line_of(entry.id, told)
+
+
+def _said_then(kept: Promoted) -> Said:
+    line = kept.line and {**kept.line, "ts": to_datetime(kept.at).isoformat(timespec="microseconds")}
+    return Said(
+        role=kept.kind,
+        content=kept.text,
+        at=kept.at,
+        conversation=kept.conversation,
+        project=kept.project,
+        speaker=kept.speaker,
+        scope=kept.scope,
+        metadata=line and {INTERACTION: line},
+    )
 
 
 def _line_of(id_: str, said: Said) -> Interaction:
     """The line of a turn. What another wrote is told as they did, without secrets."""
-    source = (said.metadata or {}).get(_SOURCE)
+    source = (said.metadata or {}).get(INTERACTION)
     if isinstance(source, dict):
-        fields = _without_secrets({**source, "id": id_, "summary": clean(said.content)})
+        fields = without_secrets({**source, "id": id_, "summary": clean(said.content)})
         made = parse(msgspec.json.encode(fields).decode())
         if made is not None:
             return made
@@ -144,14 +159,14 @@ def _line_of(id_: str, said: Said) -> Interaction:
     )
 
 
-def _without_secrets(value: Any) -> Any:
+def without_secrets(value: Any) -> Any:
     match value:
         case str():
             return redact(visible(value)).text
         case dict():
-            return {str(name): _without_secrets(inner) for name, inner in value.items()}
+            return {str(name): without_secrets(inner) for name, inner in value.items()}
         case list():
-            return [_without_secrets(inner) for inner in value]
+            return [without_secrets(inner) for inner in value]
     return value
 
 
@@ -204,7 +219,7 @@ def _draft(raw: bytes) -> Draft:
     if _line_of(line.id, said).fields() != plain:
         source = {name: value for name, value in line.fields().items() if name not in ("id", "summary")}
         check_depth(source, field="metadata")
-        said = msgspec.structs.replace(said, metadata={_SOURCE: source})
+        said = msgspec.structs.replace(said, metadata={INTERACTION: source})
     return Draft(line.id, Op.TURN, encode(said), CALLER, None, at)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest
 from memplane.objects.interactions import day_of_key
+from memplane.objects.made import is_made
 from memplane.objects.tree.behavioral import (
     Forgotten,
     News,
@@ -30,6 +31,7 @@ from memplane.objects.tree.names import (
     FACTS,
     FILES,
     INDEX,
+    MADE,
     PREFIXES,
     STATE,
     WRITTEN,
@@ -90,9 +92,9 @@ def files_of(
     yield from (noted(path, text, entry) for path, text, entry in _texts(space, prefix))
     if (facts := facts_file(space)) is not None:
         yield FACTS, facts
+    yield from others  # before the days they are made of: what a day came to is there when it goes
     for path, lines in day_files(space, days):
         yield path, joined(space, lines, (there(path) if there is not None else None) or b"")
-    yield from others
     if records:
         yield WRITTEN, compose(records)
 
@@ -206,6 +208,8 @@ class _Taking:
             self._judge(path, partial(judged_carried, *told_of))
         elif day_of_key(path) is not None:
             self._day(path, data)
+        elif any(below(path, folder) for folder in MADE) and is_made(data):
+            self._tally.unchanged[path] = None
         elif path != WRITTEN:
             self._tally.left.append(path)
 

@@ -6,6 +6,7 @@ This is a copy made at once, for a move, a look or a backup; `sync` keeps a spac
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 
 import msgspec
 
@@ -14,8 +15,9 @@ from memplane.entropy import random_bytes
 from memplane.errors import Changed
 from memplane.objects import manifest, segments
 from memplane.objects.store import ABSENT, Got, ObjectStore
+from memplane.objects.tree.daily import is_over, made_files
 from memplane.objects.tree.interactions import joined
-from memplane.objects.tree.names import BEHAVIORAL, FACTS, FILES, INTERACTIONS, PREFIXES, WRITTEN, below
+from memplane.objects.tree.names import BEHAVIORAL, FACTS, FILES, INTERACTIONS, MADE, PREFIXES, WRITTEN, below
 from memplane.objects.tree.report import TreeReport, WriteReport
 from memplane.objects.tree.tree import Hook, check_prefix, files_of, take_in
 from memplane.objects.tree.written import compose, digest_of, parse
@@ -44,7 +46,7 @@ def write_tree(
     writing = _Writing(space, store)
     if ledger:
         writing.ledger()
-    writing.readable(prefix, others)
+    writing.readable(prefix, chain(made_files(space), others))
     space.note_audit("export", target="tree", outcome="ok")
     return writing.finish()
 
@@ -138,6 +140,7 @@ class _Writing:
         }
         files = {key: got.data for key, got in there.items()}
         found = take_in(self._space, files.items(), prefix=prefix, modified=self._listed, dry_run=True)
+        theirs = {path for path in found.left if _is_made(path)}
         apart = {path: _NOT_TAKEN for path in found.taken if below(path, INTERACTIONS) is None}
         apart |= {path: why for path, why in found.rejected if path in files}
         for named, why in found.rejected:
@@ -146,6 +149,8 @@ class _Writing:
         made: set[str] = set()
         for path, made_data in files_of(self._space, prefix=prefix, there=files.get, others=others):
             made.add(path)
+            if path in theirs:
+                continue  # another program's summary of the day is as good
             data = _with_records(made_data, files.get(WRITTEN), apart) if path == WRITTEN else made_data
             if path in apart and files[path] != data:
                 self._kept[path] = apart[path]
@@ -175,6 +180,8 @@ class _Writing:
                     self._remove(path)
                 elif rest != data:
                     self._put(path, rest, self._store.get(path))
+            elif is_over(self._space, path) is None:
+                pass  # the clock of whoever wrote it is ahead
             elif path in forgotten or (path in unchanged and _is_ours(path, prefix)):
                 self._remove(path)
             elif any(below(path, folder) for folder in PREFIXES) and path not in unchanged:
@@ -215,7 +222,11 @@ class _Writing:
 
 
 def _is_ours(path: str, prefix: str) -> bool:
-    return path == FACTS or any(below(path, folder) is not None for folder in (prefix, FILES))
+    return path == FACTS or any(below(path, folder) is not None for folder in (prefix, FILES, *MADE))
+
+
+def _is_made(path: str) -> bool:
+    return any(below(path, folder) is not None for folder in MADE)
 
 
 def _with_records(made: bytes, before: bytes | None, apart: Mapping[str, str]) -> bytes:

@@ -35,8 +35,10 @@ class SqliteCompactionReader(Session):
     def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[Judged]:
         return [_judged(row) for row in self._all("judged_on", day=day, limit=limit, offset=offset)]
 
-    def lines(self, layer: Layer) -> list[Line]:
-        return [_line(row) for row in self._all("lines", layer=layer)]
+    def lines(self, layer: Layer, day: str | None = None) -> list[Line]:
+        # From a day to a day, so that the index leads there.
+        first, last = (day, day) if day is not None else ("", "~")
+        return [_line(row) for row in self._all("lines", layer=layer, first=first, last=last)]
 
     def lines_at(self, ids: Sequence[str]) -> list[Line]:
         return [_line(row) for row in self._all("lines_at", ids=json.dumps(ids))]

@@ -14,7 +14,7 @@ SELECT day, entry, item, outcome, line, reason FROM judgement
 WHERE :day IS NULL OR day = :day ORDER BY day DESC, entry, item LIMIT :limit OFFSET :offset
 
 -- name: lines
-SELECT {line_columns} FROM promoted p WHERE p.layer = :layer ORDER BY p.day, p.at, p.id
+SELECT {line_columns} FROM promoted p WHERE p.layer = :layer AND p.day BETWEEN :first AND :last ORDER BY p.day, p.at, p.id
 
 -- name: lines_at
 SELECT {line_columns} FROM promoted p WHERE p.id IN (SELECT value FROM json_each(:ids)) ORDER BY p.seq

@@ -22,6 +22,7 @@ _FORGETTABLE = (
     Op.FEEDBACK,
     Op.LEARN,
     Op.DIGEST,
+    Op.SUMMARIZE,
 )
 ERASABLE = ", ".join(f"'{op}'" for op in _FORGETTABLE)
 
