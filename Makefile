@@ -25,7 +25,7 @@ demo: env ## A scripted tour in the terminal
 	$(BIN)/memplane demo
 
 test: env ## Run every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: env
 	$(BIN)/ruff check .

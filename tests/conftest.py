@@ -7,6 +7,7 @@ Hypothesis looks at the same examples every time, so that a change is judged by 
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import apsw
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -37,12 +39,39 @@ __all__ = ["azurite", "seaweedfs"]
 
 TENANT = "default"
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
+LONG = {
+    "test_benchmarks",
+    "test_crash",
+    "test_docs",
+    "test_erasure",
+    "test_mcp",
+    "test_openapi",
+    "test_processes",
+    "test_serve",
+    "test_soak",
+    "test_state_machine",
+    "test_worker_crash",
+}
+"""Files whose tests take seconds each."""
 
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
+THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
 
+
+def costly(examples: int, *, steps: int = 25, thorough: int | None = None) -> settings:
+    """For a property of which one example takes long: fewer than the others have. `thorough` looks at it as long as at
+    any other, or at as many as are said."""
+    if not THOROUGH:
+        return settings(max_examples=examples, stateful_step_count=steps)
+    return settings() if thorough is None else settings(max_examples=thorough)
+
+
+# Whoever wants no bytecode waits for the compiler in every process of the hundreds that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 2 << 30
@@ -55,6 +84,24 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long or waits for others comes first, so that nobody works on it alone in the end."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test talks to anybody whom an authority vouches for, but every HTTP client reads what all of them sign with:
+    most of what a small call costs. One of them will do."""
+    end = "-----END CERTIFICATE-----\n"
+    bundle = tmp_path_factory.mktemp("authorities") / "one.pem"
+    bundle.write_text(certifi.contents().partition(end)[0] + end, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(bundle))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -44,6 +44,10 @@ INTERACTION = (
 )
 
 
+LIKES = "Likes " + "tea with a biscuit, " * 9
+"""Longer than what the title, the description and the name of a file are made of: an edit by hand keeps those."""
+
+
 class Machine:
     """One replica, and the sync that it may be in the middle of."""
 
@@ -284,7 +288,7 @@ class World:
 
     def store(self, machine):
         word = self.word()
-        self.told[word] = machine.space.store("preference", f"Likes {word}").id
+        self.told[word] = machine.space.store("preference", f"{LIKES} {word}").id
         return word
 
     def supersede(self, machine):
@@ -292,7 +296,7 @@ class World:
         if not known:
             return "nothing"
         word, old = self.word(), self.rng.choice(known)
-        self.told[word] = machine.space.store("preference", f"Likes {word}", supersedes=old).id
+        self.told[word] = machine.space.store("preference", f"{LIKES} {word}", supersedes=old).id
         return f"{word} over {old}"
 
     def put(self, machine):
@@ -319,7 +323,7 @@ class World:
         word = self.word()
         what = self.rng.choice(("new", "edit", "edit", "line"))
         if what == "new":
-            self.objects.put(f"behavioral/note-{self._numbers}.md", f"Likes {word}\n".encode())
+            self.objects.put(f"behavioral/note-{self._numbers}.md", f"{LIKES} {word}\n".encode())
             self.told[word] = f"note-{self._numbers}"
         elif what == "line":
             line = INTERACTION.format(id=f"line-{self._numbers}", word=word)
@@ -335,8 +339,14 @@ class World:
             if not there:
                 return "nothing"
             key = self.rng.choice(there)
-            # Whoever forgets what stood there before may take this along, so only agreement is asked for.
-            self.objects.put(key, self.objects.get(key).data.rstrip() + f" and {word}\n".encode())
+            # Whoever forgets what stood there before may take this along, so only agreement is asked for. The old words
+            # go: who writes them again, while another forgets them, has said them again.
+            before = self.objects.get(key).data
+            for gone in words_in(before):
+                if self.told.get(gone, "").startswith("note-"):
+                    del self.told[gone]  # written over by hand, perhaps before any machine has seen it
+            head, rule, _ = before.rpartition(b"---\n")
+            self.objects.put(key, head + rule + f"{LIKES} {word}\n".encode())
             return f"{key} {word}"
         return f"{what} {word}"
 
@@ -496,6 +506,7 @@ def main():
                 failed.append(seed)
                 if len(failed) == 1:
                     sys.stdout.write(f"{exc}\n")
+                    sys.stdout.flush()
     seconds = time.monotonic() - started
     sys.stdout.write(f"{last - given.first} seeds, {len(failed)} failed {failed[:20]}, {seconds:.1f} s\n")
     return bool(failed)

@@ -21,6 +21,7 @@ from memplane.__main__ import open_plane as open_from_environment
 from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from pod_directory import PodDirectory
+from preloaded import Preloaded, preloaded
 
 AGENTS = ("analyst", "researcher")
 SCRIPT = Path(sys.executable).with_name("memplane")
@@ -43,9 +44,11 @@ class Done(NamedTuple):
 
 
 class Shell:
-    """Runs the installed `memplane` as a script would: without a terminal, on a data directory of its own."""
+    """Runs `memplane` as a script would: without a terminal, on a data directory of its own. The installed one where
+    the environment is said or the process is wanted itself, otherwise one that has loaded everything already."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, commands: Preloaded) -> None:
+        self._commands = commands
         self.data = folder / "data"
         self.environment = {
             "PATH": os.environ["PATH"],
@@ -55,6 +58,9 @@ class Shell:
         }
 
     def __call__(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Done:
+        if not environment:
+            code, out, err = self._commands.run(arguments, environment=self.environment, stdin=stdin)
+            return Done(code, out.decode(), err.decode())
         done = subprocess.run(
             [SCRIPT, *arguments],
             input=stdin,
@@ -96,9 +102,15 @@ class Inside:
         return Done(result.exit_code, result.stdout, result.stderr)
 
 
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    with preloaded(tmp_path_factory.mktemp("commands")) as asked:
+        yield asked
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, commands: Preloaded) -> Shell:
+    return Shell(tmp_path, commands)
 
 
 @pytest.fixture

@@ -48,16 +48,14 @@ def test_python_examples_run(page, tmp_path, request):
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", ROOT / "docs/quickstart.md", ROOT / "docs/guides/sync.md"], ids=page_id
 )
-def test_shell_examples_run(page, tmp_path):
+def test_shell_examples_run(page, tmp_path, commands):
     """
     The shell blocks of a page run from top to bottom in a shell that stops at the first failure.
     """
-    commands = "\n".join(SHELL.findall(page.read_text("utf-8")))
-    script = "\n".join(
-        line for line in commands.splitlines() if not line.startswith(("make ", "export PATH"))
-    )
+    lines = "\n".join(SHELL.findall(page.read_text("utf-8"))).splitlines()
+    script = "\n".join(line for line in lines if not line.startswith(("make ", "export PATH")))
     environment = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{commands.folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "MEMPLANE_DATA": str(tmp_path / "data"),
         "TMPDIR": str(tmp_path),

@@ -6,13 +6,13 @@ from datetime import timedelta
 import apsw
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.conftest import TENANT, HandClock, counted, fresh_folder
+from tests.conftest import TENANT, HandClock, costly, counted, fresh_folder
 
 from memplane import Memplane, Settings
 from memplane.storage.sqlite.names import space_path
 
 ROWS = {
-    "entries": "payload JOIN ledger USING (seq) WHERE op IN "
+    "entries": "payload JOIN ledger USING (position) WHERE op IN "
     "('turn', 'history', 'store', 'put', 'run', 'derive', 'document', 'collect', 'distil')",
     "turns": "turn",
     "memories": "memory WHERE key IS NULL AND kind <> 'episode'",
@@ -100,6 +100,7 @@ def scope_of(space, clock: HandClock, asked: dict) -> dict:
     return asked
 
 
+@costly(25)
 @given(st.lists(STEP, min_size=3, max_size=24), st.lists(FORGET, min_size=1, max_size=3))
 def test_a_receipt_counts_what_is_gone(steps, forgets):
     """By place, by time, by entry and altogether; a dry run says the same before."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import permutations
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -126,11 +127,7 @@ def _repeats(reader, id_: str) -> bool:
 
 
 def _seen(memory) -> dict:
-    return {
-        name: value
-        for name, value in msgspec.structs.asdict(memory).items()
-        if name not in ("seq", "superseded_by", "superseded_at")
-    } | {"superseded": memory.superseded_by is not None}
+    return {name: value for name, value in msgspec.structs.asdict(memory).items() if name != "seq"}
 
 
 class Replicas(RuleBasedStateMachine):
@@ -304,5 +301,96 @@ def _by_seq(replica: Replica) -> Iterator:
     return sorted(found, key=lambda memory: (memory.seq, memory.id))
 
 
-Replicas.TestCase.settings = settings(settings.default, stateful_step_count=15)
+Replicas.TestCase.settings = settings(
+    settings.default, max_examples=settings.default.max_examples // 4, stateful_step_count=20
+)
 TestReplicas = Replicas.TestCase
+
+
+# ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pair() -> Iterator[list[Replica]]:
+    with ExitStack() as opened:
+        yield [Replica(opened, name, timedelta(seconds=skew)) for skew, name in enumerate("ab")]
+
+
+def test_two_bodies_under_one_id_are_both_kept(pair):
+    """The one recorded first has the id, on the replica where the other was first too; both are shown, one is a variant
+    on record, and forgetting one forgets both."""
+    here, there = pair
+    here.space.retain("lantern one", id="x")
+    there.space.retain("lantern two", id="x")
+    merged = there.space.merge(here.drafts(), {}, origin="a")
+    exchange(there, here)
+
+    (variant,) = there.space.variants()
+    assert merged.variants == (variant.id,)
+    assert variant.base == "x"
+    for replica in pair:
+        shown = {turn.entry_id: turn.text for turn in replica.space.turns()}
+        assert shown == {"x": "lantern one", variant.id: "lantern two"}
+        assert replica.space.verify().problems == ()
+    assert "merge" in [record.action for record in there.space.audit() if record.target == variant.id]
+    here.space.forget(entries=[variant.id])
+    exchange(here, there)
+    assert there.space.turns() == here.space.turns() == []
+    assert there.space.verify().problems == ()
+
+
+def test_both_receipts_of_what_was_forgotten_twice_stay(pair):
+    """Two replicas that forget the same entry each have proved it, and both proofs hold on both."""
+    here, there = pair
+    here.space.retain("lantern", id="x")
+    exchange(here, there)
+    receipts = {replica.space.forget(entries=["x"], reason=replica.name).id for replica in pair}
+    exchange(here, there)
+    exchange(there, here)
+
+    for replica in pair:
+        assert {receipt.id for receipt in replica.space.receipts()} == receipts
+        assert replica.space.verify().problems == ()
+
+
+def test_a_tombstone_wins_over_what_arrives_later(pair):
+    """What was forgotten before it arrived is never shown, and its header says what it replaced."""
+    here, there = pair
+    old = here.space.store("fact", "old")
+    exchange(here, there)
+    new = here.space.store("fact", "new", supersedes=old.id)
+    there.space.forget(entries=[new.id])
+    merged = there.space.merge(here.drafts(), here.forgets())
+
+    assert (merged.added, merged.forgotten) == (0, 1)
+    assert there.space.newest_memories(9) == []
+    exchange(there, here)
+    assert here.space.newest_memories(9) == []
+    assert here.space.memory(old.id).superseded_by == there.space.memory(old.id).superseded_by == new.id
+
+
+def test_merging_again_changes_nothing(pair):
+    """Neither entries nor chain."""
+    here, there = pair
+    here.space.retain("lantern")
+    here.space.put("k", "v")
+    exchange(here, there)
+    before = there.space.verify()
+    again = there.space.merge(here.drafts(), here.forgets())
+
+    assert (again.added, again.known, again.moved) == (0, 2, 0)
+    assert there.space.verify() == before
+
+
+def test_vectors_and_uses_stay_where_entries_move(pair):
+    """What was recorded earlier elsewhere moves what is here, and what agents made of it stays."""
+    here, there = pair
+    here.space.retain("lantern early")
+    there.space.store("fact", "lanterns burn")
+    (memory,) = there.space.newest_memories(9)
+    there.space._note_uses([memory.id])
+    assert there.space.merge(here.drafts(), {}).moved == 1
+
+    with there.space._read() as reader:
+        assert reader.accesses([memory.id]) == {memory.id: 1}
+        assert [entry.op for entry in reader.entries()] == ["turn", "store"]

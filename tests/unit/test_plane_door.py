@@ -6,6 +6,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import costly
 
 from clawdapus import entry_line, later
 from conftest import fresh_plane
@@ -66,6 +67,7 @@ def test_a_block_that_does_not_fit_gives_way_to_a_smaller_one():
     assert [one["text"][0] for one in answer["memories"]] == ["a", "c"]
 
 
+@costly(25)
 @given(
     texts=st.lists(ANYTHING.filter(lambda text: text.strip()), min_size=1, max_size=6),
     question=ANYTHING,
@@ -200,6 +202,7 @@ def test_what_is_late_does_not_pile_up():
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@costly(30)
 @given(
     seconds=st.lists(st.integers(0, 6), min_size=1, max_size=30),
     own=st.sets(st.integers(0, 29)),

@@ -383,6 +383,23 @@ def test_a_file_edited_by_hand_becomes_memory_everywhere(machines, objects):
     assert lap.texts() == desk.texts() == {"Likes green tea"}
 
 
+def test_a_line_that_another_program_appends_is_taken_in_before_its_day_is_written(machines, objects):
+    """
+    Whoever writes the day anew takes in first what stands in it.
+    """
+    desk = machines("desk")
+    desk.space.retain("hello")
+    desk.sync.push()
+    (day,) = keys(objects, "interactions/")
+    line = b'{"id":"l1","ts":"2026-11-15T09:00:00+00:00","channel":"email","direction":"inbound","sender":"b","summary":"hi"}'
+    objects.put(day, objects.get(day).data + line + b"\n")
+    desk.space.retain("more")
+
+    desk.sync.push()
+
+    assert desk.texts() == {"hello", "more", "hi"}
+
+
 def test_a_file_that_cannot_be_taken_in_is_left_as_it_is(machines, objects):
     """
     It is told, and nothing is written over it.

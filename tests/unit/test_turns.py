@@ -12,6 +12,7 @@ import pytest
 
 from memplane import Settings
 from memplane.errors import InvalidRequest, StorageFull
+from memplane.governance.events import MemoryOp, spell_event
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.space import Space
 from memplane.turns.keeping import Keeper
@@ -456,3 +457,23 @@ def test_a_recall_that_fails_is_told_with_its_code(processes, monkeypatch):
         ("recall", "failed", "storage_full"),
         ("retain", "succeeded", ""),
     ]
+
+
+def test_a_line_of_telemetry_is_spelled_as_go_spells_it():
+    """
+    In the contract's order, with what HTML would take for its own escaped, and without what says nothing.
+    """
+    event = MemoryOp(
+        ts="2026-11-15T06:28:17Z",
+        claw_id="a<b>&",
+        memory_service="mem-svc",
+        memory_op="recall",
+        memory_status="succeeded",
+        memory_blocks=0,
+        memory_bytes=0,
+    )
+
+    assert spell_event(event) == (
+        '{"ts":"2026-11-15T06:28:17Z","claw_id":"a\\u003cb\\u003e\\u0026","type":"memory_op","intervention":null,'
+        '"memory_service":"mem-svc","memory_op":"recall","memory_status":"succeeded","memory_blocks":0,"memory_bytes":0}'
+    )

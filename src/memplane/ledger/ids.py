@@ -65,6 +65,11 @@ def variant_id(entry_id: str, body: bytes, depth: int = 1) -> str:
     return entry_id + depth * f"~{sha256(body).hexdigest()[:12]}"
 
 
+def header_id(entry_id: str, recorded: Instant) -> str:
+    """As `variant_id`, for an entry of which only the header is left."""
+    return variant_id(entry_id, str(recorded).encode())
+
+
 def base_of(entry_id: str) -> str:
     """The id that a variant came under; any other id is its own."""
     match = _VARIANT.fullmatch(entry_id)

@@ -169,15 +169,18 @@ def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> Loss:
 
 
 def upsets(reader: Reader, victims: Sequence[tuple[int, str]], loss: Loss) -> bool:
-    """Whether others stand where they do because of one that goes, without a word about it on record: two replicas put
-    something under the same key, or made the same document, and neither knew of the other. What is left then is told
-    by the ledger alone."""
+    """Whether others stand where they do because of one that goes, without a word about it on record: feedback that goes
+    had made them more or less important; or two replicas put something under the same key, or made the same document,
+    and neither knew of the other. What is left then is told by the ledger alone."""
+    seqs = [seq for seq, _ in victims if seq]
+    if reader.rated_by(seqs):
+        return True
     if not reader.merged():
         return False
     replaced = reader.displaced_by(list(loss.fates))
     if any(id_ not in loss.fates and loss.fates[by].supersedes != id_ for id_, by in replaced):
         return True
-    return reader.shelved_beside([seq for seq, _ in victims if seq])
+    return reader.shelved_beside(seqs)
 
 
 def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.ledger.ids import base_of, is_variant, models_of
+from memplane.ledger.ids import base_of, header_id, is_variant, models_of
 from memplane.ledger.payloads import Aftermath, Derived, Distilled, Forgotten, decode, decode_body
 from memplane.memory import projection
 from memplane.memory.families import families
@@ -80,15 +80,21 @@ class _Merge:
     def run(self, drafts: Sequence[Draft], now: Instant) -> Taken:
         writer = self._writer
         gone = self._gone(drafts)
-        lost = {draft.id: draft for draft in drafts if draft.id in gone}
+        lost = {draft.id: draft for draft in sorted(drafts, key=_order, reverse=True) if draft.id in gone}
         found, _ = families(writer, (draft for draft in drafts if draft.id not in gone), self._same)
-        there = writer.known(list(lost))
+        there = {entry.id: entry for entry in writer.entries_of(list(lost))}
+        # What a forgotten entry decided stays decided at its place: of several headers, the first has the id everywhere.
+        later = {
+            id_: header_id(id_, entry.recorded)
+            for id_, entry in there.items()
+            if (lost[id_].recorded or 0) < entry.recorded
+        }
         fresh = [draft for family in found.values() for draft in family.fresh]
-        fresh += [_header(draft) for id_, draft in lost.items() if id_ not in there]
+        fresh += [_header(draft) for id_, draft in lost.items() if id_ not in there or id_ in later]
         fresh.sort(key=_order)
-        renamed = [pair for family in found.values() for pair in family.renamed]
+        renamed = [pair for family in found.values() for pair in family.renamed] + list(later.items())
         variants = [variant for family in found.values() for variant in family.variants]
-        burials, unrecorded = self._burials(fresh, gone)
+        burials, unrecorded = self._burials(fresh, gone, {after: id_ for id_, after in later.items()})
         anew = self._is_upset(fresh, renamed, burials)
         for burial in burials:
             self._bury(burial, anew=anew)
@@ -125,24 +131,29 @@ class _Merge:
                         gone.setdefault(id_, cause)
         return gone
 
-    def _burials(self, fresh: Sequence[Draft], gone: Mapping[str, str]) -> tuple[list[_Burial], Forgets]:
+    def _burials(
+        self, fresh: Sequence[Draft], gone: Mapping[str, str], renamed: Mapping[str, str]
+    ) -> tuple[list[_Burial], Forgets]:
         """What each forget buries that is on record here or comes now, and the tombstones of those that are not."""
         positions = {draft.id: self._before.position + place for place, draft in enumerate(fresh, start=1)}
         coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
         there = {entry.id: entry for entry in self._writer.entries_of(list(self._forgets))}
         burials = []
-        unrecorded: dict[str, Mapping[str, str]] = {}
+        unrecorded: dict[str, dict[str, str]] = {}
         for forget_id, reasons in self._forgets.items():
             payload = _forgotten(coming.get(forget_id) or there.get(forget_id))
             if payload is None:
-                unrecorded[forget_id] = reasons
+                unrecorded[forget_id] = dict(reasons)
                 continue
             position = positions.get(forget_id) or self._writer.positions([forget_id])[forget_id]
             ids = self._buriable(set(reasons) - self._writer.buried(forget_id))
             stones = [_Stone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
             burials.append(_Burial(stones + self._along(stones), payload))
+        along = {draft.id: gone[draft.id] for draft in fresh if draft.erased} | dict(renamed)
+        for reasons in unrecorded.values():
+            reasons |= {id_: reasons[cause] for id_, cause in along.items() if cause in reasons}
         burials.append(
-            _Burial(self._implied(fresh, gone, burials), Forgotten(receipt="", at=0, scope={}, counts={}))
+            _Burial(self._implied(along, burials), Forgotten(receipt="", at=0, scope={}, counts={}))
         )
         return burials, unrecorded
 
@@ -161,16 +172,14 @@ class _Merge:
             if id_ not in before
         ]
 
-    def _implied(
-        self, fresh: Sequence[Draft], gone: Mapping[str, str], burials: Sequence[_Burial]
-    ) -> list[_Stone]:
-        """What comes and goes with something that is forgotten, without a forget that names it."""
+    def _implied(self, along: Mapping[str, str], burials: Sequence[_Burial]) -> list[_Stone]:
+        """What goes with something that is forgotten, without a forget that names it."""
         stones = {stone.id: stone for burial in burials for stone in burial.stones}
-        wanted = {draft.id: gone[draft.id] for draft in fresh if draft.erased and draft.id not in stones}
+        wanted = {id_: cause for id_, cause in along.items() if id_ not in stones}
         before = self._writer.stones([*wanted, *wanted.values()])
         implied = []
         for id_, cause in sorted(wanted.items(), key=lambda pair: pair[1] in wanted):
-            if id_ not in before and cause != id_:
+            if id_ not in before and cause != id_ and (cause in stones or cause in before):
                 stone = stones.get(cause) or _Stone(cause, *before[cause])
                 stones[id_] = msgspec.structs.replace(stone, id=id_, cause=cause)
                 implied.append(stones[id_])

@@ -74,7 +74,7 @@ def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
         writer.append(turns, recorded=now)
         turns = []
         (entry,) = writer.append([draft], recorded=now)
-        _apply_if_readable(writer, entry)
+        _apply_if_readable(writer, entry, together=True)
         if writer.cursor() == entry.seq - 1:
             writer.set_cursor(entry.seq)
     writer.append(turns, recorded=now)
@@ -108,23 +108,23 @@ def replay(writer: Writer, progress: Callable[[int], None] = lambda _: None) -> 
     return seq
 
 
-def _apply_if_readable(writer: Writer, entry: Entry) -> None:
+def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) -> None:
     """One entry that cannot be understood never keeps the next from being understood. It stays in the ledger, can be
     forgotten, and the doctor counts it."""
     try:
-        apply(writer, entry)
+        apply(writer, entry, together=together)
     except (MemplaneError, ValueError, TypeError, OverflowError, RecursionError):
         writer.hide(entry.seq)
         writer.set_note(UNREADABLE, str(int(writer.note(UNREADABLE) or 0) + 1))
 
 
-def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None:
-    """What one entry means for memory."""
+def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None, together: bool = False) -> None:
+    """What one entry means for memory. With `together`, turns came with it that nobody has read yet."""
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
         if entry.op in _LIBRARY_OPS:
             writer.unshelve(entry.ref)
-        else:
+        elif not (together and _is_derived(writer, entry.ref)):
             writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
         _apply_body(writer, entry, ready)
@@ -143,6 +143,13 @@ def _contest(writer: Writer, new: str, replaced: str) -> None:
         found = writer.memory(heir)
         if found is not None and heir != new and found.state in _LIVE:
             writer.contest(heir, new)
+
+
+def _is_derived(writer: Writer, memory_id: str) -> bool:
+    """What was read out of turns is replaced when the worker comes to it: what was said before is weighed against it
+    first, as it was where that was recorded."""
+    memory = writer.memory(memory_id)
+    return memory is not None and memory.derived
 
 
 def clean(text: str) -> str:

@@ -150,13 +150,15 @@ def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:
     there = _There(link)
     made: set[str] = set()
     for path, data in files_of(link.space, there=there, days=days, others=made_files(link.space, days)):
+        if there.unseen:
+            return False
         made.add(path)
         seen = link.seen.files.get(path)
         if seen is not None and seen.digest == digest_of(data):
             continue
         if seen is not None and seen.apart:
             done.kept.append(path)
-        elif not _put(link, path, data, there.version(path)):
+        elif not _put(link, path, data, ABSENT if seen is None else seen.version):
             return False
         else:
             done.written.append(path)
@@ -179,22 +181,19 @@ def _was_asked_for(space: Space, path: str, days: Collection[str] | None) -> boo
 
 
 class _There:
-    """What stands in a day's file, and in which version that was read."""
+    """What stands in a day's file. Where that is not what was seen last, somebody wrote lines that are not taken in."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._read: dict[str, str] = {}
+        self.unseen = False
 
     def __call__(self, path: str) -> bytes | None:
-        if path not in self._link.seen.files:
+        seen = self._link.seen.files.get(path)
+        if seen is None:
             return None
         got = self._link.store.get(path)
-        self._read[path] = ABSENT if got is None else got.version
+        self.unseen = self.unseen or got is None or got.version != seen.version
         return None if got is None else got.data
-
-    def version(self, path: str) -> str:
-        seen = self._link.seen.files.get(path)
-        return self._read.get(path, ABSENT if seen is None else seen.version)
 
 
 def _put(link: Link, path: str, data: bytes, expect: str) -> bool:
@@ -214,6 +213,8 @@ def _remove(link: Link, path: str, done: FilesGiven) -> bool:
     seen = link.seen.files[path]
     if below(path, INTERACTIONS) is not None:
         got = link.store.get(path)
+        if got is not None and got.version != seen.version:
+            return False
         rest = b"" if got is None else joined(link.space, [], got.data)
         if got is not None and rest:
             return got.data == rest or _put(link, path, rest, got.version)

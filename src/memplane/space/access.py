@@ -1,7 +1,7 @@
 """How a space reaches its store: one write, one read, and what is said about both."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from memplane.governance.events import Events, nobody
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
+from memplane.providers.llm import LLMFailed
 from memplane.space.parts import Parts
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.directory import Sort
@@ -107,6 +108,16 @@ class Access:
                 raise
             self._parts.notify(self.tenant, self.owner)
             return done
+
+    def _derive_again(self, store: Store) -> None:
+        """Where everything was dropped to be derived anew, and nobody else is there to do it, it is done now."""
+        if self._parts.background is None:
+            with store.read() as reader:
+                ahead = reader.marks().derived == 0 and int(reader.note(projection.READ) or 0) > 0
+            with suppress(LLMFailed):  # it is asked about nothing but what nobody has read before
+                while ahead and self._parts.worker.derive(store):
+                    with store.read() as reader:
+                        ahead = reader.marks().derived < int(reader.note(projection.READ) or 0)
 
     def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
         """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""

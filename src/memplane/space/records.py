@@ -280,6 +280,7 @@ class Records(Access):
             if taken.erased or taken.unrecorded:
                 self._parts.indexes.drop(self.tenant, self.owner)
                 store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+            self._derive_again(store)
         self._parts.notify(self.tenant, self.owner)
         added = sum(not draft.erased for draft in taken.fresh)
         return Merged(
@@ -305,13 +306,9 @@ class Records(Access):
         """Somebody forgot these, and there is no record of it: then it is recorded that they are forgotten here."""
         ids = list(reasons)
         erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
-        known = writer.known(ids)
-        before = writer.tombstoned(ids)
-        victims = [
-            (erasable.get(id_, 0), id_)
-            for id_ in ids
-            if (id_ in erasable or id_ not in known) and id_ not in before
-        ]
+        records = {entry.id for entry in writer.entries_of(ids) if entry.op in projection.RECORDS}
+        passed = records | writer.tombstoned(ids)
+        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ not in passed]
         if not victims:
             return
 

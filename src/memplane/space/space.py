@@ -10,7 +10,7 @@ from memplane.clock import DAY, parse_instant, to_datetime
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_received import received_line
 from memplane.ledger.history_scrub import scrub_line
-from memplane.ledger.ids import DERIVED_PREFIXES, keyed_id, new_id, new_memory_id
+from memplane.ledger.ids import DERIVED_PREFIXES, is_variant, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Purged, Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
@@ -558,6 +558,8 @@ def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
     if id_ is not None:
         if isinstance(id_, str) and id_.startswith(DERIVED_PREFIXES):
             raise InvalidRequest("id: ids of this form belong to what is derived; give another", field="id")
+        if isinstance(id_, str) and is_variant(id_):
+            raise InvalidRequest("id: ids that end like this belong to variants; give another", field="id")
         return check_text(id_, field="id", chars_max=512)
     if idempotency_key is not None:
         return keyed_id(check_text(idempotency_key, field="idempotency_key", chars_max=512))

@@ -89,6 +89,9 @@ class ClaimReader(Protocol):
     def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
         """What was purged after one of these had replaced it."""
 
+    def rated_by(self, seqs: Sequence[int]) -> bool:
+        """Whether one of these entries is feedback."""
+
     def overruled(self, ids: Sequence[str]) -> list[str]:
         """What was passed over because of one of these."""
 

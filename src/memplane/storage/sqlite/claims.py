@@ -76,6 +76,9 @@ class SqliteClaimReader(Session):
     def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
         return [PurgedMemory(*row) for row in self._all("purged_by", ids=json.dumps(ids))]
 
+    def rated_by(self, seqs: Sequence[int]) -> bool:
+        return bool(self._one("rated_by", seqs=json.dumps(seqs))[0])
+
     def overruled(self, ids: Sequence[str]) -> list[str]:
         return [id_ for (id_,) in self._all("overruled", ids=json.dumps(ids))]
 

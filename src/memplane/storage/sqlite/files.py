@@ -143,6 +143,8 @@ def _aside_for_rekey(path: Path) -> Path:
 def _unavailable(path: Path, exc: OSError) -> StorageError:
     if exc.errno in NO_ROOM:
         return StorageFull(f"{path.name}: no room left on the device; nothing was written, free some space")
+    if isinstance(exc, PermissionError):
+        return StorageUnavailable(f"{path}: cannot be written ({exc.strerror}); check that it is yours")
     return StorageUnavailable(f"{path}: cannot be written ({exc.strerror}); check the data directory")
 
 

@@ -2,10 +2,12 @@
 SELECT (SELECT max(seq) FROM ledger), digest, position FROM ledger ORDER BY position DESC LIMIT 1
 
 -- name: start
-SELECT l.seq, c.digest, c.position, l.recorded, (SELECT value FROM meta WHERE name = 'cursor'),
-       (SELECT value FROM meta WHERE name = 'indexed')
-FROM (SELECT seq, recorded FROM ledger ORDER BY seq DESC LIMIT 1) l,
-     (SELECT digest, position FROM ledger ORDER BY position DESC LIMIT 1) c
+SELECT seq, digest, position, recorded, (SELECT value FROM meta WHERE name = 'cursor'),
+       (SELECT value FROM meta WHERE name = 'indexed'), (SELECT max(position) FROM ledger)
+FROM ledger ORDER BY seq DESC LIMIT 1
+
+-- name: chain_end
+SELECT digest, position FROM ledger ORDER BY position DESC LIMIT 1
 
 -- name: add_ledger
 INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest, position, origin)
@@ -383,15 +385,21 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.embedded IS NUL
 SELECT count(*) FROM memory WHERE embedded IS NULL
 
 -- name: rivals
-SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+WITH best (n) AS MATERIALIZED (
+    SELECT m.n FROM memory m
+    WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
 -- name: rivals_by_topic
-SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-  AND json_extract(m.claim, '$.topic') = :topic
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+WITH best (n) AS MATERIALIZED (
+    SELECT m.n FROM memory m
+    WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+      AND json_extract(m.claim, '$.topic') = :topic
+      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
@@ -680,6 +688,9 @@ SELECT id, by, seq, entry, at FROM purged WHERE by IN (SELECT value FROM json_ea
 
 -- name: drop_purged
 DELETE FROM purged WHERE seq = ?
+
+-- name: rated_by
+SELECT EXISTS (SELECT 1 FROM json_each(:seqs) s JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
 
 -- name: note_overruled
 INSERT INTO overruled (id, by) VALUES (?, ?) ON CONFLICT (by, id) DO NOTHING

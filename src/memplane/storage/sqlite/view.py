@@ -360,8 +360,11 @@ class SqliteWriter(
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
         self._seen = None
-        started = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0)
-        seq, digest, position, recorded, cursor, indexed = started
+        started: Any = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0, 0)
+        seq, digest, position, recorded, cursor, indexed, positions = started
+        if position != positions:  # the last entry came in before some that stand before it
+            started = connection.execute(SQL["chain_end"]).fetchone()
+            digest, position = started
         self._recorded: Instant = recorded
         self._head = Head(seq, digest, position)
         self._cursor = self._written_cursor = int(cursor)
@@ -435,42 +438,41 @@ class SqliteWriter(
         return len(found)
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        seq = self._head.seq
-        entries = [self._chain(draft, seq + number, recorded) for number, draft in enumerate(drafts, start=1)]
-        self._head = msgspec.structs.replace(self._head, seq=seq + len(drafts))
+        first = self._head.seq + 1
+        entries = self._chain(drafts, range(first, first + len(drafts)), recorded)
+        self._head = Head(self._head.seq + len(drafts), self._head.digest, self._head.position)
         return entries
 
     def place(self, drafts: Sequence[Draft]) -> list[Move]:
         self._ready()
         fresh, places, moves = self._make_room(drafts)
-        for draft, seq in zip(fresh, places, strict=True):
-            self._chain(draft, seq, _NEVER)
+        self._chain(fresh, places, _NEVER)
         self._write_rows()
         last = self._one("last_entry")
         if last is not None:
-            self._head = msgspec.structs.replace(self._head, seq=last[0])
+            self._head = Head(last[0], self._head.digest, self._head.position)
             self._recorded = last[1]
         return moves
 
-    def _chain(self, draft: Draft, seq: int, recorded: Instant) -> Entry:
-        """The next link of the chain, at this place of the ledger."""
-        salt = random_bytes(SALT_BYTES)
-        of_payload = payload_digest(salt, draft.body)
-        at = max(recorded, self._recorded + 1) if draft.recorded is None else draft.recorded
-        position = self._head.position + 1
-        digest = entry_digest(self._head.digest, of_payload, position, draft, at)
-        by = draft.caller
-        self._ledger.append(
-            (
-                *(seq, draft.id, draft.op, at, by.actor, by.door, by.session, draft.ref),
-                *(of_payload, digest, position, draft.origin),
-            )
-        )
-        if not draft.erased:
-            self._payloads.append((position, salt, draft.body))
-        self._head = Head(self._head.seq, digest, position)
-        self._recorded = at
-        return Entry(seq, draft.id, draft.op, at, by, draft.ref, None if draft.erased else draft.body)
+    def _chain(self, drafts: Sequence[Draft], places: Sequence[int], recorded: Instant) -> list[Entry]:
+        """The next links of the chain, at these places of the ledger."""
+        entries = []
+        digest, position, last = self._head.digest, self._head.position, self._recorded
+        salts = random_bytes(SALT_BYTES * len(drafts))
+        for number, (draft, seq) in enumerate(zip(drafts, places, strict=True)):
+            position += 1
+            salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
+            of_payload = payload_digest(salt, draft.body)
+            last = max(recorded, last + 1) if draft.recorded is None else draft.recorded
+            digest = entry_digest(digest, of_payload, position, draft, last)
+            by, id_, op, ref = draft.caller, draft.id, draft.op, draft.ref
+            header = (seq, id_, op, last, by.actor, by.door, by.session, ref)
+            self._ledger.append((*header, of_payload, digest, position, draft.origin))
+            if not draft.erased:
+                self._payloads.append((position, salt, draft.body))
+            entries.append(Entry(seq, id_, op, last, by, ref, None if draft.erased else draft.body))
+        self._head, self._recorded = Head(self._head.seq, digest, position), last
+        return entries
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
         for turn in turns:
