@@ -428,12 +428,17 @@ def view(machine):
     space = machine.space
     space.catch_up()
     entries = entries_of(space)
+    bodies = {entry.id: entry.body for entry in entries}
     with space._read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         memories = reader.memories(where, limit=10_000)
         turns = reader.turns(where, limit=10_000)
     return {
-        "entries": [(entry.id, entry.op, entry.recorded, entry.body) for entry in entries if entry.body],
+        "entries": [
+            (entry.id, entry.op, entry.recorded, entry.body)
+            for entry in entries
+            if entry.body and not is_repeat(entry, bodies)
+        ],
         # Of two forgotten bodies under one id either header is kept; what a forgotten entry replaced must be known.
         "erased": sorted((entry.id, entry.ref) for entry in entries if not entry.body and entry.ref),
         # Those that follow from another are set where there is something to bury, and say nothing that it does not.
@@ -447,6 +452,13 @@ def view(machine):
         "learnings": [(it.ids, it.text, it.standing) for it in space.learnings()],
         "made": dict(made_files(space)) if machine.decays else {},
     }
+
+
+def is_repeat(entry, bodies):
+    """Whether a machine had it before it learned that another one was first to record the same: it is shown nowhere."""
+    base = ids.came_under(entry.id, entry.body)
+    again = bodies.get(base) == entry.body or entry.id != ids.variant_id(base, entry.body)
+    return base != entry.id and again
 
 
 def difference(left, right):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from memplane.clock import Instant
 from memplane.ledger.ids import base_of, is_variant, variant_id
 from memplane.memory.projection import RECORDS
 from memplane.objects.positions import Positions
@@ -79,22 +80,37 @@ def merge_lines(space: Space, lines: Iterable[Line], forgets: Forgets) -> Merged
     return space.merge(drafts, forgets)
 
 
-def places_of(space: Space, lines: Sequence[Line]) -> list[int | None]:
+class Place(msgspec.Struct, frozen=True):
+    """Where with us the body of a line stands."""
+
+    position: int
+    is_same: bool
+    """Whether it is that very entry. Otherwise somebody else recorded the same at another time, which counts where it was
+    the first: whoever recorded it earlier has to say so."""
+
+
+def places_of(space: Space, lines: Sequence[Line]) -> list[Place | None]:
     """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
     ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
-    found = _places(space, ids)
+    found: dict[str, tuple[int, Instant]] = {}
+    for start in range(0, len(ids), _CHUNK):
+        found |= space.recordings(ids[start : start + _CHUNK])
     shared: defaultdict[str, set[str]] = defaultdict(set)
     for variant in space.variants():
         shared[variant.base].add(variant.id)
     return [
         _place_in_family(space, line, shared)
         if line.op != TOMBSTONE and (is_variant(line.id) or base_of(line.id) in shared)
-        else found.get(line.id)
+        else _place(line, found.get(line.id))
         for line in lines
     ]
 
 
-def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -> int | None:
+def _place(line: Line, recorded: tuple[int, Instant] | None) -> Place | None:
+    return None if recorded is None else Place(recorded[0], recorded[1] == line.recorded)
+
+
+def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -> Place | None:
     """Several bodies came under this id: which of them it is, its body says, and when it was recorded."""
     base = base_of(line.id)
     known = space.entries_named({line.id, base, *shared.get(base, ())})
@@ -104,7 +120,7 @@ def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -
     chosen = alike[0].id if alike else line.id
     if not alike and not (line.id in known and not known[line.id].body):
         return None
-    return space.positions([chosen]).get(chosen)
+    return _place(line, space.recordings([chosen]).get(chosen))
 
 
 def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:

@@ -186,12 +186,10 @@ def held(link: Link, found: Sequence[Written]) -> Held:
     """Which of our entries a segment holds that was just taken in."""
     lines = list(_read(found))
     places = places_of(link.space, lines)
-    payloads = [
-        place for line, place in zip(lines, places, strict=True) if place is not None and bytes(line.body)
-    ]
+    known = [(line, place) for line, place in zip(lines, places, strict=True) if place is not None]
     return Held(
-        entries=tuple(Positions.of(place for place in places if place is not None).runs),
-        payloads=tuple(Positions.of(payloads).runs),
+        entries=tuple(Positions.of(place.position for _, place in known if place.is_same).runs),
+        payloads=tuple(Positions.of(place.position for line, place in known if bytes(line.body)).runs),
         size=sum(len(written.raw) + 1 for written in found),
         foul=forgotten_payloads(link.space, lines),
     )

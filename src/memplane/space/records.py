@@ -56,6 +56,11 @@ class Records(Access):
         with self._read() as reader:
             return reader.positions(ids)
 
+    def recordings(self, ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
+        """The same, each with when it was recorded too."""
+        with self._read() as reader:
+            return reader.recordings(ids)
+
     def position(self) -> int:
         """The last position of the chain."""
         with self._read() as reader:

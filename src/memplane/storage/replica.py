@@ -19,6 +19,9 @@ class ReplicaReader(Protocol):
     def positions(self, entry_ids: Sequence[str]) -> dict[str, int]:
         """Of these ids, those in the ledger, each with its position in the chain."""
 
+    def recordings(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
+        """The same, each with when it was recorded too."""
+
     def buried(self, forget_id: str) -> set[str]:
         """The ids that this forget named."""
 

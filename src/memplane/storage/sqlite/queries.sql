@@ -609,6 +609,9 @@ FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id IN (SELECT value F
 -- name: positions
 SELECT id, position FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
 
+-- name: recordings
+SELECT id, position, recorded FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
+
 -- name: buried
 SELECT t.id FROM ledger l JOIN tombstone t USING (position) WHERE l.id = :id AND t.cause IS NULL
 

@@ -26,6 +26,10 @@ class SqliteReplicaReader(Session):
     def positions(self, entry_ids: Sequence[str]) -> dict[str, int]:
         return dict(self._all("positions", ids=json.dumps(entry_ids)))
 
+    def recordings(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
+        found = self._all("recordings", ids=json.dumps(entry_ids))
+        return {id_: (position, recorded) for id_, position, recorded in found}
+
     def buried(self, forget_id: str) -> set[str]:
         return {id_ for (id_,) in self._all("buried", id=forget_id)}
 
