@@ -528,3 +528,20 @@ def test_files_of_an_agent_are_kept_in_step(machines, objects):
     assert lap.space.file("/memories/notes.md").text == "likes figs\n"
     assert b"plum" not in content(objects)
     assert b"pear" not in content(objects)
+
+
+def test_a_forgotten_memory_leaves_no_name_of_its_file(machines):
+    """
+    Names of files are made of what memories say; after a push they are in no file of either machine.
+    """
+    desk, lap = machines("desk"), machines("lap")
+    stored = desk.space.store("preference", "Prefers zqplumxy")
+    desk.sync.push()
+    lap.sync.push(look=True)
+    desk.space.forget(entries=[stored.id])
+    desk.sync.push(look=True)
+    lap.sync.push(look=True)
+
+    for machine in (desk, lap):
+        files = [path for path in machine.folder.rglob("*") if path.is_file()]
+        assert not [path.name for path in files if b"zqplumxy" in path.read_bytes()]
