@@ -12,10 +12,23 @@ from memplane.memory import projection
 from memplane.memory.forget import bury, bury_again
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
+from memplane.memory.shown import shown_turn
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.filter import Scope
-from memplane.types import AboutDocument, AuditRecord, Draft, Entry, Loaded, Memory, Op, Receipt, Tombstone
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.types import (
+    AboutDocument,
+    AuditRecord,
+    Draft,
+    Entry,
+    Loaded,
+    Memory,
+    Op,
+    Receipt,
+    Tombstone,
+    Turn,
+)
 
 Moment = datetime | str | float
 
@@ -90,6 +103,16 @@ class Records(Access):
         """Every forget there was, oldest first."""
         with self._read() as reader:
             return [receipt_of(row) for row in reader.forgets()]
+
+    def turns_of(self, entry_id: str) -> list[Turn]:
+        """What an entry shows of what was said."""
+        with self._read() as reader:
+            entry = reader.entry(entry_id)
+            if entry is None:
+                return []
+            first = turn_number(entry.seq, 0)
+            found = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
+        return [shown_turn(turn) for turn in found]
 
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""
