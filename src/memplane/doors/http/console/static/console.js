@@ -44,6 +44,16 @@
     if (told) told.textContent = `That did not work (${event.detail.xhr.status}).`;
   });
 
+  // A slider moves a date: days since the first one.
+  document.addEventListener("input", (event) => {
+    const slider = event.target;
+    if (!slider.dataset || !slider.dataset.slider) return;
+    const day = new Date(`${slider.dataset.from}T00:00:00Z`);
+    day.setUTCDate(day.getUTCDate() + Number(slider.value));
+    const field = document.getElementById(slider.dataset.slider);
+    field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
+  });
+
   // Live parts: data-live names a stream of server-sent events; each brings a piece of page to put first.
   for (const part of document.querySelectorAll("[data-live]")) {
     const source = new EventSource(part.dataset.live);
