@@ -1,7 +1,7 @@
 """The door: which page is where. Pages translate and never decide; what they do goes through the same engine calls as
 everybody's."""
 
-from memplane.doors.http.console import home, memories, pages, playground
+from memplane.doors.http.console import home, memories, pages, playground, timeline
 from memplane.doors.http.console.cookies import credential_of
 from memplane.doors.http.console.forms import MEDIA
 from memplane.doors.http.console.links import ROOT
@@ -25,8 +25,9 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Door:
         *home.rows(plane, signing),
         *memories.rows(),
         *playground.rows(),
+        *timeline.rows(),
     ]
-    return Door(name=DOOR, routes=tuple(_endpoint(*row) for row in rows))
+    return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
 
 
 def _endpoint(
