@@ -1,7 +1,18 @@
 """The door: which page is where. Pages translate and never decide; what they do goes through the same engine calls as
 everybody's."""
 
-from memplane.doors.http.console import home, memories, pages, playground, timeline
+from memplane.doors.http.console import (
+    briefing,
+    credentials,
+    home,
+    inbox,
+    library,
+    memories,
+    pages,
+    playground,
+    records,
+    timeline,
+)
 from memplane.doors.http.console.cookies import credential_of
 from memplane.doors.http.console.forms import MEDIA
 from memplane.doors.http.console.links import ROOT
@@ -26,6 +37,11 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Door:
         *memories.rows(),
         *playground.rows(),
         *timeline.rows(),
+        *inbox.rows(),
+        *library.rows(),
+        *briefing.rows(),
+        *records.rows(),
+        *credentials.rows(authenticator),
     ]
     return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
 

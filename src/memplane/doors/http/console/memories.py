@@ -5,7 +5,7 @@ import msgspec
 from memplane.doors.http.console import links
 from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.pages import redirect
-from memplane.doors.http.console.views import space_of, space_page
+from memplane.doors.http.console.views import space_of, space_page, writable_space
 from memplane.doors.http.endpoint import Call, Handle, Query, Response
 from memplane.errors import NotFound
 from memplane.identity.principal import Right
@@ -100,7 +100,7 @@ def one(call: Call) -> Response:
 
 def edit(call: Call) -> Response:
     """An edit replaces: what it said before stays in the chain."""
-    form, space = Form(call), _writable(call)
+    form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
     if memory.key is not None:
         made = space.put(
@@ -120,7 +120,7 @@ def edit(call: Call) -> Response:
 
 def forget(call: Call) -> Response:
     """First what it would take with it; with a second press, for good."""
-    form, space = Form(call), _writable(call)
+    form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
     if form.text("sure") == "yes":
         receipt = space.delete(memory.id)
@@ -128,10 +128,6 @@ def forget(call: Call) -> Response:
     entries = dict.fromkeys(place.entry_id for place in space.evidence(memory.id))
     dry = space.forget(entries=entries, dry_run=True)
     return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
-
-
-def _writable(call: Call) -> Space:
-    return call.space(space_of(call).owner, Right.WRITE, session="")
 
 
 def _link(space: Space, memory_id: str) -> str:

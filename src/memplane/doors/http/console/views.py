@@ -6,6 +6,7 @@ from memplane.doors.http.console.links import owner_of
 from memplane.doors.http.console.pages import page
 from memplane.doors.http.endpoint import Call, Response
 from memplane.errors import NotFound
+from memplane.identity.principal import Right
 from memplane.space import Space
 
 TABS = (
@@ -33,6 +34,11 @@ def space_of(call: Call) -> Space:
     if space is None:
         raise NotFound("space", owner, place="this installation")
     return space
+
+
+def writable_space(call: Call) -> Space:
+    """As `space_of`, for a form that changes something."""
+    return call.space(space_of(call).owner, Right.WRITE)
 
 
 def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
