@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-peers eval clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-peers eval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,9 @@ bench-metering: env ## What metering, limits and the directory of documents cost
 
 bench-proxy: env ## The proxy benchmark: what it adds to a turn, memory off and on
 	$(BIN)/python -m benchmarks.proxy
+
+bench-sync: env ## The sync benchmark: requests, bytes and time of pushes and pulls, what merging costs
+	$(BIN)/python -m benchmarks.sync
 
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers

@@ -1,7 +1,8 @@
 """Recall's speed, end to end and in parts: `python -m benchmarks.recall [--quick] [--large] [--json]`.
 
 What is searched is made up, from a seed, and so are its vectors: only questions are really embedded, since what is
-measured is asking. The embedding of the question and the rest are told apart by a stopwatch around the model.
+measured is asking. The embedding of the question and the rest are told apart by a stopwatch around the model; what is done
+while it embeds is no part of the rest, which is what a recall takes beyond it.
 Enrichment, which is mostly embedding, is compared with the bare model on the very same texts in the same minute.
 """
 

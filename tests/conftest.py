@@ -7,6 +7,7 @@ Hypothesis looks at the same examples every time, so that a change is judged by 
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import apsw
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -30,6 +32,10 @@ from memplane.storage.directory import Directory
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
+from object_servers import azurite, seaweedfs
+
+__all__ = ["azurite", "seaweedfs"]
+"""Fixtures that are written elsewhere."""
 
 TENANT = "default"
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
@@ -38,7 +44,20 @@ _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Heal
 settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
+THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
 
+
+def costly(examples: int, *, steps: int = 25, thorough: int | None = None) -> settings:
+    """For a property of which one example takes long: fewer than the others have. `thorough` looks at it as long as at
+    any other, or at as many as are said."""
+    if not THOROUGH:
+        return settings(max_examples=examples, stateful_step_count=steps)
+    return settings() if thorough is None else settings(max_examples=thorough)
+
+
+# Whoever wants no bytecode waits for the compiler in every process of the hundreds that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 2 << 30
@@ -51,6 +70,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test talks to anybody whom an authority vouches for, but every HTTP client reads what all of them sign with:
+    most of what a small call costs. One of them will do."""
+    end = "-----END CERTIFICATE-----\n"
+    bundle = tmp_path_factory.mktemp("authorities") / "one.pem"
+    bundle.write_text(certifi.contents().partition(end)[0] + end, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(bundle))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -171,20 +202,25 @@ class SqliteEngine:
     """What the database itself raises when a row that must stay is touched."""
     append_only = MappingProxyType(
         {
-            "ledger": "seq, id, op, recorded, actor, door, session, ref, payload_digest, digest",
-            "payload": "seq, salt, body",
-            "tombstone": "id, seq, at, reason",
+            "ledger": "id, op, recorded, actor, door, session, ref, payload_digest, digest, position, chained_id, origin",
+            "payload": "position, salt, body",
+            "tombstone": "id, position, at, reason, cause",
             "audit": "seq, at, actor, door, session, action, target, outcome, detail, digest",
         }
     )
-    """The tables nobody may alter, with every column."""
+    """The tables nobody may alter, with every column; only the place of a ledger entry moves."""
     overwrites = (
-        "INSERT OR REPLACE INTO payload SELECT seq, salt, x'00' FROM payload",
-        "INSERT OR REPLACE INTO ledger SELECT seq, id, 'put', 0, '', '', '', NULL, x'00', x'00' FROM ledger",
-        "INSERT OR REPLACE INTO ledger SELECT seq + 9, id, op, 0, '', '', '', NULL, x'00', x'00' FROM ledger",
-        "INSERT OR REPLACE INTO tombstone SELECT id, 0, 0, 'other' FROM tombstone",
+        "INSERT OR REPLACE INTO payload SELECT position, salt, x'00' FROM payload",
+        "INSERT OR REPLACE INTO ledger SELECT seq, id, 'put', 0, '', '', '', NULL, x'00', x'00', 99, NULL, '' FROM ledger",
+        "INSERT OR REPLACE INTO ledger SELECT seq + 9, id, op, 0, '', '', '', NULL, x'00', x'00', 99, NULL, '' FROM ledger",
+        "INSERT OR REPLACE INTO ledger SELECT 9, 'x', op, 0, '', '', '', NULL, x'00', x'00', position, NULL, '' FROM ledger",
+        "UPDATE OR REPLACE ledger SET seq = 2 WHERE seq = 1",
+        "UPDATE OR REPLACE ledger SET id = 'lost~', chained_id = 'lost' WHERE id = 'a'",
+        "UPDATE ledger SET id = 'a~' || id, chained_id = 'a'",
+        "UPDATE ledger SET id = id || '~'",
+        "INSERT OR REPLACE INTO tombstone SELECT id, position, 0, 'other', NULL FROM tombstone",
         "INSERT OR REPLACE INTO audit SELECT seq, 0, '', '', '', '', '', '', '', x'00' FROM audit",
-        "UPDATE OR REPLACE payload SET seq = seq + 1",
+        "UPDATE OR REPLACE payload SET position = position + 1",
     )
     """Ways to write over a row that are no plain UPDATE or DELETE."""
 

@@ -8,7 +8,7 @@ import time
 from stub_server import Handler, StubServer
 
 TOKENS = (21, 7)
-CHAT_ID = "x-request-id"
+SERVER_ID = "req_provider"
 
 
 class Provider(StubServer):
@@ -73,7 +73,7 @@ class Asked:
         self._handler.end_headers()
 
     def send(self, payload, status=200, **headers):
-        headers = {"content_type": "application/json", "x_request_id": "req_provider"} | headers
+        headers = {"content_type": "application/json", "x_request_id": SERVER_ID} | headers
         self.head(status, **headers, content_length=str(len(payload)))
         self.write(payload)
 

@@ -10,7 +10,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer()
 
+    def do_HEAD(self):
+        self.answer()
+
     def do_POST(self):
+        self.answer()
+
+    def do_PUT(self):
         self.answer()
 
     def log_message(self, *args):

@@ -31,7 +31,7 @@ LAYERS = (
     ("space",),
     ("whereabouts",),
     ("engine", "transfer", "doctor"),
-    ("objects",),
+    ("objects", "turns"),
     ("main",),
     ("evaluate",),
     ("__init__", "doors"),
@@ -125,18 +125,26 @@ def test_only_storage_knows_the_database_driver():
     assert {name for name in knowing if not name.startswith("memplane.storage")} == set()
 
 
-def test_only_the_entry_point_reads_the_environment():
+# Where others start us: a command, a hook of Claude Code, and EntraBot's programs, which import us and hand nothing down.
+ENTRY_POINTS = {
+    "__main__.py",
+    "doors/entrabot/environment.py",
+    "doors/entrabot/scripts/hooks/block_local_memory_write.py",
+}
+
+
+def test_only_entry_points_read_the_environment():
     """
-    `os.environ` and `os.getenv` stand in `__main__.py` alone.
+    `os.environ` and `os.getenv` stand where others start us and nowhere else.
     """
     reading = {
-        path.name
+        path.relative_to(SOURCE).as_posix()
         for path in modules()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
     }
 
-    assert reading - {"__main__.py"} == set()
+    assert reading - ENTRY_POINTS == set()
 
 
 def test_no_import_inside_a_function():

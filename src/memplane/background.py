@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -15,6 +16,11 @@ _STEPS_PER_TURN = 8
 """Then another space has its turn."""
 _LOOK_AGAIN_S = 60.0
 """So often every space is looked at, for what became due by itself: a conversation that has paused."""
+_BREATH_S = 0.02
+"""So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
+Python's lock."""
+_GIVE_WAY_S = 0.25
+"""So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
@@ -36,9 +42,13 @@ class Background:
         self._wait = wait
         self._waiting: dict[tuple[str, str], None] = {}
         self._failures: dict[tuple[str, str], int] = {}
+        self._daily: Callable[[str, str], None] | None = None
         self._lock = threading.Lock()
         self._bell = threading.Event()
-        self._closing = False
+        self._stopped = threading.Event()
+        self._answering = 0
+        self._quiet = threading.Event()
+        self._quiet.set()
         self._thread = threading.Thread(target=self._run, name="memplane-worker", daemon=True)
         self._thread.start()
 
@@ -48,6 +58,24 @@ class Background:
             self._waiting[tenant, owner] = None
         self._bell.set()
 
+    def look_after(self, daily: Callable[[str, str], None]) -> None:
+        """From now on, also call this for every space that is looked at; whether anything is due is for it to know."""
+        self._daily = daily
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Inside, somebody waits for an answer that is computed in this process."""
+        with self._lock:
+            self._answering += 1
+            self._quiet.clear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._answering -= 1
+                if not self._answering:
+                    self._quiet.set()
+
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, and how often it was tried."""
         with self._lock:
@@ -55,7 +83,7 @@ class Background:
 
     def close(self) -> None:
         """Finish the step at hand and stop. What is left is done by whoever opens the spaces next."""
-        self._closing = True
+        self._stopped.set()
         self._bell.set()
         self._thread.join()
 
@@ -69,12 +97,14 @@ class Background:
 
     def _run(self) -> None:
         self._look_at_all()
-        while not self._closing:
+        while not self._stopped.is_set():
             space = self._next()
             if space is not None:
                 self._work(*space)
             elif not self._wait(self._bell, self._pause()):
                 self._look_at_all()
+            else:
+                self._stopped.wait(_BREATH_S)
             self._bell.clear()
 
     def _next(self) -> tuple[str, str] | None:
@@ -95,6 +125,8 @@ class Background:
                     raise
                 if more:
                     self.notify(tenant, owner)
+            if not more and self._daily is not None and not self._stopped.is_set():
+                self._daily(tenant, owner)
             with self._lock:
                 self._failures.pop((tenant, owner), None)
         except NotFound:
@@ -106,8 +138,12 @@ class Background:
     def _steps(self, store: Store, *, reading: bool = True) -> bool:
         """Whether there may be more to do."""
         return all(
-            not self._closing and self._worker.step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
+            not self._stopped.is_set() and self._step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
         )
+
+    def _step(self, store: Store, *, reading: bool) -> bool:
+        self._quiet.wait(_GIVE_WAY_S)
+        return self._worker.step(store, reading=reading)
 
     def _look_at_all(self) -> None:
         try:

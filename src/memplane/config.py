@@ -84,11 +84,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a recall may work off what waits for enrichment, where no worker does."""
 
     purge_superseded_days: int = 90
+    retention: Literal["forever", "adr"] = "forever"
+    """How long raw days and digests are kept: `forever`, or `adr` for 7 days of what was said and 30 of summaries and
+    digests."""
+    retention_raw_days: int | None = None
+    """Instead of the profile's days; 0 is for ever."""
+    retention_summary_days: int | None = None
+    retention_digest_days: int | None = None
+    compact_confirm: Literal["person", "auto"] = "person"
+    """Who confirms what compaction learned: a person, or this policy."""
+    budget_tokens: int = 400_000
+    """How many tokens of memory an agent may load at its start."""
+    budget_window_tokens: int = 1_000_000
+    """How many tokens its model reads in all."""
     wipe_now_bytes_max: int = 256 * 1024 * 1024
     """A larger space is not written anew at every forget; its receipts say `off_disk: false` until `wipe`."""
     redact_ledger: bool = False
     """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
     from it is redacted; on, a wrongly redacted word is lost for good."""
+
+    keep_memory_local: bool = False
+    """Memory stays on this machine: a sync with anything but a directory is refused."""
 
     recall_answer_ms: int = 150
     """How long the memory-plane door lets a recall take; then it answers with what is there. Its clients wait 300."""
@@ -130,6 +146,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long an upstream may be silent."""
     proxy_brief: bool = True
     """Whether a conversation through the proxy begins with the brief."""
+    proxy_prices: tuple[str, ...] = ()
+    """What models cost, `model=prompt/completion/cached` in dollars for a million tokens, where providers do not say."""
     claw_context_root: str | None = None
     """Where each agent's folder with its `memory.json` is; None: memory is this process's."""
 
@@ -178,7 +196,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
+    "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
+    "MEMPLANE_RETENTION": "retention",
+    "MEMPLANE_RETENTION_RAW_DAYS": "retention_raw_days",
+    "MEMPLANE_RETENTION_SUMMARY_DAYS": "retention_summary_days",
+    "MEMPLANE_RETENTION_DIGEST_DAYS": "retention_digest_days",
+    "MEMPLANE_COMPACT_CONFIRM": "compact_confirm",
+    "MEMPLANE_BUDGET_TOKENS": "budget_tokens",
+    "MEMPLANE_BUDGET_WINDOW_TOKENS": "budget_window_tokens",
     "MEMPLANE_BRIEF_ENTRIES_MAX": "brief_entries_max",
     "MEMPLANE_BRIEF_CHARS_MAX": "brief_chars_max",
     "MEMPLANE_EMBEDDING": "embedding",
@@ -220,6 +246,7 @@ _ENVIRONMENT = {
     "MEMPLANE_PROXY_RETAIN_MS": "proxy_retain_ms",
     "MEMPLANE_PROXY_TIMEOUT_S": "proxy_timeout_s",
     "MEMPLANE_PROXY_BRIEF": "proxy_brief",
+    "MEMPLANE_PROXY_PRICES": "proxy_prices",
     "CLAW_CONTEXT_ROOT": "claw_context_root",
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
@@ -239,7 +266,15 @@ _ENVIRONMENT = {
 _FIELD = re.compile(r"\w+")
 
 _LISTS = frozenset(
-    {"hosts", "origins", "trusted_proxies", "claw_history_agent_ids", "upstreams", "upstream_keys"}
+    {
+        "hosts",
+        "origins",
+        "trusted_proxies",
+        "claw_history_agent_ids",
+        "upstreams",
+        "upstream_keys",
+        "proxy_prices",
+    }
 )
 """Settings that hold several values; their variables hold them with commas between."""
 

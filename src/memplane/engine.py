@@ -1,7 +1,7 @@
 """The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
 
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -9,7 +9,7 @@ from typing import Self
 import msgspec
 
 from memplane.background import Background
-from memplane.clock import Clock, system_clock
+from memplane.clock import DAY, Clock, system_clock
 from memplane.config import Settings
 from memplane.enrich.catalog import load_catalog
 from memplane.enrich.distil_llm import LLMDistiller
@@ -18,12 +18,14 @@ from memplane.enrich.extract_llm import LLMExtractor
 from memplane.errors import NotFound, StorageError
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
+from memplane.memory.retention import day_of, retention_of
 from memplane.metering.allowance import Allowance
 from memplane.metering.meter import Meter
 from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
+from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
 from memplane.space import Space
 from memplane.space.parts import Parts
@@ -32,6 +34,12 @@ from memplane.storage.directory import Sort
 from memplane.types import TENANT_DEFAULT, Caller
 from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
 from memplane.worker import Worker, model_of
+
+Daily = Callable[[Space, str], None]
+"""Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""
+
+_LOOKED_AFTER = "looked-after"
+"""The bookmark of the last day on which a space was looked after."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +65,10 @@ class Engine:
         background: bool = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
+        daily: Sequence[Daily] = (),
     ) -> None:
+        """`daily` is done once a day for every space, in the background, before the day's raw traces decay."""
+        self._daily = tuple(daily)
         self.settings = settings or Settings()
         self.clock = clock
         self._stores = stores
@@ -81,7 +92,11 @@ class Engine:
             background=Background(stores, worker, self._all_spaces) if background else None,
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
+            questions=Questions(embedder),
         )
+        removes = not retention_of(self.settings).removes_nothing
+        if self._parts.background is not None and (removes or self._daily):
+            self._parts.background.look_after(self._look_after)
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
         """Counts what tenants do; the HTTP frame tells it."""
@@ -122,6 +137,11 @@ class Engine:
         """One of them by its id; `NotFound` where none of these owners has it."""
         return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
 
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside, somebody waits for an answer; what goes on beside gives way to it."""
+        background = self._parts.background
+        return nullcontext() if background is None else background.giving_way()
+
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""
         embedder = self._parts.embedder
@@ -142,8 +162,22 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self._parts.questions.close()
         self.meter.close()
         self._stores.close()
+
+    def _look_after(self, tenant: str, owner: str) -> None:
+        """Once a day: what else is to be done daily, then compaction and retention. What fails is tried again, ever
+        later, as enrichment is."""
+        now = self.clock()
+        today = day_of(now)
+        space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
+        if space.bookmark(_LOOKED_AFTER) == today:
+            return
+        for work in self._daily:
+            work(space, day_of(now - DAY))
+        space.compact()
+        space.set_bookmark(_LOOKED_AFTER, today)
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:
         return ((tenant, owner) for tenant in self._stores.tenants() for owner in self._stores.owners(tenant))

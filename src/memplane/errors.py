@@ -20,6 +20,7 @@
     └── RemoteError             the object store has a problem
         ├── RemoteUnavailable   it cannot be reached, or keeps refusing (try again)
         ├── RemoteDenied        a credential is missing, expired, or may not do this
+        ├── ManifestUnreadable  its manifest is damaged, or a newer Memplane wrote it
         ├── Changed             an object is not what it was; nothing was written
         └── Unchanged           an object is what it was
 
@@ -197,6 +198,12 @@ class RemoteDenied(RemoteError):
     """The object store does not take the credential: it is missing, expired, or may not do this."""
 
     code = "remote_denied"
+
+
+class ManifestUnreadable(RemoteError):
+    """The manifest of an object store is damaged, or a newer Memplane wrote it; it is left exactly as it is."""
+
+    code = "manifest_unreadable"
 
 
 class Changed(RemoteError):

@@ -173,6 +173,23 @@ class Folder:
         with translated(self.path / name), suppress(FileNotFoundError):
             os.unlink(checked(name), dir_fd=self._descriptor)
 
+    def remove_empty(self, name: str) -> bool:
+        """Takes a directory away that holds nothing; says whether it did."""
+        try:
+            os.rmdir(checked(name), dir_fd=self._descriptor)
+        except OSError:
+            return False
+        return True
+
+    def status(self, name: str) -> os.stat_result:
+        """Of what has this name, which may be a link. Raises what the system says, for callers who know better."""
+        return os.stat(checked(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def sync(self) -> None:
+        """What was renamed or removed in it stays so after a loss of power."""
+        with translated(self.path):
+            os.fsync(self._descriptor)
+
     def set_mode(self, mode: int) -> None:
         with translated(self.path):
             os.fchmod(self._descriptor, mode)

@@ -1,6 +1,6 @@
 """The one place that names concrete engines and wires them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings
-from memplane.engine import Engine, Readiness
+from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
@@ -44,12 +44,14 @@ class Memplane(Engine):
         background: bool = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
+        daily: Sequence[Daily] = (),
     ) -> Self:
         """Open a data directory. With a key, everything in it is encrypted.
 
         `embedder` and `llm` take the place of those that the settings name; with None, recall goes by words alone and
         facts are read by rules. With `background`, a thread enriches what comes in; without, a recall does it, for at
-        most `recall_work_ms`, or `space.enrich()`.
+        most `recall_work_ms`, or `space.enrich()`. That thread also does what is `daily` to be done for every space, and
+        keeps to the retention policy.
         """
         settings = settings or Settings()
         changes = {"data": str(data)} if data is not None else {}
@@ -68,6 +70,7 @@ class Memplane(Engine):
             background=background,
             clock=clock,
             listener=listener,
+            daily=daily,
         )
         plane._sqlite = stores
         plane._clock = clock

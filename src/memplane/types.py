@@ -35,8 +35,8 @@ STORABLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.EPISODE)
 """What a caller may store; episodes are only ever derived."""
 
 
-RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history")
-"""Categories of keyed rows that only the engine writes: what it learned, not what a user said."""
+RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history", "tree_files")
+"""Categories of keyed rows that only the engine writes: what it learned or carries along, not what a user said."""
 
 
 class State(StrEnum):
@@ -100,6 +100,10 @@ class Op(StrEnum):
     COLLECT = "collect"
     DISTIL = "distil"
     FEEDBACK = "feedback"
+    LEARN = "learn"
+    DIGEST = "digest"
+    COMPACT = "compact"
+    DECIDE = "decide"
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
@@ -122,6 +126,10 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     replacement never brings the replaced back."""
     recorded: Instant | None = None
     """When another ledger recorded it first; None for what comes in now."""
+    origin: str = ""
+    """The replica it comes from; empty for this one."""
+    erased: bool = False
+    """It is forgotten, so that only its header is kept."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -138,10 +146,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """The last place in a ledger and the digest over everything up to it."""
+    """The last place of a ledger, how long its chain is, and the digest over all of that."""
 
     seq: int
     digest: bytes
+    position: int
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -374,16 +383,48 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     forgotten: int
 
 
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a merge with what another replica of the same space knows."""
+
+    added: int
+    known: int
+    forgotten: int
+    """Entries that came and are forgotten; nothing of them but their header is kept."""
+    moved: int = 0
+    """Entries that were here and have another place now, because something came that was recorded before them."""
+    variants: tuple[str, ...] = ()
+    """The ids under which bodies are kept that came under an id which another body has; see `Space.variants`."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A body that came under an id which another body has. Nothing is lost: it is kept under an id of its own."""
+
+    id: str
+    """What it is kept under: the id it came under, `~`, and the beginning of its digest."""
+    base: str
+    """The id it came under, which the body has that was recorded first."""
+
+
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The record that an entry id is forgotten; it wins over every later replay."""
 
     id: str
     at: datetime
     reason: str
-    seq: int
-    """The place of the forget that set it."""
+    position: int
+    """Where in the chain the forget stands that set it."""
     forget_id: str
     """The id of that forget."""
+    cause: str | None = None
+    """The forgotten id that took this one along; None for what the forget itself named."""
+
+
+class Pins(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an agent was told and must be told again in the same words, by the digest of where."""
+
+    erasures: int = 0
+    """How often something had been forgotten in the space before any of it was made."""
+    texts: dict[str, str] = {}
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -396,7 +437,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     dry_run: bool = False
     seq: int = 0
-    """Where in the ledger the forget stands."""
+    """Where in this replica's chain the forget stands; it never moves."""
     digest: str = ""
     """The chain's digest at that place: a verified ledger must still pass through it."""
     off_disk: bool | None = True

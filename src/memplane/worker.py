@@ -20,7 +20,7 @@ from memplane.enrich.extract_llm import LLMExtractor
 from memplane.enrich.feedback import apply_feedback, tier_now
 from memplane.enrich.filing import file_memory, resolve
 from memplane.enrich.telling import hear, is_over, tell_what_is_over
-from memplane.ledger.ids import derivation_id
+from memplane.ledger.ids import derivation_id, is_variant
 from memplane.ledger.payloads import Derived, Forgotten, Purged, Rated, Resolved, decode, encode
 from memplane.memory import projection
 from memplane.memory.aftermath import Decided
@@ -38,9 +38,6 @@ from memplane.types import Caller, Draft, Entry, Memory, Op, State, Turn
 NO_MODEL = ("none", 0)
 POISONED = "poisoned"
 """The note that counts entries nothing could be derived from."""
-_READ = "read"
-"""The note of the last seq that was ever read for facts: up to there a replay asks no model."""
-
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = Reading(failed=True)
 _ENTRIES_PER_STEP = 64
@@ -179,6 +176,14 @@ class Worker:
         while not self.asks_a_model and self.derive(store):
             pass
 
+    def read_all(self, store: Store) -> None:
+        """Read everything that waits, and tell what is over: whoever removes what was said has to be sure of it. Raises
+        `LLMFailed` where a language model reads and is away."""
+        while self.derive(store):
+            pass
+        while self._tell(store):
+            pass
+
     def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
             marks = reader.marks()
@@ -186,8 +191,8 @@ class Worker:
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
             turns = [_turns_of(reader, entry) for entry in entries]
             told = reader.known([derivation_id(entry.id) for entry in entries])
-            read = int(reader.note(_READ) or 0)
-            decided = Decided(reader.forgets() if marks.derived < read else ())
+            read = int(reader.note(projection.READ) or 0)
+            decided = Decided(reader.decisions() if marks.derived < read or reader.merged() else ())
         if not entries:
             return False
         unread = [
@@ -232,7 +237,7 @@ class Worker:
                 writer.supersede(id_, by=by, at=at)
         last = steps[-1][0].seq
         writer.set_derived(last)
-        writer.set_note(_READ, str(max(last, int(writer.note(_READ) or 0))))
+        writer.set_note(projection.READ, str(max(last, int(writer.note(projection.READ) or 0))))
 
     def _apply(
         self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading, decided: Decided
@@ -249,7 +254,7 @@ class Worker:
             hear(writer, turn)
         if reading.failed or not entry.body:
             return
-        if entry.op is Op.DERIVE:
+        if entry.op is Op.DERIVE and not is_variant(entry.id):
             self._apply_record(writer, entry, decided)
         elif entry.op is Op.FEEDBACK:
             rated = decode(entry)

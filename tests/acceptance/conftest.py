@@ -6,17 +6,27 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typer import testing
 from typer.testing import CliRunner
 
+from clawdapus import entry_line, later
+from memory_service import ReferenceMemory
 from memplane.__main__ import open_plane as open_from_environment
-from memplane.doors.cli.app import app
+from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
+from pod_directory import PodDirectory
 
+AGENTS = ("analyst", "researcher")
 SCRIPT = Path(sys.executable).with_name("memplane")
+
+# Typer makes all commands anew whenever one is invoked, which takes longer than what most of them do.
+testing._get_command = cache(testing._get_command)
 
 
 class Done(NamedTuple):
@@ -76,7 +86,12 @@ class Inside:
 
     def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Done:
         result = CliRunner(env={"COLUMNS": "200"}).invoke(
-            app, list(arguments), input=stdin, obj=self.wiring, prog_name="memplane", catch_exceptions=False
+            assembled(),
+            list(arguments),
+            input=stdin,
+            obj=self.wiring,
+            prog_name="memplane",
+            catch_exceptions=False,
         )
         return Done(result.exit_code, result.stdout, result.stderr)
 
@@ -108,3 +123,40 @@ def filled(cli: Inside, filled_once: Path) -> Inside:
     """A space with something of everything in it."""
     shutil.copytree(filled_once, cli.data)
     return cli
+
+
+@pytest.fixture
+def pod(tmp_path: Path, cli: Inside) -> PodDirectory:
+    """A pod of three agents, two of which subscribe to one memory service."""
+    return PodDirectory(tmp_path, cli)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ReferenceMemory]:
+    made = ReferenceMemory(tmp_path / "reference")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def running_once(tmp_path_factory: pytest.TempPathFactory) -> PodDirectory:
+    folder = tmp_path_factory.mktemp("running")
+    made = PodDirectory(folder, Inside(folder))
+    assert made.run("up").code == 0
+    made.lines = {
+        agent: [
+            entry_line(f"{agent} asks {it}", f"answer {it}", at=later(it), claw_id=agent) for it in range(3)
+        ]
+        for agent in AGENTS
+    }
+    for agent in AGENTS:
+        made.record(agent, *made.lines[agent])
+    return made
+
+
+@pytest.fixture
+def running(pod: PodDirectory, running_once: PodDirectory) -> PodDirectory:
+    """A compiled pod, two of whose agents have a history of three turns each."""
+    shutil.copytree(running_once.path, pod.path, dirs_exist_ok=True)
+    pod.lines = {agent: list(lines) for agent, lines in running_once.lines.items()}
+    return pod

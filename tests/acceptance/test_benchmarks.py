@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import chunking, documents, engine, metering, peers, proxy, quality, recall, server
+from benchmarks import chunking, documents, engine, metering, peers, proxy, quality, recall, server, sync
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.files import usual_files
@@ -112,6 +112,17 @@ def test_the_proxy_benchmark_runs_tiny(tmp_path):
     assert len(asked) == 4
     assert {"memory off, added p50", "memory on at 40 memories, added p50"} < set(asked)
     assert any("streams at once" in figure.name for figure in figures)
+
+
+def test_the_sync_benchmark_runs_tiny(tmp_path):
+    """
+    Requests and bytes of pushes and pulls, one request where nothing has changed, and what merging costs.
+    """
+    figures = sync.run(sync.TINY, tmp_path)
+
+    assert all(figure.value > 0 for figure in figures)
+    assert [(figure.value, figure.met) for figure in figures if figure.asked] == [(1, True), (1, True)]
+    assert any(figure.name == "cold start to the first recall" for figure in figures)
 
 
 def test_common_words_are_measured_tiny(tmp_path):

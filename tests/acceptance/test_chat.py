@@ -10,6 +10,7 @@ from memplane.doors.chat.echo import EchoModel, answer_of
 from memplane.doors.chat.local import OneKey
 from memplane.doors.chat.talk import is_memplane
 from memplane.identity.principal import Unauthenticated
+from memplane.space import Space
 from proxy_server import ALICE, fronting
 from stub_server import Handler, StubServer
 
@@ -109,6 +110,26 @@ class TestChat:
         (exchange,) = document["exchanges"]
         assert exchange["said"] == "What is the name of my cat?"
         assert "My cat is called Miso." in [it["text"] for it in exchange["recalled"]]
+
+    def test_what_is_shown_is_what_was_told(self, cli, monkeypatch):
+        """
+        Nothing is recalled a second time: the blocks are those that the model had before it.
+        """
+        cli("chat", "--space", "alice", stdin="My cat is called Miso.\nMy dog is called Rex.\n")
+        recalls, recall = [], Space.recall
+        monkeypatch.setattr(
+            Space, "recall", lambda *args, **options: recalls.append(1) or recall(*args, **options)
+        )
+        told = []
+        monkeypatch.setattr(
+            "memplane.doors.chat.echo.answer_of", lambda asked: told.append(json.dumps(asked)) or "Well."
+        )
+        document = cli("chat", "--json", "--space", "alice", stdin="Who are my cat and my dog?\n").json
+
+        (exchange,) = document["exchanges"]
+        assert len(recalls) == 1
+        assert exchange["recalled"]
+        assert all(json.dumps(it["text"])[1:-1] in told[0] for it in exchange["recalled"])
 
     def test_hostile_text_does_not_steer_the_terminal(self, cli):
         """

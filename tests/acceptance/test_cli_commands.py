@@ -31,6 +31,10 @@ EVERY_READING_COMMAND = [
     ["audit"],
     ["stats"],
     ["doctor"],
+    ["compact"],
+    ["compact", "review"],
+    ["retention"],
+    ["budget"],
 ]
 
 EVERY_ANSWER = {
@@ -53,6 +57,9 @@ EVERY_ANSWER = {
     "spaces": {"data", "spaces"},
     "stats": {"space", "entries", "turns", "memories"},
     "doctor": {"space", "ok", "checks"},
+    "compact --day 2026-11-02": {"days", "confirmed", "digests_removed", "dry_run", "receipts"},
+    "retention": {"policy", "words", "due", "digest_lines_due", "learnings_open"},
+    "budget": {"layers", "tokens", "budget_tokens", "fits", "advice"},
     "ledger verify": {"ok", "entries", "erased", "seq", "digest", "problems"},
     "replay": {"replayed"},
     "audit": {"audit"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 from memplane import errors
-from memplane.doors.cli.app import app, main
+from memplane.doors.cli.app import PARTS, assembled, main, parts_for
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.exits import EXITS, SpaceMissing, exit_code
 from memplane.doors.cli.output import cell, line, path_text, write_json
@@ -27,7 +27,7 @@ TAMED = "[bold red]x[/bold red] [31m]0;t 31m  :smile: [/]"
 
 def every_command(group=None, path=()):
     """Paths such as `ledger verify`, with their commands."""
-    for name, command in (group or get_command(app)).commands.items():
+    for name, command in (group or get_command(assembled())).commands.items():
         if not hasattr(command, "commands") or command.invoke_without_command:
             yield " ".join((*path, name)), command
         if hasattr(command, "commands"):
@@ -35,6 +35,47 @@ def every_command(group=None, path=()):
 
 
 COMMANDS = dict(every_command())
+
+
+# ── what is loaded ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.module.rpartition(".")[2])
+def test_a_part_has_the_commands_it_is_loaded_for(part):
+    """
+    The table says of every part which commands it has: one that it left out would not be found.
+    """
+    assert frozenset(get_command(assembled([part])).commands) == part.commands
+
+
+def names(arguments):
+    return {part.module.rpartition(".")[2] for part in parts_for(arguments)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        (["recall", "tea"], {"recalling"}),
+        (["--data", "store", "recall", "tea"], {"memories", "recalling"}),
+        (["--json", "--space=put", "ledger", "verify"], {"ledger"}),
+        (["recall", "store"], {"recalling", "memories"}),
+    ],
+)
+def test_only_what_a_command_line_may_be_about_is_loaded(arguments, loaded):
+    """
+    Whatever it is about is loaded, however it is written, and hardly anything else.
+    """
+    assert names(arguments) == loaded
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["--version"], ["recal", "store"], ["--data", "recall"]]
+)
+def test_help_and_mistakes_need_everything(arguments):
+    """
+    Who asks what there is, or names nothing that is, is answered with all of it.
+    """
+    assert parts_for(arguments) == PARTS
 
 
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -316,7 +357,7 @@ def test_every_command_takes_the_common_options(path):
 
 def sections():
     """The page by command."""
-    parts = re.split(r"^### `memplane ([a-z ]+)", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^### `memplane ([a-z]+(?:[ -][a-z]+)*)", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     return {name.strip(): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 

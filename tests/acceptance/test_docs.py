@@ -45,7 +45,9 @@ def test_python_examples_run(page, tmp_path, request):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/quickstart.md"], ids=page_id)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs/quickstart.md", ROOT / "docs/guides/sync.md"], ids=page_id
+)
 def test_shell_examples_run(page, tmp_path):
     """
     The shell blocks of a page run from top to bottom in a shell that stops at the first failure.

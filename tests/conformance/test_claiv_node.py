@@ -1,20 +1,16 @@
-"""CLAIV's client for Node, installed by name into a folder beside the tests, once. Without npm, or where the registry does not
-have it, these tests are skipped."""
+"""CLAIV's client for Node."""
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
+import npm_tools
 from http_server import OWNER
 
 PACKAGE = "@claiv/memory"
 VERSION = "0.6.4"
-FOLDER = Path(__file__).parents[2] / ".conformance" / f"claiv-{VERSION}"
 
 SCRIPT = """
 import { ClaivClient } from "@claiv/memory";
@@ -35,36 +31,9 @@ console.log(JSON.stringify({ kept, told, listed, deleted, receipt, refused }));
 """
 
 
-def installed():
-    """The folder; made aside and given its name when it is whole, so that two may try at once."""
-    if (FOLDER / "node_modules").exists():
-        return FOLDER
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed, and the client comes from there")
-    FOLDER.parent.mkdir(exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=FOLDER.parent))
-    try:
-        done = subprocess.run(
-            [npm, "install", "--prefix", aside, "--no-audit", "--no-fund", f"{PACKAGE}@{VERSION}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        if done.returncode:
-            reason = next((line for line in done.stderr.splitlines() if "code" in line), "no reason given")
-            pytest.skip(f"{PACKAGE} {VERSION} cannot be installed here: {reason}")
-        if not FOLDER.exists():
-            aside.rename(FOLDER)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return FOLDER
-
-
 @pytest.fixture(scope="module")
 def folder():
-    return installed()
+    return npm_tools.installed(PACKAGE, VERSION, folder="claiv")
 
 
 def test_the_client_for_node(folder, server):

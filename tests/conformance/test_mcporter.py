@@ -1,66 +1,20 @@
-"""mcporter, which OpenClaw runs to ask the QMD corpus, against the QMD endpoint and the main one.
-
-It is installed by name, once, into a folder beside the tests. Without npm, or where the registry cannot be reached,
-these tests are skipped.
-"""
+"""mcporter, which OpenClaw runs to ask the QMD corpus, against the QMD endpoint and the main one."""
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
+import npm_tools
 from facts_callers import People, record_runs, store
 
 VERSION = "0.9.0"
-FOLDER = Path(__file__).parents[2] / ".conformance" / f"mcporter-{VERSION}"
-REGISTRY_FAILURES = (
-    "ENOTFOUND",
-    "ECONNREFUSED",
-    "ECONNRESET",
-    "ETIMEDOUT",
-    "EAI_AGAIN",
-    "E403",
-    "E503",
-)
-
-
-def installed():
-    """The command; made in a folder aside that gets its name when it is whole, so that two may try at once."""
-    command = FOLDER / "node_modules" / ".bin" / "mcporter"
-    if command.exists():
-        return command
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not installed, and mcporter comes from there")
-    FOLDER.parent.mkdir(exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=FOLDER.parent))
-    try:
-        done = subprocess.run(
-            [npm, "install", "--prefix", aside, "--no-audit", "--no-fund", f"mcporter@{VERSION}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=280,
-        )
-        if done.returncode and any(sign in done.stderr for sign in REGISTRY_FAILURES):
-            pytest.skip(f"the registry of npm cannot be reached: {done.stderr.splitlines()[-1]}")
-        assert done.returncode == 0, done.stderr
-        try:
-            aside.rename(FOLDER)
-        except OSError:
-            assert command.exists()
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return command
 
 
 @pytest.fixture(scope="module")
 def command():
-    return installed()
+    return npm_tools.command("mcporter", VERSION, "mcporter")
 
 
 @pytest.fixture

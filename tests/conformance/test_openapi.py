@@ -14,11 +14,12 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.conftest import THOROUGH
 
 from http_server import OWNER
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "16"))
+EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "60" if THOROUGH else "6"))
 
 
 def description_of(server):

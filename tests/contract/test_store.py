@@ -9,7 +9,7 @@ from tests.conftest import TENANT, Scribe, a_memory
 
 from memplane.clock import SECOND, to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.base import Writer
+from memplane.storage.base import PINS_MAX, Writer
 from memplane.storage.filter import Filter, Scope
 from memplane.types import RESERVED_CATEGORIES, Caller, Kind, Op, State, Tier
 
@@ -25,7 +25,7 @@ def texts(store, now=0, **conditions) -> list[str]:
 
 def erase(store, *things) -> None:
     victims = [(thing.seq, thing.entry_id) for thing in things]
-    store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason="test"))
+    store.write(lambda writer: writer.erase(victims, position=1, at=1, reason="test"))
 
 
 # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -432,7 +432,7 @@ def test_erase_and_supersede_and_project_share_a_work(scribe):
         writer.project(memories=[a_memory("new", id="new", seq=2)])
         writer.supersede("old", by="new", at=1)
         seen = [memory.text for memory in writer.memories(Filter(now=0), limit=9)]
-        writer.erase([(old.seq, "old")], seq=2, at=1, reason="")
+        writer.erase([(old.seq, "old")], position=2, at=1, reason="")
         return [
             *seen,
             *(memory.text for memory in writer.memories(Filter(now=0, include_superseded=True), limit=9)),
@@ -457,7 +457,7 @@ def test_hidden_entries_are_kept_in_mind(scribe):
             return [entry.id for entry in reader.hidden()]
 
     assert hidden() == ["a", "b", "old"]
-    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], seq=1, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], position=1, at=1, reason=""))
     assert hidden() == ["b"]
     scribe.store.write(lambda writer: writer.clear_projection())
     assert hidden() == []
@@ -544,7 +544,7 @@ def test_erased_entries_leave_every_scope(scoped):
     """What is erased is not counted again."""
     with scoped.store.read() as reader:
         victims = reader.in_scope(Scope(conversation="c"))
-    scoped.store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason=""))
+    scoped.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
 
     assert in_scope(scoped.store, conversation="c") == []
     assert in_scope(scoped.store, entries=("tc",)) == []
@@ -569,7 +569,7 @@ def test_many_entries_are_erased_in_one_go(scribe):
     scribe.turn("stays")
     with scribe.store.read() as reader:
         victims = reader.in_scope(Scope(conversation="c"))
-    scribe.store.write(lambda writer: writer.erase(victims, seq=301, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase(victims, position=301, at=1, reason=""))
 
     with scribe.store.read() as reader:
         assert len(victims) == 300
@@ -737,3 +737,59 @@ def test_memories_are_listed_by_state_tier_and_predicate(scribe, clock):
             assert [memory.text for memory in found] == texts
         assert [m.text for m in reader.memories(Filter(now=now, tier=Tier.HOT), limit=9)] == ["hot"]
         assert [m.text for m in reader.memories(Filter(now=now, predicate="lives_in"), limit=9)] == ["warm"]
+
+
+# ── what was told ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pin(store, name, text, at=1):
+    store.write(lambda writer: writer.pin(name, text, at=at))
+
+
+def pinned(store, name):
+    with store.read() as reader:
+        return reader.pinned(name)
+
+
+def test_what_is_pinned_last_stands(open_store):
+    """By when it was told, not by when it was written down."""
+    store = open_store("alice")
+    for text, at in (("first", 1), ("third", 3), ("second", 2)):
+        pin(store, "place", text, at)
+
+    assert pinned(store, "place") == "third"
+    assert pinned(store, "elsewhere") is None
+
+
+def test_only_the_last_pins_stay(open_store):
+    """However many conversations there are."""
+    store = open_store("alice")
+
+    def work(writer: Writer):
+        for at in range(PINS_MAX + 2):
+            writer.pin(f"place {at}", "told", at=at)
+
+    store.write(work)
+
+    assert [pinned(store, f"place {at}") for at in range(4)] == [None, None, "told", "told"]
+
+
+@pytest.mark.parametrize("loses", ["erase", "purge", "replay"])
+def test_whatever_goes_for_good_unpins_everything(scribe, clock, loses):
+    """And is counted, so that nobody pins afterwards what was made before."""
+    memory = scribe.memory("Ann takes tea")
+    scribe.store.write(lambda writer: writer.supersede(memory.id, by="another", at=clock()))
+    pin(scribe.store, "place", "Ann takes tea")
+    with scribe.store.read() as reader:
+        before = reader.erasures()
+
+    if loses == "erase":
+        erase(scribe.store, memory)
+    elif loses == "purge":
+        scribe.store.write(lambda writer: writer.purge_superseded(before=clock() + 1))
+    else:
+        scribe.store.write(lambda writer: writer.clear_projection())
+
+    assert pinned(scribe.store, "place") is None
+    with scribe.store.read() as reader:
+        assert reader.erasures() == before + 1

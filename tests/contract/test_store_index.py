@@ -70,7 +70,7 @@ def episode(
 
 def erase(store, *things) -> None:
     victims = [(thing.seq, thing.entry_id) for thing in things]
-    store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason="test"))
+    store.write(lambda writer: writer.erase(victims, position=1, at=1, reason="test"))
 
 
 def marks(store):
@@ -735,7 +735,9 @@ def test_evidence_goes_with_its_place_and_with_its_memory(scribe):
     erase(scribe.store, said)
     with scribe.store.read() as reader:
         assert [place.memory for place in reader.evidence([first.id, second.id])] == [second.id]
-    scribe.store.write(lambda writer: writer.erase([(second.seq, second.entry_id)], seq=1, at=1, reason=""))
+    scribe.store.write(
+        lambda writer: writer.erase([(second.seq, second.entry_id)], position=1, at=1, reason="")
+    )
 
     with scribe.store.read() as reader:
         assert reader.evidence([first.id, second.id]) == []

@@ -35,7 +35,7 @@ def ids(store) -> list[str]:
 def test_empty_ledger_has_a_head(open_store):
     """A new space is a valid, empty ledger."""
     with open_store().read() as reader:
-        assert reader.head() == Head(0, bytes(32))
+        assert reader.head() == Head(0, bytes(32), 0)
         assert reader.cursor() == 0
         assert reader.entries() == []
         assert reader.entry("nothing") is None
@@ -87,7 +87,7 @@ def test_entries_come_in_pages(scribe):
 def test_entries_are_found_by_their_places(scribe):
     """In order, whichever way they are asked for; those without a payload are not there."""
     entries = [scribe.entry() for _ in range(4)]
-    scribe.store.write(lambda writer: writer.erase([(2, entries[1].id)], seq=4, at=0, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(2, entries[1].id)], position=4, at=0, reason=""))
 
     with scribe.store.read() as reader:
         assert reader.entries_at([4, 2, 1, 9]) == [entries[0], entries[3]]
@@ -98,7 +98,7 @@ def test_what_was_said_is_told_in_order_of_arrival(scribe):
     """Turns and histories; nothing else, and nothing erased."""
     for op in (Op.TURN, Op.STORE, Op.HISTORY, Op.TURN):
         scribe.entry(op=op)
-    scribe.store.write(lambda writer: writer.erase([(1, "e1")], seq=4, at=0, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(1, "e1")], position=4, at=0, reason=""))
 
     with scribe.store.read() as reader:
         assert reader.said(after=0, limit=9) == [3, 4]
@@ -130,7 +130,7 @@ def test_known_and_tombstoned_pick_from_what_is_asked(scribe):
     """`known` says where, `tombstoned` says which; neither says more than was asked."""
     kept, gone = scribe.entry("kept"), scribe.entry("gone")
     scribe.entry("other")
-    scribe.store.write(lambda writer: writer.erase([(gone.seq, "gone")], seq=3, at=0, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(gone.seq, "gone")], position=3, at=0, reason=""))
 
     with scribe.store.read() as reader:
         assert reader.known(["kept", "gone", "never"]) == {"kept": kept.seq, "gone": gone.seq}
@@ -173,8 +173,8 @@ def rebuild_chain(rows) -> list[bytes]:
     digest, digests = GENESIS, []
     for row in rows:
         entry = row.entry
-        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
-        digest = entry_digest(digest, row.payload_digest, entry.seq, draft, entry.recorded)
+        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        digest = entry_digest(digest, row.payload_digest, row.position, draft, entry.recorded)
         digests.append(digest)
     return digests
 
@@ -190,7 +190,7 @@ def test_every_entry_continues_the_chain(scribe, clock):
         head = reader.head()
 
     assert [row.digest for row in rows] == rebuild_chain(rows)
-    assert head == Head(4, rows[-1].digest)
+    assert head == Head(4, rows[-1].digest, 4)
 
 
 def test_payload_digests_are_salted(scribe):
@@ -226,7 +226,7 @@ def test_erasing_leaves_place_digest_and_ref(scribe):
     scribe.entry("c")
     with scribe.store.read() as reader:
         before = reader.ledger_rows()
-    scribe.store.write(lambda writer: writer.erase([(gone.seq, "b")], seq=3, at=7, reason="asked"))
+    scribe.store.write(lambda writer: writer.erase([(gone.seq, "b")], position=3, at=7, reason="asked"))
 
     with scribe.store.read() as reader:
         rows = reader.ledger_rows()
@@ -241,7 +241,7 @@ def test_erasing_leaves_place_digest_and_ref(scribe):
 def test_an_unseen_id_gets_its_tombstone(scribe):
     """Forgetting an id that never arrived keeps it from arriving."""
     scribe.entry("a")
-    scribe.store.write(lambda writer: writer.erase([(0, "later")], seq=1, at=7, reason="asked"))
+    scribe.store.write(lambda writer: writer.erase([(0, "later")], position=1, at=7, reason="asked"))
 
     with scribe.store.read() as reader:
         (tombstone,) = reader.tombstones()
@@ -250,14 +250,18 @@ def test_an_unseen_id_gets_its_tombstone(scribe):
         assert reader.entry("a").body is not None
 
 
-def test_the_first_tombstone_stays(scribe):
-    """Erasing an id again changes nothing about its tombstone."""
-    scribe.store.write(lambda writer: writer.erase([(0, "x")], seq=1, at=7, reason="first"))
-    scribe.store.write(lambda writer: writer.erase([(0, "x")], seq=2, at=8, reason="second"))
+def test_every_forget_keeps_its_tombstones(scribe):
+    """Two replicas may each have forgotten an id: erasing it again for the same forget changes nothing, for another one
+    adds its tombstone."""
+    for position, reason in ((1, "first"), (2, "second"), (1, "other")):
+        scribe.store.write(
+            lambda writer, at=position, why=reason: writer.erase([(0, "x")], position=at, at=7, reason=why)
+        )
 
     with scribe.store.read() as reader:
-        (tombstone,) = reader.tombstones()
-    assert tombstone.reason == "first"
+        stones = reader.tombstones()
+        assert reader.sizes(now=0).tombstones == 1
+    assert [(stone.position, stone.reason) for stone in stones] == [(1, "first"), (2, "second")]
 
 
 def test_erasing_again_changes_nothing(scribe):
@@ -265,7 +269,7 @@ def test_erasing_again_changes_nothing(scribe):
     gone = scribe.memory("zebra", id="m")
     seen = []
     for _ in range(2):
-        scribe.store.write(lambda writer: writer.erase([(gone.seq, "m")], seq=1, at=7, reason="first"))
+        scribe.store.write(lambda writer: writer.erase([(gone.seq, "m")], position=1, at=7, reason="first"))
         with scribe.store.read() as reader:
             seen.append((reader.ledger_rows(), reader.tombstones(), reader.sizes(now=0)))
 
@@ -275,11 +279,14 @@ def test_erasing_again_changes_nothing(scribe):
 
 def test_a_tombstone_names_its_forget(scribe):
     """Id, time, reason, and the place of the forget it belongs to."""
-    scribe.store.write(lambda writer: writer.erase([(0, "b"), (0, "a")], seq=3, at=7, reason="asked"))
+    scribe.store.write(lambda writer: writer.erase([(0, "b"), (0, "a")], position=3, at=7, reason="asked"))
 
     with scribe.store.read() as reader:
         stones = reader.tombstones()
-    assert [(stone.id, stone.seq, stone.reason) for stone in stones] == [("a", 3, "asked"), ("b", 3, "asked")]
+    assert [(stone.id, stone.position, stone.reason) for stone in stones] == [
+        ("a", 3, "asked"),
+        ("b", 3, "asked"),
+    ]
     assert {to_instant(stone.at) for stone in stones} == {7}
 
 
@@ -298,7 +305,7 @@ def test_replacement_is_the_last_that_refers(scribe):
     scribe.entry("a")
     scribe.entry("b", ref="a")
     last = scribe.entry("c", ref="a")
-    scribe.store.write(lambda writer: writer.erase([(last.seq, "c")], seq=3, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(last.seq, "c")], position=3, at=1, reason=""))
 
     with scribe.store.read() as reader:
         assert reader.replacement("a") == "c"
@@ -338,7 +345,7 @@ def _with_a_note(writer: Writer, id_: str) -> None:
 
 def _with_a_tombstone(writer: Writer, id_: str) -> None:
     seq = _append(writer, id_)
-    writer.erase([(0, f"unseen {id_}")], seq=seq, at=1, reason="")
+    writer.erase([(0, f"unseen {id_}")], position=seq, at=1, reason="")
 
 
 def _with_an_audit_record(writer: Writer, id_: str) -> None:
@@ -494,7 +501,7 @@ def test_a_read_is_a_snapshot(scribe):
     with scribe.store.read() as reader:
         head = reader.head()
         scribe.entry("b")
-        scribe.store.write(lambda writer: writer.erase([(2, "m")], seq=3, at=0, reason=""))
+        scribe.store.write(lambda writer: writer.erase([(2, "m")], position=3, at=0, reason=""))
         scribe.store.write(lambda writer: writer.set_note("n", "1"))
 
         assert reader.head() == head
@@ -583,7 +590,7 @@ def test_usage_counts_a_sessions_entries(scribe):
 def test_usage_survives_forgetting_and_clearing(scribe):
     """A session cannot win back its quota by forgetting what it stored."""
     entry = scribe.entry(op=Op.STORE, caller=Caller(session="s"), ref="x")
-    scribe.store.write(lambda writer: writer.erase([(entry.seq, entry.id)], seq=1, at=0, reason=""))
+    scribe.store.write(lambda writer: writer.erase([(entry.seq, entry.id)], position=1, at=0, reason=""))
     scribe.store.write(lambda writer: writer.clear_projection())
 
     with scribe.store.read() as reader:
@@ -614,7 +621,7 @@ def test_sizes_count_exactly(scribe, clock):
     lost = scribe.entry("lost")
     scribe.store.write(lambda writer: writer.supersede(old.id, by="new", at=1))
     scribe.store.write(
-        lambda writer: writer.erase([(lost.seq, "lost"), (0, "unseen")], seq=1, at=1, reason="")
+        lambda writer: writer.erase([(lost.seq, "lost"), (0, "unseen")], position=1, at=1, reason="")
     )
     scribe.store.write(
         lambda writer: writer.add_audit(
@@ -710,7 +717,7 @@ def test_rows_that_must_stay_cannot_be_altered(scribe, engine):
     audit record: append-only is a fact, not good manners."""
     scribe.entry("kept", body=b"kept")
     lost = scribe.entry("lost")
-    scribe.store.write(lambda writer: writer.erase([(lost.seq, "lost")], seq=2, at=1, reason="r"))
+    scribe.store.write(lambda writer: writer.erase([(lost.seq, "lost")], position=2, at=1, reason="r"))
     scribe.store.write(
         lambda writer: writer.add_audit(
             at=1, caller=Caller(), action="a", target=None, outcome="ok", detail=""
@@ -735,7 +742,7 @@ def test_a_row_cannot_be_written_over(scribe, engine):
     """Nor does writing a row anew get around it."""
     scribe.entry("a", body=b"kept")
     lost = scribe.entry("lost")
-    scribe.store.write(lambda writer: writer.erase([(lost.seq, "lost")], seq=2, at=1, reason="first"))
+    scribe.store.write(lambda writer: writer.erase([(lost.seq, "lost")], position=2, at=1, reason="first"))
     scribe.store.write(
         lambda writer: writer.add_audit(
             at=1, caller=Caller(), action="a", target=None, outcome="ok", detail=""

@@ -297,7 +297,7 @@ def test_a_forget_finds_every_upload_of_a_document(shelf, scope, left):
     shelf.document("d2", "three")
 
     victims = shelf.read(lambda reader: reader.in_scope(scope))
-    shelf.store.write(lambda writer: writer.erase(victims, seq=99, at=1, reason=""))
+    shelf.store.write(lambda writer: writer.erase(victims, position=99, at=1, reason=""))
 
     listed = shelf.read(lambda reader: reader.documents(project=None, collection=None, limit=9, offset=0))
     assert [document.id for document in listed] == left

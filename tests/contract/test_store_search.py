@@ -288,7 +288,7 @@ def test_erasing_reaches_turns_on_both_sides_of_the_index(scribe):
     scribe.index()
     waiting, waits = scribe.turns(["zebra three", "zebra four"])
     victims = [(turn.seq, turn.entry_id) for turn in (indexed, waiting)]
-    scribe.store.write(lambda writer: writer.erase(victims, seq=1, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
 
     with scribe.store.read() as reader:
         assert {turn.text for turn in reader.match_turns(["zebra"], NOW, limit=9)} == {kept.text, waits.text}

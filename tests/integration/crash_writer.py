@@ -9,6 +9,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import msgspec
+
 from memplane import Memplane, Space
 from memplane.ledger.payloads import Said, encode
 from memplane.types import Draft, Op
@@ -157,6 +159,25 @@ def bulk(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
         tell("loaded", begin, numbers[-1])
     space.catch_up(progress=lambda ahead: tell("ahead", ahead))
     tell("done")
+
+
+def merge(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
+    """Take in what another replica recorded before and after what is here, piece by piece, the last first; every third
+    entry is forgotten there."""
+    tell = teller(pipe)
+    space = Memplane.open(data, embedder=None).space(OWNER)
+    for begin in reversed(range(0, drafts, chunk)):
+        came = [merge_draft(number) for number in range(begin, min(begin + chunk, drafts))]
+        forgets = {"elsewhere": {draft.id: "asked" for draft in came[::3]}}
+        tell("merging", begin)
+        space.merge(came, forgets, origin="elsewhere")
+        tell("merged", begin)
+    tell("done")
+
+
+def merge_draft(number: int) -> Draft:
+    said = draft(f"far-{number}", f"lantern far{number}", f"c{number % 50}")
+    return msgspec.structs.replace(said, recorded=number)
 
 
 def bulk_draft(number: int) -> Draft:

@@ -1,8 +1,8 @@
 """What was acknowledged survives SIGKILL at any moment, and what was not leaves nothing half done.
 
 A process is forked, writes from several threads, tells on a pipe what it was told, and is killed; the same space is
-opened again. Hundreds of times, at moments that a seeded generator picks. `MEMPLANE_TESTS=thorough` kills ten times as
-often.
+opened again. Two hundred times, at moments that a seeded generator picks. `MEMPLANE_TESTS=thorough` kills twenty times
+as often.
 """
 
 import json
@@ -20,6 +20,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.conftest import THOROUGH
 from tests.integration import crash_writer
 from tests.integration.crash_writer import KEYS, OWNER
 
@@ -28,7 +29,9 @@ from memplane.errors import KeyMismatch, NotFound
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.words import stems_of
 
-THOROUGH = 10 if os.environ.get("MEMPLANE_TESTS") == "thorough" else 1
+OFTEN = 20 if THOROUGH else 1
+SEEDS = range(6) if THOROUGH else (0, 1, 4)
+"""On a disk, in memory, and under a key: the others are more of the same."""
 PATIENCE_SECONDS = 60
 
 forked = multiprocessing.get_context("forkserver")
@@ -246,7 +249,7 @@ def bytes_below(data: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
     """Every acknowledged entry is there after any kill, in an unbroken chain, readable and searchable; what was
     forgotten stays forgotten, on disk too; and a replay of all that was left behind changes nothing."""
@@ -254,7 +257,7 @@ def test_what_was_acknowledged_survives_a_kill(data, tmp_path, seed):
     data = tmp_path if seed % 5 == 0 else data  # kills that hit a sync are wanted too
     key = KEYS[0] if seed % 5 == 4 else None
     told = Told()
-    kills = 25 * THOROUGH
+    kills = 18 * OFTEN
     for kill in range(kills):
         victim = Victim(crash_writer.scribble, str(data), key, kill)
         told.hear(victim.kill(rng, lines_max=120) if kill else victim.kill_after(200, 0))
@@ -286,7 +289,7 @@ def test_a_kill_during_replay_changes_nothing(data):
             space.put(f"key/{number % 20}", f"lantern {number}")
         space.forget(conversation="c7")
     before = projection_of(data)
-    for _ in range(25 * THOROUGH):
+    for _ in range(12 * OFTEN):
         Victim(crash_writer.replay, str(data)).kill(rng, lines_max=4)
         with Memplane.open(data, embedder=None) as plane:
             verification = plane.space(OWNER).verify()
@@ -302,7 +305,7 @@ def test_a_killed_import_goes_on_where_it_was(data):
     rng = random.Random("bulk")
     total, chunk = 3_000, 100
     loaded, between = 0, []
-    for kill in range(40 * THOROUGH):
+    for kill in range(20 * OFTEN):
         lines = Victim(crash_writer.bulk, str(data), total, chunk).kill(rng, lines_max=45)
         loaded = max([loaded, *(line[2] + 1 for line in lines if line[0] == "loaded")])
         with Memplane.open(data, embedder=None) as plane:
@@ -321,6 +324,36 @@ def test_a_killed_import_goes_on_where_it_was(data):
 
     assert len(before["turns"]) == total + len(between)
     assert after == before
+
+
+def test_a_killed_merge_loses_nothing(data):
+    """A merge is one transaction: after a kill a piece is there or not, what was here is there, nothing that was forgotten
+    elsewhere is ever shown, and merging again ends as if nothing had happened."""
+    rng = random.Random("merge")
+    total, chunk = 120, 30
+    with Memplane.open(data, embedder=None) as plane:
+        here = [plane.space(OWNER).retain(f"lantern here{number}").id for number in range(40)]
+    for _ in range(12 * THOROUGH):
+        lines = Victim(crash_writer.merge, str(data), total, chunk).kill(rng, lines_max=8)
+        merged = {
+            number for line in lines if line[0] == "merged" for number in range(line[1], line[1] + chunk)
+        }
+        with Memplane.open(data, embedder=None) as plane:
+            space = plane.space(OWNER)
+            ids = [entry.id for entry in space.entries(limit=1_000_000)]
+            gone = {stone.id for stone in space.tombstones()}
+            shown = {turn.entry_id for turn in space.turns(limit=1_000)}
+
+            assert space.verify().problems == ()
+            assert [id_ for id_ in ids if id_ in here] == here
+            assert {f"far-{number}" for number in merged} <= set(ids)
+            assert not shown & {f"far-{number}" for number in range(0, total, chunk)}
+            assert shown == {id_ for id_ in ids if id_ in here or id_.startswith("far-")} - gone
+    Victim(crash_writer.merge, str(data), total, chunk).kill_after(1 + 2 * total // chunk, 0)
+    with Memplane.open(data, embedder=None) as plane:
+        ids = [entry.id for entry in plane.space(OWNER).entries(limit=1_000_000)]
+
+    assert [id_ for id_ in ids if id_.startswith("far-")] == [f"far-{number}" for number in range(total)]
 
 
 def check_import(space: Space, loaded: int, between: list[str], some: int | None) -> None:
@@ -342,7 +375,7 @@ def test_a_kill_while_spaces_are_made_leaves_whole_spaces(data, key):
     """A space is there, whole, or not at all; whatever else a kill leaves behind is nobody's space."""
     rng = random.Random(f"create/{key}")
     created = []
-    for kill in range(30 * THOROUGH):
+    for kill in range(15 * OFTEN):
         lines = Victim(crash_writer.create, str(data), key, kill).kill(rng, lines_max=12)
         created += [owner for _, owner in lines]
         with Memplane.open(data, key=key, embedder=None) as plane:
@@ -375,7 +408,7 @@ def test_a_killed_rotation_can_be_finished(data, tmp_path, old, new):
             space.load([crash_writer.draft(f"d{n}", f"lantern {n} " * 500) for n in range(200)])
             space.put("shelf", owner)
     whole = dict.fromkeys(names, 201)
-    for change in range(kills * THOROUGH):
+    for change in range(0, kills * OFTEN, 1 if THOROUGH else 2):
         Victim(crash_writer.rotate, str(data), old, new).kill_at(data, change)
         keys = [old, new]
         rng.shuffle(keys)

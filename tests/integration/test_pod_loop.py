@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from memory_service import ReferenceMemory
 from memplane.__main__ import open_plane as open_from_environment
-from memplane.doors.cli.app import app
+from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from memplane.ledger.history import parse_line
 from proxy_server import ALICE, fronting
@@ -46,7 +46,7 @@ def pod(tmp_path, service):
 
 def run(pod, *arguments):
     wiring = Wiring(open=open_from_environment, environment={})
-    done = CliRunner().invoke(app, [*arguments, "--file", str(pod / "claw-pod.yml")], obj=wiring)
+    done = CliRunner().invoke(assembled(), [*arguments, "--file", str(pod / "claw-pod.yml")], obj=wiring)
     assert done.exit_code == 0, done.stderr
     return done.stdout
 

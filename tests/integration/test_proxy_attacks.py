@@ -8,6 +8,7 @@ import pytest
 
 from memplane.identity.principal import Right
 from memplane.space import Space
+from memplane.turns.timebox import TimeBox
 from proxy_server import SERVER_KEY, body, fronting, until
 from stub_server import Handler, StubServer
 
@@ -123,24 +124,31 @@ def test_the_session_history_of_a_pod_holds_no_other_tenants_turns(open_plane, t
 
 def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch):
     """
-    All that is read before a turn shares one time: where the first of it took all, the rest is not begun.
+    All that is read before a turn shares one time: whoever is asked later has what is left of it.
     """
-    let_go, begun = threading.Event(), []
+    let_go, given, glance, awaited = threading.Event(), [], TimeBox.glance, TimeBox.awaited
 
-    def hanging(self):
+    def hanging(self, *_args, **_options):
         let_go.wait(20)
-        return 0
+
+    def noted(method):
+        def call(self, *args, seconds):
+            given.append(seconds)
+            return method(self, *args, seconds=seconds)
+
+        return call
 
     with fronting(open_plane, proxy_recall_ms=60) as fronted:
         fronted.openai().chat.completions.create(**body(TOLD))
-        monkeypatch.setattr(Space, "generation", hanging)
-        for name in ("recall", "recall_by_words"):
-            monkeypatch.setattr(Space, name, lambda *_args, **_options: begun.append(1))
+        for name in ("pins", "recall", "recall_by_words"):
+            monkeypatch.setattr(Space, name, hanging)
+        monkeypatch.setattr(TimeBox, "glance", noted(glance))
+        monkeypatch.setattr(TimeBox, "awaited", noted(awaited))
         tools = [{"type": "function", "function": {"name": "look"}}]
         fronted.openai().chat.completions.create(**body(ASKED), tools=tools)
         let_go.set()
 
-        assert begun == []
+        assert 0.02 <= sum(given) <= 0.061
         assert len(fronted.entries()) == 2
 
 

@@ -43,6 +43,7 @@ def told(open_plane):
         openai_base_url=provider.url,
         openai_api_key=SECRETS[0],
         metrics_open=True,
+        proxy_prices=("priced-*=2/8/0.5", "text-embedding-3-small=0.02/0"),
         proxy_recall_ms=200,
         data=open_plane().settings.data,
     )
@@ -63,9 +64,9 @@ def told(open_plane):
     structlog.reset_defaults()
 
 
-def ask(told, **more):
+def ask(told, headers=None, **more):
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "My dog is called Rex"}], **more}
-    return told.client("key-of-alice").post("/v1/chat/completions", json=body)
+    return told.client("key-of-alice").post("/v1/chat/completions", json=body, headers=headers)
 
 
 def figures(told):
@@ -93,6 +94,49 @@ def test_tokens_turns_and_cost_are_counted(told):
     assert 'memplane_proxy_tokens_total{kind="cached",upstream="openai"} 5.0' in found
     assert 'memplane_proxy_cost_usd_total{upstream="openai"} 0.25' in found
     assert 'route="/v1/chat/completions"' in found
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_tokens_are_counted_with_memory_off_too(told, encoding, stream):
+    """
+    As they pass by, packed or not; nothing is said to be kept late, since nothing was to be kept.
+    """
+    headers = {"x-memplane-memory": "off", "accept-encoding": encoding or "identity"}
+    answer = ask(told, headers, stream=stream)
+    found = figures(told)
+
+    assert answer.status_code == 200
+    assert 'memplane_proxy_turns_total{outcome="ok",upstream="openai"} 1.0' in found
+    assert f'memplane_proxy_tokens_total{{kind="prompt",upstream="openai"}} {TOKENS[0]}.0' in found
+    assert f'memplane_proxy_tokens_total{{kind="completion",upstream="openai"}} {TOKENS[1]}.0' in found
+    assert "kept_late_total{" not in found
+
+
+def test_tokens_of_embeddings_are_counted_and_are_no_turns(told):
+    """
+    With what they cost by the list of prices.
+    """
+    usage = b'{"data":[{"embedding":[0.5]}],"usage":{"prompt_tokens":2000000,"total_tokens":2000000}}'
+    told.provider.plan.append(whole(usage))
+    body = {"model": "text-embedding-3-small", "input": "Rex"}
+    assert told.client("key-of-alice").post("/v1/embeddings", json=body).content == usage
+    found = figures(told)
+
+    assert 'memplane_proxy_tokens_total{kind="prompt",upstream="openai"} 2e+06' in found
+    assert 'memplane_proxy_cost_usd_total{upstream="openai"} 0.04' in found
+    assert "proxy_turns_total{" not in found
+
+
+def test_a_price_is_for_what_the_provider_does_not_say(told):
+    """
+    One that is said counts as it is said.
+    """
+    ask(told, model="priced-2026")
+    cost = (TOKENS[0] - 5) * 2.0 + 5 * 0.5 + TOKENS[1] * 8.0
+    found = figures(told)
+
+    assert f'memplane_proxy_cost_usd_total{{upstream="openai"}} {cost / 1_000_000}' in found
 
 
 def test_a_turn_is_a_span_below_its_request(told):

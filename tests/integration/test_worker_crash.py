@@ -1,5 +1,5 @@
 """The worker resumes: killed at any moment, however often, or with another one at the same work, it ends where one that
-was never disturbed ends, and nothing is there twice. `MEMPLANE_TESTS=thorough` kills ten times as often."""
+was never disturbed ends, and nothing is there twice. `MEMPLANE_TESTS=thorough` kills twenty times as often."""
 
 import random
 import shutil
@@ -7,7 +7,7 @@ import shutil
 import apsw
 import pytest
 from tests.integration import worker_victim
-from tests.integration.test_crash import THOROUGH, Victim, data, forked  # noqa: F401  # the fixture
+from tests.integration.test_crash import OFTEN, Victim, data, forked  # noqa: F401  # the fixture
 from tests.integration.worker_victim import OWNER
 
 from memplane.storage.sqlite.names import space_path
@@ -73,7 +73,7 @@ def test_a_killed_worker_goes_on_where_it_was(data, said, undisturbed, seed):  #
     """Killed at every stage, it repeats nothing visible and loses nothing."""
     rng = random.Random(seed)
     kills = 0
-    for run in range(6 * THOROUGH):
+    for run in range(4 * OFTEN):
         folder = data / str(run)
         shutil.copytree(said, folder)
         for _ in range(rng.randrange(1, 5)):

@@ -331,8 +331,8 @@ def test_erasing_behind_the_ledgers_back_is_found(space, space_file):
     """
     kept = space.retain("evidence")
     connection = apsw.Connection(str(space_file))
-    connection.execute("INSERT INTO tombstone VALUES (?, 1, 0, '')", (kept.id,))
-    connection.execute("DELETE FROM payload WHERE seq = ?", (kept.seq,))
+    connection.execute("INSERT INTO tombstone VALUES (?, 1, 0, '', NULL)", (kept.id,))
+    connection.execute("DELETE FROM payload WHERE position = ?", (kept.seq,))
     connection.close()
 
     assert "which is no forget" in space.verify().problems[0]

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from document_files import WORDS, assert_whole, make_docx, make_docx_of, make_pdf, make_zip
-from memplane.documents import parse as parsing
 from memplane.documents.decode import decoded, is_text
 from memplane.documents.limits import ParseLimits
 from memplane.documents.media import DOCX, HTML, MARKDOWN, MEDIA_TYPES, PDF, PLAIN, media_type_of
@@ -230,7 +229,7 @@ def test_no_failure_of_a_parser_gets_out(monkeypatch, failure):
     def fail(*_):
         raise failure
 
-    monkeypatch.setattr(parsing, "parse_pdf", fail)
+    monkeypatch.setattr("memplane.documents.pdf.parse_pdf", fail)
     with pytest.raises(InvalidRequest) as caught:
         parse(PDF_FILE, PDF)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_plane
+from tests.conftest import HandClock, costly, fresh_plane
 
 from memplane.errors import InvalidRequest, NotFound
 from memplane.recall.apportion import apportioned
@@ -441,6 +441,7 @@ _DOCUMENT = st.tuples(
 )
 
 
+@costly(25)
 @given(
     st.lists(_DOCUMENT, min_size=1, max_size=5),
     st.sampled_from(["tea", "show me the introduction section", "Summarise this document", "茶", ""]),

@@ -185,6 +185,16 @@ def test_threads_share_a_model(embedder):
     assert all(np.array_equal(vectors[1], embedder.embed_query(text)) for text, vectors in found.items())
 
 
+@pytest.mark.parametrize("words", [5, 300])
+def test_several_threads_say_what_one_says(embedder, words):
+    """
+    How many threads embed a text, short or long, is not to be seen in its vector.
+    """
+    text = " ".join(f"word{number}" for number in range(words))
+
+    assert np.array_equal(LocalEmbedder(threads=2).embed_texts([text]), embedder.embed_texts([text]))
+
+
 def test_a_folder_of_ones_own_works(tmp_path, embedder):
     """
     A sentence-transformers export is used as its own files say, and is another model to whoever stores vectors.

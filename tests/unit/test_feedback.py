@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_plane
+from tests.conftest import HandClock, costly, fresh_plane
 
 from memplane.enrich.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
 from memplane.errors import InvalidRequest
@@ -197,6 +197,7 @@ def test_feedback_is_a_part_of_the_ledger(space):
 WORDS = st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 2, 3, 4, 5])), max_size=60)
 
 
+@costly(20)
 @given(WORDS)
 def test_feedback_is_bounded_and_one_word_changes_little(words):
     """However many say what: importance stays within reach of where it was, and no single word moves it far."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 import apsw
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.conftest import TENANT, HandClock, counted, fresh_folder
+from tests.conftest import TENANT, HandClock, costly, counted, fresh_folder
 
 from memplane import Memplane, Settings
 from memplane.storage.sqlite.names import space_path
@@ -100,6 +100,7 @@ def scope_of(space, clock: HandClock, asked: dict) -> dict:
     return asked
 
 
+@costly(25)
 @given(st.lists(STEP, min_size=3, max_size=24), st.lists(FORGET, min_size=1, max_size=3))
 def test_a_receipt_counts_what_is_gone(steps, forgets):
     """By place, by time, by entry and altogether; a dry run says the same before."""

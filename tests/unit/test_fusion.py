@@ -215,7 +215,7 @@ def test_who_asks_tells_little():
     fused = fused_of(turns, asked())
 
     assert best(fused, 2) == [0, 1]
-    assert fused.contributions(1)["asks"] == WEIGHTS.asks < 0
+    assert fused.contributions([1])[0]["asks"] == WEIGHTS.asks < 0
 
 
 # ── adding up ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,7 +261,7 @@ def test_contributions_add_up_to_the_score(heads, data):
 
     assert np.isfinite(fused.scores).all()
     for place in range(turns.count):
-        parts = fused.contributions(place)
+        (parts,) = fused.contributions([place])
         assert sum(parts.values()) == pytest.approx(float(fused.scores[place]), abs=1e-9)
         assert [abs(part) for part in parts.values()] == sorted(map(abs, parts.values()), reverse=True)
         for name, rank in fused.ranks([place])[0].items():

@@ -15,6 +15,7 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import costly
 
 from memplane.errors import InvalidRequest, StorageBusy, StorageFull
 from memplane.ledger.verify import verify
@@ -270,6 +271,7 @@ def last_note(steps: list[str]) -> str:
     return str(steps[:last].count("append"))
 
 
+@costly(30)
 @given(st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=8))
 def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     """Whatever mix of works shares a commit, the ledger holds what the successful ones wrote, in their order."""

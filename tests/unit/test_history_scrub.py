@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import costly
 
 from clawdapus import entry_line
 from conftest import fresh_plane
@@ -210,6 +211,7 @@ MEMBERS = [
 ]
 
 
+@costly(30)
 @given(st.lists(st.dictionaries(st.sampled_from(MEMBERS), JSON, max_size=9), min_size=1, max_size=6))
 def test_whatever_comes_is_taken_or_refused(entries):
     """

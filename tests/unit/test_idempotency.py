@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_plane
+from tests.conftest import HandClock, costly, fresh_plane
 
 from memplane.errors import InvalidRequest
 
@@ -101,6 +101,7 @@ def test_a_window_needs_a_key(space, named):
         space.retain("hello", idempotency_window=DAY, **named)
 
 
+@costly(30)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=40))
 def test_any_run_of_retries_keeps_what_a_simple_model_keeps(steps):
     """However often a key comes back: one event a window, in order."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, costly, fresh_folder
 from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
@@ -108,3 +108,4 @@ class LibraryMachine(RuleBasedStateMachine):
 
 
 TestLibrary = LibraryMachine.TestCase
+TestLibrary.settings = costly(25, steps=20)

@@ -6,6 +6,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import costly
 
 from clawdapus import entry_line, later
 from conftest import fresh_plane
@@ -14,12 +15,12 @@ from memplane.config import settings_from
 from memplane.doors.http.endpoint import Call, Endpoint
 from memplane.doors.http.plane.history import page_of, parse_limit
 from memplane.doors.http.plane.recall import LATE, Recaller, answer_of
-from memplane.doors.http.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
 from memplane.governance.redact import find_secrets
 from memplane.identity.principal import Forbidden, Principal, Right
 from memplane.recall.result import Block
 from memplane.transfer import scrubbed_lines
+from memplane.turns.timebox import TimeBox
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=3_000)
 ANYTHING = st.one_of(
@@ -66,6 +67,7 @@ def test_a_block_that_does_not_fit_gives_way_to_a_smaller_one():
     assert [one["text"][0] for one in answer["memories"]] == ["a", "c"]
 
 
+@costly(25)
 @given(
     texts=st.lists(ANYTHING.filter(lambda text: text.strip()), min_size=1, max_size=6),
     question=ANYTHING,
@@ -200,6 +202,7 @@ def test_what_is_late_does_not_pile_up():
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@costly(30)
 @given(
     seconds=st.lists(st.integers(0, 6), min_size=1, max_size=30),
     own=st.sets(st.integers(0, 29)),

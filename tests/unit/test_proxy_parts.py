@@ -1,6 +1,7 @@
 """The parts of the proxy by themselves: splicing, upstreams, credentials, headers, what an answer says."""
 
 import base64
+import gzip
 import json
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from memplane import Settings
 from memplane.config import settings_from
 from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.proxy.answer import Answer
+from memplane.doors.http.proxy.answer import Answer, Charge, Tally
 from memplane.doors.http.proxy.apis import Api, Asked, api_of
 from memplane.doors.http.proxy.credentials import Credentials
 from memplane.doors.http.proxy.headers import to_client, to_upstream
@@ -20,6 +21,7 @@ from memplane.doors.http.proxy.upstreams import Upstreams
 from memplane.doors.http.refusal import Refusal
 from memplane.errors import SettingsInvalid
 from memplane.identity.principal import Unauthenticated
+from memplane.turns.prices import Prices
 from provider_server import chat, chat_stream, message_stream, response_stream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -404,6 +406,59 @@ def test_usage_of_every_api():
     assert (whole.charge().prompt_tokens, whole.charge().cached_tokens) == (21, 5)
     assert priced.charge().cost_usd == 0.25
     assert (odd.charge().prompt_tokens, odd.charge().completion_tokens, odd.charge().cost_usd) == (0, 0, None)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 64, 10_000])
+def test_a_tally_reads_usage_wherever_it_is_cut(size, packed):
+    """
+    Of an answer of any length, and not what a text says of usage.
+    """
+    said = json.dumps({"choices": [{"message": {"content": '"usage": {"prompt_tokens": 9}' * 500}}]})
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}
+    raw = said[:-1].encode() + b', "usage": ' + json.dumps(usage, indent=1).encode() + b"}"
+    sent = gzip.compress(raw) if packed else raw
+    tally = Tally(encoding="gzip" if packed else "")
+    for at in range(0, len(sent), size):
+        tally.add(sent[at : at + size])
+
+    assert tally.charge() == Charge(prompt_tokens=12, completion_tokens=3, cached_tokens=5)
+
+
+def test_a_tally_gives_up_on_what_it_cannot_read():
+    """
+    An encoding nobody knows here, no encoding at all where one was said, and a bomb.
+    """
+    bomb = gzip.compress(b" " * (8 << 20) + b'{"usage":{"prompt_tokens":1}}')
+    for encoding, sent in (("br", b"\x00"), ("gzip", b"{}"), ("gzip", bomb)):
+        tally = Tally(encoding=encoding)
+        tally.add(sent)
+        tally.add(b'{"usage":{"prompt_tokens":1}}')
+
+        assert tally.charge() == Charge()
+
+
+def test_prices_go_by_the_longest_name_that_fits():
+    """
+    Cached tokens cost as much as others unless something else is said.
+    """
+    prices = Prices(["gpt-4o=2.5/10/1.25", "gpt-*=1/2", "*=0/0"])
+
+    assert prices.of("gpt-4o").of(prompt=1_000_000, completion=100_000, cached=400_000) == 3.0
+    assert prices.of("gpt-5-mini").of(prompt=1_000_000, completion=0, cached=9_000_000) == 1.0
+    assert prices.of("llama").of(prompt=1, completion=1, cached=0) == 0.0
+    assert Prices([]).of("gpt-4o") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["gpt-4o", "gpt-4o=1", "=1/2", "gpt-4o=a/b", "gpt-4o=1/2/3/4", "x=-1/2", "x=nan/1"]
+)
+def test_a_price_that_is_none_is_refused(text):
+    """
+    With how to write one.
+    """
+    with pytest.raises(SettingsInvalid, match=r"gpt-4o=2\.50/10/1\.25"):
+        Prices([text])
 
 
 def test_an_answer_that_cannot_be_read_is_no_fault():

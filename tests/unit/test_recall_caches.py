@@ -9,10 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, costly, fresh_folder
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
@@ -203,7 +202,7 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 TestCaches = CacheMachine.TestCase
-TestCaches.settings = settings(max_examples=25, stateful_step_count=14)
+TestCaches.settings = costly(15, steps=14, thorough=300)
 
 
 # ── what the machine would meet too rarely ───────────────────────────────────────────────────────────────────────

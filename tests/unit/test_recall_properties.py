@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 import pytest
-from hypothesis import assume, example, given, note, settings
+from hypothesis import assume, example, given, note
 from hypothesis import strategies as st
-from tests.conftest import MORNING, HandClock, fresh_folder
+from tests.conftest import MORNING, HandClock, costly, fresh_folder
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
@@ -228,7 +228,7 @@ ASKED = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80)
+@costly(25)
 @given(
     st.lists(STEP, min_size=3, max_size=25),
     st.lists(ASKED, min_size=1, max_size=4),
@@ -367,7 +367,7 @@ def _check_quotes(life) -> None:
 LETTERS = st.text(st.characters(categories=["L", "N", "M", "So"]), min_size=1, max_size=8)
 
 
-@settings(max_examples=60)
+@costly(30)
 @given(st.lists(st.lists(LETTERS, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=5), st.data())
 @example(["她住在上海的公寓里"], None)
 def test_a_turn_is_found_by_each_of_its_words_at_once(texts, data):

@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, costly, fresh_folder
 from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
@@ -52,8 +51,6 @@ PICK = st.integers(0, 1_000)
 class DerivedMachine(RuleBasedStateMachine):
     """The rules only act; what must hold is looked at in the end."""
 
-    forgetting = True
-    purging = True
     said = SAID
     roles = ("user", "user", "user", "assistant")
 
@@ -140,7 +137,6 @@ class DerivedMachine(RuleBasedStateMachine):
     def enrich(self):
         self.space.enrich()
 
-    @precondition(lambda self: self.purging)
     @rule(days=st.sampled_from([0, 1, 90]))
     def purge(self, days):
         self.space.purge(days)
@@ -157,17 +153,15 @@ class DerivedMachine(RuleBasedStateMachine):
 
     # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
 
-    @precondition(lambda self: self.forgetting and self.entries)
+    @precondition(lambda self: self.entries)
     @rule(picks=st.lists(PICK, min_size=1, max_size=2))
     def forget_entries(self, picks):
         self.space.forget(entries=[self.entries[pick % len(self.entries)] for pick in picks])
 
-    @precondition(lambda self: self.forgetting)
     @rule(conversation=st.sampled_from(["a", "b"]))
     def forget_conversation(self, conversation):
         self.space.forget(conversation=conversation)
 
-    @precondition(lambda self: self.forgetting)
     @rule(ago=PASSING, width=PASSING)
     def forget_range(self, ago, width):
         since = self.clock.moment - ago
@@ -175,16 +169,8 @@ class DerivedMachine(RuleBasedStateMachine):
 
 
 class Everything(DerivedMachine):
-    """All but forgetting: what is purged or ignored because of a statement is on record nowhere, and a replay in which
-    that statement is forgotten decides about it anew. Left out in `Forgetting`, therefore: an assistant who contradicts
-    a user whose statement is forgotten later, and a purge before the forget of what took the purged one's place."""
-
-    forgetting = False
-
-
-class Forgetting(DerivedMachine):
-    roles = ("user",)
-    purging = False
+    """Also an assistant who contradicts a user whose statement is forgotten later, and a purge before the forget of what
+    took the purged one's place: the forget says what became of them."""
 
 
 class ForgettingWhatAgrees(DerivedMachine):
@@ -232,10 +218,7 @@ def test_what_a_forgotten_statement_decided_stays_decided(said, forgotten, live)
     assert found == live
 
 
-for machine in (Everything, Forgetting, ForgettingWhatAgrees):
-    machine.TestCase.settings = settings(
-        settings.default, max_examples=settings.default.max_examples // 2, stateful_step_count=15
-    )
+for machine in (Everything, ForgettingWhatAgrees):
+    machine.TestCase.settings = costly(20, steps=15, thorough=600)
 TestEverything = Everything.TestCase
-TestForgetting = Forgetting.TestCase
 TestForgettingWhatAgrees = ForgettingWhatAgrees.TestCase

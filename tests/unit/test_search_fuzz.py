@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, fresh_folder
+from tests.conftest import HandClock, costly, fresh_folder
 
 from memplane import Memplane
 from memplane.errors import InvalidRequest
@@ -158,6 +158,7 @@ def test_no_question_changes_anything(filled, question):
     assert filled.stats() == before
 
 
+@costly(25)
 @given(WORDS, st.data())
 @example(["party", "tonight"], None)
 def test_a_text_is_found_by_each_of_its_words(new_space, words, data):
@@ -179,6 +180,7 @@ def test_a_text_is_found_by_each_of_its_words(new_space, words, data):
         space.catch_up()
 
 
+@costly(40)
 @given(st.text(ANY_CHARACTER, min_size=1, max_size=60))
 def test_any_text_can_be_kept_and_forgotten(new_space, text):
     """What is accepted comes back and can be taken out of every index again; what is refused leaves nothing."""

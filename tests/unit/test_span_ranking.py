@@ -28,7 +28,7 @@ def read(space, work):
 
 def ranked(space, index, text, *, embedder=None, **how):
     query = None if embedder is None else embedder.embed_query(text)
-    return read(space, lambda reader: rank_spans(reader, index, text, query, **{"limit": 5, **how}))
+    return read(space, lambda reader: rank_spans(reader, index, text, lambda: query, **{"limit": 5, **how}))
 
 
 def columns(space, index):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.conftest import TENANT, HandClock, counted, fresh_folder
+from tests.conftest import TENANT, HandClock, costly, counted, fresh_folder
 
 from memplane import Memplane
 from memplane.clock import DAY, to_datetime, to_instant
@@ -561,3 +561,4 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngine = EngineMachine.TestCase
+TestEngine.settings = costly(25)

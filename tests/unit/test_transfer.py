@@ -220,12 +220,13 @@ def test_a_full_export_restores_the_same_space(space, plane, clock, tmp_path):
 
 def test_a_full_import_replaces_live_keys(space, plane, clock, tmp_path):
     """
-    A key that is live in both places has one live value after the import: the one that arrived.
+    A key that is live in both places has one live value after the import: the one that was put last.
     """
-    space.put("theme", "dark")
-    path = write_lines(tmp_path / "space.jsonl", export_lines(space, "full"))
     other = plane.space("other")
     other.put("theme", "light")
+    clock.advance(seconds=1)
+    space.put("theme", "dark")
+    path = write_lines(tmp_path / "space.jsonl", export_lines(space, "full"))
 
     import_file(other, path)
 

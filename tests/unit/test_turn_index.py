@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, Scribe, SqliteEngine, fresh_folder
+from tests.conftest import HandClock, Scribe, SqliteEngine, costly, fresh_folder
 from tests.stub_embedder import StubEmbedder
 from tests.unit.test_fusion import HOUR, JULY, asked, slow_passages, spoken, turns_of
 
@@ -153,6 +153,7 @@ WORDS = ["tea", "teas", "Lisbon", "run", "running", "上海", "海", "茶", "�
 TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
+@costly(30)
 @given(st.lists(st.tuples(TEXT, st.booleans()), min_size=1, max_size=12), st.sampled_from(WORDS))
 def test_occurrences_are_those_of_a_plain_count(said, word):
     """Where a word occurs and how often, whether a turn is in the word index yet or not, and again after a look."""

@@ -6,7 +6,17 @@ import pytest
 
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
-from memplane.ledger.payloads import Derived, Distilled, Rated, Resolved, encode
+from memplane.ledger.payloads import (
+    Compacted,
+    Derived,
+    Distilled,
+    Judgement,
+    Promoted,
+    Rated,
+    Resolved,
+    Verdict,
+    encode,
+)
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
 from memplane.types import Draft, Op
@@ -16,6 +26,9 @@ TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
 
 CHANGED = {
     "seq": "seq + 1000",
+    "position": "position + 1000",
+    "origin": "'elsewhere'",
+    "chained_id": "id || '~0123456789ab'",
     "id": "id || 'x'",
     "op": "CASE op WHEN 'turn' THEN 'store' ELSE 'turn' END",
     "recorded": "recorded + 1",
@@ -75,6 +88,11 @@ def ledger(plane, clock):
     told = encode(Distilled(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
     rated = encode(Rated(recall="r", selected=("a",), ignored=("b",), at=clock()))
     space.load([Draft("distil-1", Op.DISTIL, told), Draft("feedback-1", Op.FEEDBACK, rated)])
+    kept = encode(Promoted(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",)))
+    record = encode(Compacted(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
+    verdict = encode(Verdict(learning="learn-1", confirmed=False, by="kim"))
+    bodies = {Op.LEARN: kept, Op.DIGEST: kept, Op.COMPACT: record, Op.DECIDE: verdict}
+    space.load([Draft(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):
         space.note_audit("export", target=f"{number}", outcome="ok", detail="d")
@@ -167,7 +185,7 @@ def test_an_op_nobody_knows_is_named(ledger, tamper):
 def test_any_change_to_a_payload_is_found(ledger, tamper, op, column):
     """Body and salt of every op."""
     seq = next(entry.seq for entry in ledger.entries() if entry.op == op and entry.body is not None)
-    tamper(f"UPDATE payload SET {column} = CAST({column} || 'x' AS BLOB) WHERE seq = {seq}")
+    tamper(f"UPDATE payload SET {column} = CAST({column} || 'x' AS BLOB) WHERE position = {seq}")
 
     problem = ledger.verify().problems[0]
     assert problem.startswith(f"the payload of entry {seq} (")
@@ -179,7 +197,7 @@ def test_bytes_moved_between_salt_and_body_are_found(ledger, tamper, moved):
     """Where the salt ends and the body begins is part of the proof: a body cannot be emptied into its salt."""
     tamper(
         f"UPDATE payload SET salt = CAST(salt || substr(body, 1, {moved}) AS BLOB), "
-        f"body = CAST(substr(body, 1 + {moved}) AS BLOB) WHERE seq = 1"
+        f"body = CAST(substr(body, 1 + {moved}) AS BLOB) WHERE position = 1"
     )
 
     (problem,) = ledger.verify().problems
@@ -189,9 +207,9 @@ def test_bytes_moved_between_salt_and_body_are_found(ledger, tamper, moved):
 def test_swapped_payloads_are_found(ledger, tamper):
     """A payload belongs to its entry."""
     tamper(
-        "UPDATE payload SET seq = -1 WHERE seq = 1",
-        "UPDATE payload SET seq = 1 WHERE seq = 2",
-        "UPDATE payload SET seq = 2 WHERE seq = -1",
+        "UPDATE payload SET position = -1 WHERE position = 1",
+        "UPDATE payload SET position = 1 WHERE position = 2",
+        "UPDATE payload SET position = 2 WHERE position = -1",
     )
 
     assert len(ledger.verify().problems) == 2
@@ -199,7 +217,7 @@ def test_swapped_payloads_are_found(ledger, tamper):
 
 def test_a_payload_that_nobody_forgot_is_missed(ledger, tamper):
     """Erasing without a tombstone is not forgetting."""
-    tamper("DELETE FROM payload WHERE seq = 1")
+    tamper("DELETE FROM payload WHERE position = 1")
 
     (problem,) = ledger.verify().problems
     assert "entry 1" in problem
@@ -218,13 +236,13 @@ def test_a_lost_tombstone_is_missed(ledger, tamper, statement):
     "statements",
     [
         (
-            "INSERT INTO tombstone SELECT id, 1, 0, '' FROM ledger WHERE seq = 1",
-            "DELETE FROM payload WHERE seq = 1",
+            "INSERT INTO tombstone SELECT id, 1, 0, '', NULL FROM ledger WHERE seq = 1",
+            "DELETE FROM payload WHERE position = 1",
         ),
         ("DELETE FROM tombstone WHERE id = 'never seen'",),
         ("UPDATE tombstone SET reason = 'other'",),
         ("UPDATE tombstone SET at = at + 1",),
-        ("UPDATE tombstone SET seq = seq + 1",),
+        ("UPDATE tombstone SET position = position + 1",),
     ],
     ids=["forged", "dropped", "reason", "at", "seq"],
 )
@@ -235,21 +253,23 @@ def test_a_forged_tombstone_is_found(ledger, tamper, statements):
     assert not ledger.verify().ok
 
 
-def test_reordered_entries_are_found(ledger, tamper):
-    """Two entries that changed places no longer follow from each other."""
+@pytest.mark.parametrize(
+    ("column", "problem"), [("position", "does not follow"), ("seq", "in another place")]
+)
+def test_reordered_entries_are_found(ledger, tamper, column, problem):
+    """Two entries that changed places no longer follow from each other, or do not stand in the order of their times."""
     tamper(
-        "UPDATE ledger SET seq = -1 WHERE seq = 2",
-        "UPDATE ledger SET seq = 2 WHERE seq = 3",
-        "UPDATE ledger SET seq = 3 WHERE seq = -1",
+        f"UPDATE ledger SET {column} = -1 WHERE {column} = 2",
+        f"UPDATE ledger SET {column} = 2 WHERE {column} = 3",
+        f"UPDATE ledger SET {column} = 3 WHERE {column} = -1",
     )
 
-    problems = ledger.verify().problems
-    assert any("entry 2" in problem and "does not follow" in problem for problem in problems)
+    assert any("entry 2" in found and problem in found for found in ledger.verify().problems)
 
 
 def test_a_dropped_entry_is_found(ledger, tamper):
     """A gap in the middle is named."""
-    tamper("DELETE FROM ledger WHERE seq = 4", "DELETE FROM payload WHERE seq = 4")
+    tamper("DELETE FROM ledger WHERE seq = 4", "DELETE FROM payload WHERE position = 4")
 
     problems = ledger.verify().problems
     assert problems[0] == "entries 4 to 4 are missing"
@@ -258,7 +278,7 @@ def test_a_dropped_entry_is_found(ledger, tamper):
 
 def test_a_dropped_beginning_is_found(ledger, tamper):
     """So is one at the start."""
-    tamper("DELETE FROM ledger WHERE seq <= 3", "DELETE FROM payload WHERE seq <= 3")
+    tamper("DELETE FROM ledger WHERE seq <= 3", "DELETE FROM payload WHERE position <= 3")
 
     assert ledger.verify().problems[0] == "entries 1 to 3 are missing"
 
@@ -267,9 +287,9 @@ def test_a_closed_gap_is_found(ledger, tamper):
     """Renumbering what follows does not hide it."""
     tamper(
         "DELETE FROM ledger WHERE seq = 4",
-        "DELETE FROM payload WHERE seq = 4",
-        "UPDATE payload SET seq = seq - 1 WHERE seq > 4",
-        "UPDATE ledger SET seq = seq - 1 WHERE seq > 4",
+        "DELETE FROM payload WHERE position = 4",
+        "UPDATE payload SET position = position - 1 WHERE position > 4",
+        "UPDATE ledger SET seq = seq - 1, position = position - 1 WHERE seq > 4",
     )
 
     assert any("entry 4" in problem for problem in ledger.verify().problems)
@@ -278,7 +298,7 @@ def test_a_closed_gap_is_found(ledger, tamper):
 def test_a_dropped_end_is_found(ledger, tamper):
     """The projection knows how far the ledger went."""
     last = ledger.entries()[-1].seq
-    tamper(f"DELETE FROM ledger WHERE seq = {last}", f"DELETE FROM payload WHERE seq = {last}")
+    tamper(f"DELETE FROM ledger WHERE seq = {last}", f"DELETE FROM payload WHERE position = {last}")
 
     (problem,) = ledger.verify().problems
     assert f"ends at entry {last - 1} but {last} were there" in problem
@@ -289,7 +309,7 @@ def test_a_dropped_end_is_found_by_what_was_written_down(ledger, tamper):
     before = ledger.verify()
     tamper(
         f"DELETE FROM ledger WHERE seq = {before.seq}",
-        f"DELETE FROM payload WHERE seq = {before.seq}",
+        f"DELETE FROM payload WHERE position = {before.seq}",
         f"UPDATE meta SET value = '{before.seq - 1}' WHERE name = 'cursor'",
     )
 
@@ -303,8 +323,8 @@ def test_a_dropped_forget_is_found(ledger, tamper):
     (receipt,) = ledger.receipts()
     tamper(
         f"DELETE FROM ledger WHERE seq >= {receipt.seq}",
-        f"DELETE FROM payload WHERE seq >= {receipt.seq}",
-        f"DELETE FROM tombstone WHERE seq >= {receipt.seq}",
+        f"DELETE FROM payload WHERE position >= {receipt.seq}",
+        f"DELETE FROM tombstone WHERE position >= {receipt.seq}",
         f"UPDATE meta SET value = '{receipt.seq - 1}' WHERE name = 'cursor'",
     )
 
@@ -331,7 +351,7 @@ def test_a_ledger_rewritten_as_a_whole_is_found_by_what_was_written_down(ledger,
         if entry.seq == 1:
             body = body.replace(b"first", b"forged")
             of_payload = payload_digest(row.salt, body)
-            statements.append(f"UPDATE payload SET body = x'{body.hex()}' WHERE seq = 1")
+            statements.append(f"UPDATE payload SET body = x'{body.hex()}' WHERE position = 1")
         draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
         digest = entry_digest(digest, of_payload, entry.seq, draft, entry.recorded)
         statements.append(

@@ -1,17 +1,23 @@
 """From what was uploaded to `Parsed`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
 parser, for what is uploaded is anybody's."""
 
+from collections.abc import Callable
+from importlib import import_module
+
 from memplane.documents.decode import cleaned, decoded, is_text
-from memplane.documents.docx import parse_docx
 from memplane.documents.html import parse_html
 from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.markdown import parse_markdown
 from memplane.documents.media import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from memplane.documents.parsed import Parsed
-from memplane.documents.pdf import parse_pdf
 from memplane.documents.plain import parse_plain
 from memplane.errors import DocumentUnreadable
 
+_LOADED_LATE = {
+    PDF: ("memplane.documents.pdf", "parse_pdf"),
+    DOCX: ("memplane.documents.docx", "parse_docx"),
+}
+"""With the first such document: what reads them takes longer to load than everything else that a command needs."""
 _NAMES = {PLAIN: "text", MARKDOWN: "Markdown", HTML: "HTML", PDF: "PDF", DOCX: "DOCX"}
 
 
@@ -40,12 +46,12 @@ def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None =
 
 def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed:
     budget = Budget(limits)
-    if media_type in {PDF, DOCX}:
+    if media_type in _LOADED_LATE:
         if isinstance(content, str):
             raise DocumentUnreadable(f"a {_NAMES[media_type]} document is sent as bytes, not as text")
-        return (
-            parse_pdf(content, limits, budget) if media_type == PDF else parse_docx(content, limits, budget)
-        )
+        module, name = _LOADED_LATE[media_type]
+        parse_bytes: Callable[[bytes, ParseLimits, Budget], Parsed] = getattr(import_module(module), name)
+        return parse_bytes(content, limits, budget)
     if isinstance(content, bytes) and not is_text(content):
         raise DocumentUnreadable(
             f"the document is said to be {_NAMES[media_type]} but is no text; name its real type"

@@ -17,8 +17,6 @@ from memplane.memory import projection
 from memplane.storage.base import Reader, Store, Writer
 from memplane.types import Caller, Document, DocumentStatus, Draft, Op, Section
 
-_DISTILLED = "distilled"
-"""The note of the last upload that was ever distilled: up to there a replay asks no model."""
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 """What code raises that met a text nobody thought of."""
 
@@ -113,7 +111,7 @@ def _next(reader: Reader) -> _Waiting | None:
         document=document,
         sections=[(section, text[section.start : section.end]) for section in reader.sections(document.id)],
         record=record if isinstance(record, Distilled) else None,
-        known=document.seq <= int(reader.note(_DISTILLED) or 0),
+        known=document.seq <= int(reader.note(projection.DISTILLED) or 0),
     )
 
 
@@ -144,4 +142,4 @@ def _fail(writer: Writer, document: Document, error: str) -> None:
 
 
 def _note(writer: Writer, document: Document) -> None:
-    writer.set_note(_DISTILLED, str(max(document.seq, int(writer.note(_DISTILLED) or 0))))
+    writer.set_note(projection.DISTILLED, str(max(document.seq, int(writer.note(projection.DISTILLED) or 0))))

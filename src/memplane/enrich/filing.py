@@ -36,7 +36,9 @@ def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Ou
         writer.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
         writer.project(memories=[_replaced(memory, by=targets[0])])
-    elif decision.outcome is not Outcome.IGNORE:  # that stays in the ledger, where it can be searched
+    elif decision.outcome is Outcome.IGNORE:  # it stays in the ledger, where it can be searched
+        writer.note_overruled(memory.id, decision.targets)
+    else:
         _carry_out(writer, decision.outcome, memory, targets)
 
 
@@ -53,14 +55,20 @@ def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[M
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. Only what was derived
-    is ever contested; an imported decision about anything else decides nothing."""
+    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. What was
+    stored on purpose is settled by the projection; an imported decision about anything else decides nothing."""
     for loser in losers:
         memory = writer.memory(loser)
-        if memory is not None and memory.derived:
+        if memory is not None and memory.derived and not _decided_before(writer, winner, loser):
             writer.supersede(loser, by=winner, at=at)
     if writer.memory(winner) is not None:
         writer.settle(winner)
+
+
+def _decided_before(writer: Writer, winner: str, loser: str) -> bool:
+    """Whether somebody on another replica had decided the other way round already."""
+    memory = writer.memory(winner)
+    return memory is not None and memory.superseded_by == loser
 
 
 def _is_plan(memory: Memory, claim: Proposition) -> bool:

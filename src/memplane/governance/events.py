@@ -10,10 +10,10 @@ import msgspec
 
 from memplane.clock import Clock
 from memplane.errors import MemplaneError
+from memplane.ledger import gojson
 from memplane.ledger.history_entry import spell_ts
 
 _log = logging.getLogger("memplane.memory_op")
-_encode = msgspec.json.Encoder().encode
 _NOBODY_LISTENS: AbstractContextManager[None] = nullcontext()
 
 
@@ -39,6 +39,10 @@ class MemoryOp(msgspec.Struct, kw_only=True):
 Listener = Callable[[MemoryOp], None]
 
 
+def nobody(_: MemoryOp) -> None:
+    """A `Listener` for what somebody else tells of."""
+
+
 _OMITTED_IF_ZERO = ("model", "latency_ms", "status_code", "error", "memory_removed")
 _OMITTED_IF_NONE = ("memory_blocks", "memory_bytes")
 
@@ -52,7 +56,7 @@ def spell_event(event: MemoryOp) -> str:
     for name in _OMITTED_IF_NONE:
         if members[name] is None:
             del members[name]
-    return _encode(members).decode()
+    return gojson.encode(members).decode()
 
 
 def log_event(event: MemoryOp) -> None:

@@ -1,5 +1,6 @@
 """Ids. New ones begin with the time, so that an index grows at its end instead of everywhere."""
 
+import re
 import uuid
 from hashlib import sha256
 
@@ -24,7 +25,7 @@ def keyed_id(idempotency_key: str, generation: int = 0) -> str:
     return f"idem-{sha256(named.encode('utf-8')).hexdigest()[:40]}"
 
 
-DERIVED_PREFIXES = ("fact-", "derive-", "distil-")
+DERIVED_PREFIXES = ("fact-", "derive-", "distil-", "learn-", "digest-", "compact-", "decide-")
 """Ids that follow from others; nobody else may take one."""
 
 
@@ -42,3 +43,53 @@ def derivation_id(entry_id: str) -> str:
 def distillation_id(entry_id: str) -> str:
     """The entry that records what a model made of an upload; there is one at most."""
     return f"distil-{sha256(entry_id.encode()).hexdigest()[:40]}"
+
+
+def content_id(prefix: str, body: bytes) -> str:
+    """The same content is the same entry, on whichever machine it is written."""
+    return f"{prefix}-{sha256(body).hexdigest()[:40]}"
+
+
+def confirmed_id(learning_id: str) -> str:
+    """The memory that a learning becomes: one, however many machines confirm it. Of the form of `new_memory_id`."""
+    digest = sha256(f"confirmed\x00{learning_id}".encode()).digest()
+    return f"mem-{uuid.UUID(bytes=digest[:16], version=4)}"
+
+
+_VARIANT = re.compile(r"(.+?)((?:~[0-9a-f]{12})+)", re.DOTALL)
+
+
+def variant_id(entry_id: str, body: bytes, depth: int = 1) -> str:
+    """What a body is kept under whose id another body has, on every replica. One that was recorded there already, and
+    again later, stands `depth` levels down."""
+    return entry_id + depth * f"~{sha256(body).hexdigest()[:12]}"
+
+
+def base_of(entry_id: str) -> str:
+    """The id that a variant came under; any other id is its own."""
+    match = _VARIANT.fullmatch(entry_id)
+    return entry_id if match is None else match[1]
+
+
+def is_variant(entry_id: str) -> bool:
+    return _VARIANT.fullmatch(entry_id) is not None
+
+
+def came_under(entry_id: str, body: bytes) -> str:
+    """As `base_of`, for an entry whose body is there to prove it."""
+    match = _VARIANT.fullmatch(entry_id)
+    if match is None:
+        return entry_id
+    link = variant_id("", body)
+    return match[1] if match[2] == link * (len(match[2]) // len(link)) else entry_id
+
+
+def models_of(entry_id: str) -> tuple[str, str]:
+    """The ids of what a model may have made of an entry."""
+    return derivation_id(entry_id), distillation_id(entry_id)
+
+
+def goes_with(entry_id: str, forgotten_id: str) -> bool:
+    """Whether one is forgotten because the other is: a body under the same id, or what a model made of it."""
+    base = base_of(entry_id)
+    return base == base_of(forgotten_id) or base in models_of(forgotten_id)

@@ -26,6 +26,15 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document_name: str | None = None
 
 
+class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The file that a memory was written in by hand: what stood before its content and after it, letter by letter."""
+
+    path: str = ""
+    """Below the folder of such files; empty where the file belongs to another memory."""
+    head: str = ""
+    tail: str = ""
+
+
 class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`store`: a typed memory, stored on purpose."""
 
@@ -35,6 +44,10 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     conversation: str | None = None
     project: str | None = None
+    page: Page | None = None
+    scope: Reach = Reach.GLOBAL
+    learning: str | None = None
+    """The learning that was confirmed, where compaction proposed it."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -159,8 +172,73 @@ class Rated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rating: int | None = None
 
 
+class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`learn` and `digest`: what compaction keeps of a raw day, with the words it was read from. A learning is a draft
+    that somebody confirms or rejects; a digest line is a part of its week's digest. Nothing in it is about when or where
+    it was compacted, so that two machines that compact the same day write the same entry."""
+
+    day: str
+    kind: str
+    """Of a learning, the kind of the memory it would be; of a digest line, what sort of line."""
+    text: str
+    at: Instant
+    """When it was said."""
+    sources: tuple[str, ...]
+    """The entries it was read from. It is forgotten with the first of them that is forgotten, but not when retention
+    takes them: that is what it is kept for."""
+    quote: str = ""
+    conversation: str | None = None
+    project: str | None = None
+    scope: Reach = Reach.GLOBAL
+    document: str | None = None
+    """The id of a document that it is about."""
+
+
+class Judgement(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+    """What compaction decided about one thing of a raw entry."""
+
+    entry: str
+    item: str
+    """A memory's id, or `turn-` and the number of a turn of the entry."""
+    outcome: str
+    """`learn`, `digest` or `discard`."""
+    into: str = ""
+    """The entry it was promoted to."""
+    reason: str = ""
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`compact`: what was decided about entries of a day, in ids alone."""
+
+    day: str
+    judgements: tuple[Judgement, ...]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`decide`: somebody, or the policy, confirmed or rejected a learning."""
+
+    learning: str
+    confirmed: bool
+    by: str
+    memory: str | None = None
+    """What a confirmed one became."""
+
+
 Payload = (
-    Said | Stored | Put | Forgotten | Purged | Derived | Resolved | Uploaded | Collected | Distilled | Rated
+    Said
+    | Stored
+    | Put
+    | Forgotten
+    | Purged
+    | Derived
+    | Resolved
+    | Uploaded
+    | Collected
+    | Distilled
+    | Rated
+    | Promoted
+    | Compacted
+    | Verdict
 )
 
 _encode = msgspec.json.Encoder().encode
@@ -178,6 +256,10 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     Op.COLLECT: msgspec.json.Decoder(Collected),
     Op.DISTIL: msgspec.json.Decoder(Distilled),
     Op.FEEDBACK: msgspec.json.Decoder(Rated),
+    Op.LEARN: msgspec.json.Decoder(Promoted),
+    Op.DIGEST: msgspec.json.Decoder(Promoted),
+    Op.COMPACT: msgspec.json.Decoder(Compacted),
+    Op.DECIDE: msgspec.json.Decoder(Verdict),
 }
 
 

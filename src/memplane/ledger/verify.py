@@ -6,17 +6,19 @@ from collections.abc import Callable
 import msgspec
 
 from memplane.clock import to_instant
+from memplane.ledger.ids import base_of, came_under, goes_with
 from memplane.ledger.payloads import Forgotten, decode, victims_digest
 from memplane.storage.base import LedgerRow, Reader
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
-from memplane.types import Caller, Draft, Entry, Op, Tombstone
+from memplane.types import Caller, Draft, Op, Tombstone
 
 _CHUNK = 2_000
 _PROBLEMS_MAX = 20
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What `verify` found. `seq` and `digest` can be kept elsewhere and given to a later verification."""
+    """What `verify` found. `seq`, the end of the chain, and `digest` can be kept elsewhere and given to a later
+    verification."""
 
     ok: bool
     entries: int
@@ -36,16 +38,18 @@ def verify(
     """Walk the whole chain. `expected` maps places to digests that were written down earlier: receipts, or the
     answer of an earlier verification; a ledger that was rewritten as a whole cannot pass through them."""
     walk = _Walk(dict(expected or {}))
-    while rows := reader.ledger_rows(after=walk.seq, limit=_CHUNK):
+    while rows := reader.ledger_rows(after=walk.position, limit=_CHUNK):
         for row in rows:
             walk.step(row)
-        progress(walk.seq)
-    if reader.cursor() > walk.seq:
+        progress(walk.position)
+    if reader.cursor() > walk.position:
         walk.blame(
-            f"the ledger ends at entry {walk.seq} but {reader.cursor()} were there: the end is missing"
+            f"the ledger ends at entry {walk.position} but {reader.cursor()} were there: the end is missing"
         )
-    for seq in sorted(walk.expected):
-        walk.blame(f"entry {seq} is gone, and a digest of it is on record")
+    for position in sorted(walk.expected):
+        walk.blame(f"entry {position} is gone, and a digest of it is on record")
+    if (misplaced := reader.misplaced()) is not None:
+        walk.blame(f"entry {misplaced[0]} ({misplaced[1]}) stands in another place than its time and id say")
     _verify_tombstones(reader, walk)
     audited = _verify_audit(reader, walk)
     return Verification(
@@ -53,7 +57,7 @@ def verify(
         entries=walk.count,
         erased=walk.erased,
         audit_records=audited,
-        seq=walk.seq,
+        seq=walk.position,
         digest=walk.digest.hex(),
         problems=tuple(walk.problems),
     )
@@ -64,7 +68,7 @@ class _Walk:
 
     def __init__(self, expected: dict[int, str]) -> None:
         self.expected = expected
-        self.seq = 0
+        self.position = 0
         self.count = 0
         self.erased = 0
         self.digest = GENESIS
@@ -76,52 +80,72 @@ class _Walk:
             self.problems.append(problem)
 
     def step(self, row: LedgerRow) -> None:
-        entry = row.entry
-        if entry.seq != self.seq + 1:
-            self.blame(f"entries {self.seq + 1} to {entry.seq - 1} are missing")
+        entry, place = row.entry, row.position
+        if place != self.position + 1:
+            self.blame(f"entries {self.position + 1} to {place - 1} are missing")
         self._check_payload(row)
-        self._note_forget(entry)
-        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
-        if entry_digest(self.digest, row.payload_digest, entry.seq, draft, entry.recorded) != row.digest:
-            self.blame(f"entry {entry.seq} ({entry.id}) does not follow from the one before it")
-        wanted = self.expected.pop(entry.seq, None)
+        self._note_forget(row)
+        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        if entry_digest(self.digest, row.payload_digest, place, draft, entry.recorded) != row.digest:
+            self.blame(f"entry {place} ({entry.id}) does not follow from the one before it")
+        if row.chained_id != entry.id and not _is_variant_of(row):
+            self.blame(f"entry {place} ({row.chained_id}) has a name that does not follow from its body")
+        wanted = self.expected.pop(place, None)
         if wanted is not None and wanted != row.digest.hex():
-            self.blame(f"entry {entry.seq} ({entry.id}) has another digest than the one on record")
-        self.seq, self.digest, self.count = entry.seq, row.digest, self.count + 1
+            self.blame(f"entry {place} ({entry.id}) has another digest than the one on record")
+        self.position, self.digest, self.count = place, row.digest, self.count + 1
 
-    def _note_forget(self, entry: Entry) -> None:
+    def _note_forget(self, row: LedgerRow) -> None:
+        entry = row.entry
         if entry.op in (Op.FORGET, Op.SWEEP) and entry.body:
             try:
                 payload = decode(entry)
             except ValueError:
-                self.blame(f"the record of the forget at {entry.seq} ({entry.id}) cannot be read")
+                self.blame(f"the record of the forget at {row.position} ({entry.id}) cannot be read")
                 return
             assert isinstance(payload, Forgotten)
-            self.forgets[entry.seq] = payload
+            self.forgets[row.position] = payload
 
     def _check_payload(self, row: LedgerRow) -> None:
-        entry = row.entry
+        entry, place = row.entry, row.position
         if entry.body is None or row.salt is None:
             self.erased += 1
             if not row.tombstoned:
-                self.blame(f"the payload of entry {entry.seq} ({entry.id}) is gone, and nobody forgot it")
+                self.blame(f"the payload of entry {place} ({entry.id}) is gone, and nobody forgot it")
         elif len(row.salt) != SALT_BYTES or payload_digest(row.salt, entry.body) != row.payload_digest:
-            self.blame(f"the payload of entry {entry.seq} ({entry.id}) was changed")
+            self.blame(f"the payload of entry {place} ({entry.id}) was changed")
+
+
+def _is_variant_of(row: LedgerRow) -> bool:
+    """Whether an entry that was renamed is named after its body; once that is erased, only whom it was named after."""
+    body, base = row.entry.body, base_of(row.chained_id)
+    return base_of(row.entry.id) == base and (body is None or came_under(row.entry.id, body) == base)
 
 
 def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
     """Every tombstone belongs to a forget on record, and every forget has all of its tombstones."""
     stones: defaultdict[int, list[Tombstone]] = defaultdict(list)
+    buried: set[str] = set()
     for tombstone in reader.tombstones():
-        stones[tombstone.seq].append(tombstone)
-    for seq in sorted(stones.keys() | walk.forgets.keys()):
-        forget = walk.forgets.get(seq)
+        stones[tombstone.position].append(tombstone)
+        buried.add(tombstone.id)
+    for position in sorted(stones.keys() | walk.forgets.keys()):
+        forget = walk.forgets.get(position)
+        named = [stone for stone in stones[position] if stone.cause is None]
         if forget is None:
-            walk.blame(f"{len(stones[seq])} tombstones name entry {seq}, which is no forget")
-        elif victims_digest(stone.id for stone in stones[seq]) != forget.victims or any(
-            (to_instant(stone.at), stone.reason) != (forget.at, forget.reason) for stone in stones[seq]
+            walk.blame(f"{len(stones[position])} tombstones name entry {position}, which is no forget")
+        elif (
+            victims_digest(stone.id for stone in named) != forget.victims
+            or any((to_instant(stone.at), stone.reason) != (forget.at, forget.reason) for stone in named)
+            or any(not _follows(stone, buried) for stone in stones[position] if stone.cause is not None)
         ):
-            walk.blame(f"the tombstones of the forget at {seq} are not the ones it set")
+            walk.blame(f"the tombstones of the forget at {position} are not the ones it set")
+
+
+def _follows(stone: Tombstone, buried: set[str]) -> bool:
+    """Whether one goes because another did."""
+    cause = stone.cause or ""
+    return cause in buried and goes_with(stone.id, cause)
 
 
 def _verify_audit(reader: Reader, walk: _Walk) -> int:

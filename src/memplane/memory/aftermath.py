@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from memplane.clock import to_instant
 from memplane.ledger.ids import derivation_id
 from memplane.ledger.payloads import Aftermath, Forgotten, decode
-from memplane.storage.base import LedgerRow, Reader
+from memplane.storage.base import Reader
 from memplane.storage.claims import Evidence
-from memplane.types import Memory
+from memplane.types import Entry, Memory
 
-ADD, CONTEST, RETIRE, SUPERSEDE = "add", "contest", "retire", "supersede"
+ADD, CONTEST, IGNORE, RETIRE, SUPERSEDE = "add", "contest", "ignore", "retire", "supersede"
 """Outcomes of filing a memory, as `enrich.conflict` names them."""
 
 
@@ -36,6 +36,8 @@ def aftermath_of(
         new = None if memory.superseded_by in gone else reader.memory(memory.superseded_by or "")
         if new is not None and new.seq >= memory.seq and _by_filing(memory, new):
             decided[new.id] = RETIRE if new.superseded_by == new.id else SUPERSEDE
+    decided |= dict.fromkeys(reader.overruled(list(gone)), IGNORE)
+    _replaced_and_purged(reader, gone, decided, ended)
     for id_ in reader.replaced_by(list(gone)):
         old = reader.memory(id_)
         if old is None or old.superseded_by is None or id_ in gone:
@@ -51,26 +53,47 @@ def aftermath_of(
     return Aftermath(decided=decided, ended=ended, heirs=taken)
 
 
+def _replaced_and_purged(
+    reader: Reader,
+    gone: Mapping[str, Memory],
+    decided: dict[str, str],
+    ended: dict[str, list[tuple[str, str, int]]],
+) -> None:
+    """As for those that are there still: a replay meets them again, before the purge."""
+    for lost in reader.purged_by(list(gone)):
+        by = gone[lost.by]
+        if by.derived and lost.at == to_instant(by.created_at):
+            late = lost.seq > by.seq
+            if late:
+                decided[lost.id] = ADD
+            place = _recorded_at(reader, lost.entry_id if late else by.entry_id)
+            ended.setdefault(place, []).append((lost.id, by.id, lost.at))
+
+
 def _by_filing(replaced: Memory, by: Memory) -> bool:
     """Whether it was replaced by what was said, then and there, rather than by a later decision."""
     return by.derived and replaced.superseded_at == by.created_at
 
 
 def _place_of(reader: Reader, memory: Memory) -> str:
-    """The entry at which the worker files it."""
-    recorded = derivation_id(memory.entry_id)
-    return recorded if recorded in reader.known([recorded]) else memory.entry_id
+    return _recorded_at(reader, memory.entry_id)
+
+
+def _recorded_at(reader: Reader, entry_id: str) -> str:
+    """The entry at which the worker files what this one says."""
+    recorded = derivation_id(entry_id)
+    return recorded if recorded in reader.known([recorded]) else entry_id
 
 
 class Decided:
     """What all forgets of a ledger left behind."""
 
-    def __init__(self, forgets: Iterable[LedgerRow] = ()) -> None:
+    def __init__(self, forgets: Iterable[Entry] = ()) -> None:
         self._decided: dict[str, str] = {}
         self._ended: dict[str, list[tuple[str, str, int]]] = {}
         self._heirs: dict[str, str] = {}
-        for row in forgets:
-            payload = decode(row.entry)
+        for entry in forgets:
+            payload = decode(entry)
             assert isinstance(payload, Forgotten)
             self._decided |= payload.aftermath.decided
             self._heirs |= payload.aftermath.heirs
@@ -86,6 +109,6 @@ class Decided:
 
     def heir_of(self, memory_id: str) -> str:
         """Who stands in its place by now; itself where nobody does."""
-        while memory_id in self._heirs:
-            memory_id = self._heirs[memory_id]
+        for _ in range(len(self._heirs)):  # two replicas may each have made the other's the heir
+            memory_id = self._heirs.get(memory_id, memory_id)
         return memory_id

@@ -1,6 +1,7 @@
 """Forgetting: one transaction over every table and index, a tombstone for every entry, and a receipt."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -8,10 +9,12 @@ import msgspec
 from memplane.clock import Instant, iso, to_datetime
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
-from memplane.ledger.ids import derivation_id, new_id
-from memplane.ledger.payloads import Forgotten, decode, victims_digest
+from memplane.ledger.ids import base_of, models_of, new_id
+from memplane.ledger.payloads import Aftermath, Forgotten, decode, victims_digest
+from memplane.memory import projection
 from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
+from memplane.memory.digests import promoted_from, surface
 from memplane.memory.sitting import ANEW, PAUSE
 from memplane.storage.base import Reader, Writer
 from memplane.storage.claims import Evidence
@@ -54,12 +57,13 @@ def scope_words(scope: Scope) -> dict[str, Any]:
 
 
 def victims_of(reader: Reader, scope: Scope) -> list[tuple[int, str]]:
-    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, and what a model
-    read out of either."""
+    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
+    read out of either, and what compaction kept of them."""
     found = reader.in_scope(scope)
     if not (scope.entries or scope.everything):
         found += [(entry.seq, entry.id) for entry in reader.hidden() if _hidden_in(entry, scope)]
-    return sorted({*found, *_derivations(reader, found)})
+    found += promoted_from(reader, [*scope.entries, *(id_ for _, id_ in found)])
+    return sorted({*found, *_along(reader, found)})
 
 
 def forget(
@@ -82,43 +86,42 @@ def bury(
     now: Instant,
     record: Callable[[Forgotten], Entry],
 ) -> Receipt:
-    """Tombstones for these (seq, id) pairs, and for what a model read out of them, under one receipt."""
-    victims = [*victims, *_derivations(writer, victims)]
+    """Tombstones for these (seq, id) pairs, and for what goes with them, under one receipt."""
+    victims = [*victims, *_along(writer, victims)]
     before = writer.tombstoned([id_ for _, id_ in victims])
-    loss = _loss(writer, victims)
+    victims = [victim for victim in victims if victim[1] not in before]
+    loss = loss_of(writer, victims)
     payload = Forgotten(
         receipt=new_id("receipt", now),
         at=now,
         scope=scope,
         counts=_counts(writer, victims, loss),
         reason=reason,
-        victims=victims_digest(id_ for _, id_ in victims if id_ not in before),
-        superseded=(
-            *(id_ for id_ in writer.replaced_by(list(loss.fates)) if id_ not in loss.fates),
-            *_replaced(loss),
-        ),
-        aftermath=aftermath_of(writer, loss.fates, loss.heirs, loss.odds),
+        victims=victims_digest(id_ for _, id_ in victims),
+        superseded=loss.superseded,
+        aftermath=loss.aftermath,
     )
-    entry = record(payload)
-    _erase(writer, victims, loss, seq=entry.seq, at=now, reason=reason)
+    record(payload)
+    head = writer.head()
+    erase(writer, victims, loss, position=head.position, at=now, reason=reason)
     return Receipt(
         id=payload.receipt,
         scope=scope,
         counts=payload.counts,
         reason=reason,
         at=to_datetime(now),
-        seq=entry.seq,
-        digest=writer.head().digest.hex(),
+        seq=head.position,
+        digest=head.digest.hex(),
     )
 
 
 def counts_of(reader: Reader, scope: Scope) -> dict[str, int]:
     """What a forget of this scope would count."""
     victims = victims_of(reader, scope)
-    return _counts(reader, victims, _loss(reader, victims))
+    return _counts(reader, victims, loss_of(reader, victims))
 
 
-def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "_Loss") -> dict[str, int]:
+def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "Loss") -> dict[str, int]:
     """What is there before and not after, per kind of thing. A memory that was said elsewhere too is still there, under
     the id of that place, and in its conflicts: it is not counted, and the place where it was said is, as a claim."""
     taken = {heir.memory for heir in loss.heirs}
@@ -131,15 +134,7 @@ def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "_Loss") -
     return counts
 
 
-def bury_again(
-    writer: Writer, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str
-) -> None:
-    """What a forget that is on record already did elsewhere is done here."""
-    victims = [*victims, *_derivations(writer, victims)]
-    _erase(writer, victims, _loss(writer, victims), seq=seq, at=at, reason=reason)
-
-
-class _Loss(msgspec.Struct, frozen=True):
+class Loss(msgspec.Struct, frozen=True):
     """What goes with the entries of a forget, and whom that concerns."""
 
     fates: Mapping[str, Memory]
@@ -149,18 +144,43 @@ class _Loss(msgspec.Struct, frozen=True):
     conversations: Sequence[str]
     followers: Sequence[int]
     """Turns whose vectors were made with a turn that goes."""
+    superseded: tuple[str, ...]
+    aftermath: Aftermath
 
 
-def _loss(reader: Reader, victims: Sequence[tuple[int, str]]) -> _Loss:
+def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> Loss:
+    """To be asked before they are gone."""
     seqs = frozenset(seq for seq, _ in victims if seq)
     fates = {memory.id: memory for memory in reader.memories_from(sorted(seqs))}
-    return _Loss(
+    heirs = [said for said in reader.evidence(list(fates)) if said.own.seq not in seqs]
+    odds = reader.conflicts(list(fates)) if fates else []
+    return Loss(
         fates=fates,
-        heirs=[said for said in reader.evidence(list(fates)) if said.own.seq not in seqs],
-        odds=reader.conflicts(list(fates)) if fates else [],
+        heirs=heirs,
+        odds=odds,
         conversations=reader.conversations_of(sorted(seqs)),
         followers=list(_followers(reader, seqs)),
+        superseded=(
+            *(id_ for id_ in reader.replaced_by(list(fates)) if id_ not in fates),
+            *_replaced(fates, heirs),
+        ),
+        aftermath=aftermath_of(reader, fates, heirs, odds),
     )
+
+
+def upsets(reader: Reader, victims: Sequence[tuple[int, str]], loss: Loss) -> bool:
+    """Whether others stand where they do because of one that goes, without a word about it on record: feedback that goes
+    had made them more or less important; or two replicas put something under the same key, or made the same document,
+    and neither knew of the other. What is left then is told by the ledger alone."""
+    seqs = [seq for seq, _ in victims if seq]
+    if reader.rated_by(seqs):
+        return True
+    if not reader.merged():
+        return False
+    replaced = reader.displaced_by(list(loss.fates))
+    if any(id_ not in loss.fates and loss.fates[by].supersedes != id_ for id_, by in replaced):
+        return True
+    return reader.shelved_beside(seqs)
 
 
 def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
@@ -184,29 +204,55 @@ def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
         offset += len(found)
 
 
-def _erase(
-    writer: Writer, victims: Sequence[tuple[int, str]], loss: _Loss, *, seq: int, at: Instant, reason: str
+def erase(
+    writer: Writer,
+    victims: Sequence[tuple[int, str]],
+    loss: Loss,
+    *,
+    position: int,
+    at: Instant,
+    reason: str,
+    causes: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    writer.erase(victims, seq=seq, at=at, reason=reason)
+    """What a forget at this position of the chain does, here or wherever it was recorded."""
+    anew = upsets(writer, victims, loss)
+    writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
+    if anew:
+        projection.replay(writer)
+        return
+    surface(writer, writer.lines_from([id_ for _, id_ in victims]))
     writer.embed_again(loss.followers)
     _inherit(writer, loss)
     _untell(writer, loss.conversations)
 
 
-def _derivations(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    ids = [derivation_id(id_) for seq, id_ in victims if seq]
-    there = frozenset(id_ for _, id_ in victims)
-    known = [id_ for id_ in reader.known(ids) if id_ not in there]
-    return reader.in_scope(Scope(entries=tuple(known))) if known else []
+def _along(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """What goes with these, as far as it is there."""
+    there = [id_ for seq, id_ in victims if seq]
+    along = kin(reader, there) if there else {}
+    return reader.in_scope(Scope(entries=tuple(along))) if along else []
 
 
-def _replaced(loss: _Loss) -> list[str]:
+def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
+    """What is forgotten when these are, each with the one it goes with: every body under the same id, and what a model
+    made of them."""
+    named = set(ids)
+    under = {base_of(id_): id_ for id_ in named}
+    along = {base: id_ for base, id_ in under.items() if base not in named}
+    along |= {it.id: under[it.base] for it in reader.variants(list(under)) if it.id not in named}
+    sources = {model: id_ for id_ in (*named, *along) for model in models_of(id_)}
+    made = reader.known(list(sources))
+    along |= {id_: sources[id_] for id_ in made if id_ not in named}
+    return along | {it.id: sources[it.base] for it in reader.variants(list(made)) if it.id not in named}
+
+
+def _replaced(fates: Mapping[str, Memory], heirs: Sequence[Evidence]) -> list[str]:
     """Of those that take over, the ones that inherit having been replaced."""
-    first = {heir.memory: heir.own.id for heir in reversed(loss.heirs)}
-    return [id_ for gone, id_ in first.items() if loss.fates[gone].state is State.SUPERSEDED]
+    first = {heir.memory: heir.own.id for heir in reversed(heirs)}
+    return [id_ for gone, id_ in first.items() if fates[gone].state is State.SUPERSEDED]
 
 
-def _inherit(writer: Writer, loss: _Loss) -> None:
+def _inherit(writer: Writer, loss: Loss) -> None:
     """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did.
     What agents made of the first goes with it, since that was said of what is forgotten."""
     taken: dict[str, str] = {}

@@ -1,9 +1,7 @@
 """The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
 so a replay gives the same memories with the same ids."""
 
-from collections.abc import Callable, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterator, Sequence
 
 from memplane.clock import Instant, to_datetime
 from memplane.errors import MemplaneError
@@ -12,31 +10,47 @@ from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
+from memplane.ledger.ids import came_under, is_variant, variant_id
 from memplane.ledger.payloads import (
     Collected,
+    Compacted,
     Distilled,
+    Payload,
+    Promoted,
     Purged,
     Put,
+    Resolved,
     Said,
     Stored,
     Uploaded,
+    Verdict,
     decode,
-    decode_body,
 )
+from memplane.memory import digests
 from memplane.memory.shelving import shelved
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import Shelved
-from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, Turn, within
+from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, State, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
+_LIVE = (State.ACTIVE, State.CONTESTED)
+_CHAIN_MAX = 10_000
+RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE)
+"""What was decided. Nobody forgets these."""
 _CHUNK = 2_000
+IMPORTED = "import:"
+"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 _PROXY = "proxy"
 """The door whose sessions are conversations."""
 
 UNREADABLE = "unreadable"
 """The note that counts entries no memory could be derived from."""
+READ = "read"
+"""The note of the last seq that was ever read for facts: up to there a replay asks no model."""
+DISTILLED = "distilled"
+"""The note of the last upload that was ever distilled: up to there a replay asks no model."""
 
 
 def record(writer: Writer, draft: Draft, now: Instant, *, ready: Shelved | None = None) -> Entry:
@@ -50,7 +64,8 @@ def record(writer: Writer, draft: Draft, now: Instant, *, ready: Shelved | None 
 
 
 def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
-    """Append many entries. Turns are left for `catch_up`; everything else is applied at once, in order."""
+    """Append many entries that sort after all there are. Turns are left for `catch_up`; everything else is applied at
+    once, in order."""
     turns: list[Draft] = []
     for draft in drafts:
         if draft.op in _TURN_OPS:
@@ -58,28 +73,11 @@ def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
             continue
         writer.append(turns, recorded=now)
         turns = []
-        record(writer, _onto_live(writer, draft), now)
+        (entry,) = writer.append([draft], recorded=now)
+        _apply_if_readable(writer, entry)
+        if writer.cursor() == entry.seq - 1:
+            writer.set_cursor(entry.seq)
     writer.append(turns, recorded=now)
-
-
-def _onto_live(writer: Writer, draft: Draft) -> Draft:
-    """A key has one live value, and an id one document or collection: what arrives from elsewhere replaces the one that
-    is here."""
-    if draft.op not in (Op.PUT, Op.RUN, Op.DOCUMENT, Op.COLLECT) or not draft.body:
-        return draft
-    live: Memory | Document | Collection | None = None
-    match decode_body(draft.op, draft.body):
-        case Put(key=key):
-            live = writer.holder(key)
-        case Uploaded(document=id_):
-            live = writer.document(id_)
-        case Collected(action="create", collection=id_):
-            live = writer.collection(id_)
-    return draft if live is None else msgspec.structs.replace(draft, ref=_entry_of(live))
-
-
-def _entry_of(live: Memory | Document | Collection) -> str:
-    return live.id if isinstance(live, Memory) else live.entry_id
 
 
 def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
@@ -96,7 +94,7 @@ def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
     return writer.head().seq - writer.cursor()
 
 
-def replay(writer: Writer, progress: Callable[[int], None]) -> int:
+def replay(writer: Writer, progress: Callable[[int], None] = lambda _: None) -> int:
     """Drop everything derived and derive it again; returns how many entries were read."""
     writer.clear_projection()
     writer.set_note(UNREADABLE, "0")
@@ -130,6 +128,21 @@ def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None) -> None
             writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
         _apply_body(writer, entry, ready)
+        if entry.op is Op.STORE and entry.ref is not None:
+            _contest(writer, entry.id, entry.ref)
+        elif entry.op is Op.RESOLVE:
+            _settle_stored(writer, decode(entry))
+
+
+def _contest(writer: Writer, new: str, replaced: str) -> None:
+    """Whoever replaces a memory knows what it says now. Where two replaced the same one, neither knew of the other: both
+    are kept, and are at odds."""
+    rivals = writer.replacements(replaced)
+    for rival in rivals[: rivals.index(new)]:
+        heir = writer.heirs((rival,)).get(rival, rival)
+        found = writer.memory(heir)
+        if found is not None and heir != new and found.state in _LIVE:
+            writer.contest(heir, new)
 
 
 def clean(text: str) -> str:
@@ -149,7 +162,44 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
+def _settle_stored(writer: Writer, resolved: Payload) -> None:
+    """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
+    they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
+    assert isinstance(resolved, Resolved)
+    winners = set(_replaced_before(writer, resolved.winner))
+    for loser in resolved.losers:
+        memory = writer.memory(loser)
+        if memory is None or memory.derived or memory.key is not None:
+            continue
+        if not winners.isdisjoint(_replaced_before(writer, loser)):
+            writer.supersede(loser, by=resolved.winner, at=resolved.at)
+
+
+def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
+    """What it replaced, what that did, and so on."""
+    entry = writer.entry(entry_id)
+    for _ in range(_CHAIN_MAX):
+        if entry is None or entry.ref is None:
+            return
+        yield entry.ref
+        entry = writer.entry(entry.ref)
+
+
+def _repeats(writer: Writer, entry: Entry) -> bool:
+    """Whether it is the same body as one that was recorded under this id before. Nothing is said twice by it."""
+    if not is_variant(entry.id) or entry.body is None:
+        return False
+    base = came_under(entry.id, entry.body)
+    if base == entry.id or entry.id != variant_id(base, entry.body):
+        return base != entry.id
+    first = writer.entry(base)
+    return first is not None and first.body == entry.body
+
+
 def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
+    if _repeats(writer, entry):
+        writer.hide(entry.seq)
+        return
     if entry.op is Op.HISTORY:
         _project_turns(writer, entry, _history_turns(entry))
         return
@@ -160,6 +210,7 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
         case Stored() as stored:
             writer.project(memories=[_stored(entry, stored)])
         case Put() as put:
+            _free(writer, put.key, entry)
             writer.project(memories=[_put(entry, put)])
         case Purged(before=before):
             writer.purge_superseded(before=before)
@@ -167,13 +218,34 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _shelve(writer, entry, uploaded, ready)
         case Collected() as collected:
             _collect(writer, entry, collected)
-        case Distilled() as distilled:
-            _note_about(writer, entry, distilled)
+        case Distilled() | Promoted() | Compacted() | Verdict() as kept:
+            _keep(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
-def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled) -> None:
+def _keep(writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacted | Verdict) -> None:
+    """What is kept of documents and of raw days in short, and what was decided about it."""
+    match payload:
+        case Distilled() as distilled:
+            _note_about(writer, entry, distilled)
+        case Promoted() as promoted:
+            _note_about(writer, entry, promoted)
+            digests.promote(writer, entry, promoted, clean(promoted.text))
+        case Compacted() as compacted:
+            digests.judged(writer, compacted)
+        case Verdict() as verdict:
+            digests.decided(writer, entry, verdict)
+
+
+def _free(writer: Writer, key: str, entry: Entry) -> None:
+    """A key has one live value. Who put it may have known of no other: then another replica did."""
+    holder = writer.holder(key)
+    if holder is not None:
+        writer.supersede(holder.id, by=entry.id, at=entry.recorded)
+
+
+def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled | Promoted) -> None:
     """What is about a document goes with it."""
     if payload.document is not None:
         writer.note_upload(
@@ -211,6 +283,8 @@ def _collect(writer: Writer, entry: Entry, collected: Collected) -> None:
     id_, document, at = collected.collection, collected.document, collected.at
     writer.note_upload(entry.seq, document=document, collection=id_, project=collected.project, at=at)
     if collected.action == "create":
+        if writer.collection(id_) is not None:
+            return  # another replica made it, too: what either puts into it is in it
         made = Collection(
             id=id_,
             entry_id=entry.id,
@@ -276,7 +350,8 @@ def _history_turns(entry: Entry) -> list[Turn]:
 def _conversation(entry: Entry) -> str | None:
     """A line of a session history does not say which conversation it belongs to. Our own proxy knows, and says it as
     the session of its call, which is a part of the entry that a replay still has."""
-    return entry.caller.session or None if entry.caller.door == _PROXY else None
+    door = entry.caller.door.removeprefix(IMPORTED)
+    return entry.caller.session or None if door == _PROXY else None
 
 
 def _stored(entry: Entry, stored: Stored) -> Memory:
@@ -295,6 +370,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         supersedes=entry.ref,
         conversation=stored.conversation,
         project=stored.project,
+        within=within(stored.scope, conversation=stored.conversation, project=stored.project),
     )
 
 

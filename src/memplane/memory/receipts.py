@@ -16,7 +16,7 @@ def receipt_of(row: LedgerRow) -> Receipt:
         counts=payload.counts,
         reason=payload.reason,
         at=to_datetime(payload.at),
-        seq=row.entry.seq,
+        seq=row.position,
         digest=row.digest.hex(),
         off_disk=None,
     )

@@ -19,7 +19,7 @@ class SaidPage(msgspec.Struct, frozen=True):
 
 
 def said_since(reader: Reader, after: Instant, limit: int) -> SaidPage:
-    silent = [said for said in map(_silent, reader.hidden()) if said is not None and said.at > after]
+    silent = [said for said in map(silent_said, reader.hidden()) if said is not None and said.at > after]
     found = sorted([*reader.said_between(after, None, limit=limit), *silent], key=_order)[:limit]
     if len(found) < limit:
         return SaidPage(found, more=False)
@@ -33,7 +33,7 @@ def _order(said: SaidAt) -> tuple[Instant, int]:
     return said.at, said.seq
 
 
-def _silent(entry: Entry) -> SaidAt | None:
+def silent_said(entry: Entry) -> SaidAt | None:
     """Entries that show no turn are on record all the same: a managed turn that failed, a reply without words."""
     if entry.op not in (Op.TURN, Op.HISTORY) or entry.body is None:
         return None

@@ -1,7 +1,8 @@
 """What every object store must do. Each passes tests/contract/test_objects.py.
 
 A store keeps bytes under keys: relative paths with `/` between their parts, any Unicode, no part empty, `.` or `..`.
-Every write of an object gives it a new version, an opaque word that no earlier content of that key had. There is no
+Every write of other content gives an object another version, an opaque word that no other content of that key ever had
+(S3 makes it of the content alone, so what is written back to what it was may have its old version back). There is no
 lock and no order between keys: whoever changes what others change too reads, writes with `expect`, and begins again
 when that raises `Changed`.
 

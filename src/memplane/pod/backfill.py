@@ -7,6 +7,7 @@ on behind it; one that finishes leaves none, so that a service that was emptied 
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
+from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
@@ -205,8 +206,16 @@ class _Marks:
 
 def refusal(outcome: Outcome) -> str:
     """`retain returned status 502: boom`: how it went wrong, and what the service said about it."""
-    said = " ".join(outcome.detail.split())
+    said = " ".join(outcome.detail.split()) or _phrase(outcome.status_code)
     return f"{outcome.error}: {said}" if said else outcome.error
+
+
+def _phrase(status_code: int) -> str:
+    """What a refusal's status means, for a service that says nothing itself."""
+    try:
+        return HTTPStatus(status_code).phrase if status_code // 100 != 2 else ""  # noqa: PLR2004
+    except ValueError:  # there was none, or it is nobody's
+        return ""
 
 
 def parse_after(text: str | None) -> Instant | None:

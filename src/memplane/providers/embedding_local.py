@@ -9,6 +9,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Protocol
 
@@ -34,7 +35,7 @@ class _Loaded(Protocol):
 
 
 class LocalEmbedder:
-    """`Embedder` over a `LocalModel`. The first use loads the model; making one costs nothing."""
+    """`Embedder` over a `LocalModel`. The first use in a process loads the model; making one costs nothing."""
 
     def __init__(self, model: LocalModel = ARCTIC_EMBED_S, *, threads: int | None = None) -> None:
         self._model = model
@@ -80,8 +81,29 @@ class LocalEmbedder:
         if loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    os.putenv(_NO_TELEMETRY, "1")
-                    self._loaded = import_module(_RUNTIME).OnnxModel(self._model, self._threads)
+                    self._loaded = self._read()
                 loaded = self._loaded
         assert loaded is not None
         return loaded
+
+    def _read(self) -> _Loaded:
+        if self._model is not ARCTIC_EMBED_S:
+            return _read(self._model, self._threads)
+        with _reading:
+            return _shipped(self._threads, os.getpid())
+
+
+_reading = threading.Lock()
+
+
+@cache
+def _shipped(threads: int, _process: int) -> _Loaded:
+    """The model that comes with Memplane never changes, so a process reads it once, however many planes it opens. A
+    forked process reads its own: what runs it does not survive a fork."""
+    return _read(ARCTIC_EMBED_S, threads)
+
+
+def _read(model: LocalModel, threads: int) -> _Loaded:
+    os.putenv(_NO_TELEMETRY, "1")
+    loaded: _Loaded = import_module(_RUNTIME).OnnxModel(model, threads)
+    return loaded

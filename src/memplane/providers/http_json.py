@@ -62,6 +62,10 @@ class JsonClient:
 
     def post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """The body of a good answer; raises `Unanswered` after the last attempt."""
+        return self.exchange(path, body)[0]
+
+    def exchange(self, path: str, body: Mapping[str, Any]) -> tuple[bytes, Mapping[str, str]]:
+        """As `post`, with the headers of the answer, whose names may be written in any case."""
         request = urllib.request.Request(  # noqa: S310  # the constructor checked the scheme
             f"{self._url}{path}", msgspec.json.encode(body), self._headers, method="POST"
         )
@@ -70,9 +74,9 @@ class JsonClient:
     def get(self) -> bytes:
         """What is at the endpoint itself; raises as `post` does."""
         request = urllib.request.Request(self._url, headers=self._headers)  # noqa: S310  # as above
-        return self._insist(request)
+        return self._insist(request)[0]
 
-    def _insist(self, request: urllib.request.Request) -> bytes:
+    def _insist(self, request: urllib.request.Request) -> tuple[bytes, Mapping[str, str]]:
         pauses = waits()
         for attempt in range(1, self._attempts_max + 1):
             try:
@@ -88,15 +92,16 @@ class JsonClient:
                 self._sleep(wait if failed.wait_s is None else min(failed.wait_s, _WAIT_MAX_S))
         raise AssertionError("attempts_max is at least 1")
 
-    def _send(self, request: urllib.request.Request) -> bytes:
+    def _send(self, request: urllib.request.Request) -> tuple[bytes, Mapping[str, str]]:
         with reaching(self.place), self._opener.open(request, timeout=self._timeout_s) as answer:
             body: bytes = answer.read(self._answer_bytes_max + 1)
+            headers: Mapping[str, str] = answer.headers
             missing = len(body) <= self._answer_bytes_max and answer.length
         if missing:
             raise Unanswered(f"{self.place} hung up in the middle of its answer", retryable=True)
         if len(body) > self._answer_bytes_max:
             raise Unanswered(f"{self.place} sent too long an answer", retryable=False)
-        return body
+        return body, headers
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """A BERT-like ONNX model in memory. Apart from `embedding_local`, because loading what runs it takes longer than most
 commands take that never embed anything."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]  # it ships no types
@@ -14,6 +16,9 @@ from memplane.providers.local_model import LocalModel, Pooling, weights_in
 
 _BATCH_TOKENS_MAX = 4_096
 """Padding counts. Larger batches are not faster on a CPU and need more memory."""
+_LONG_TOKENS = 128
+"""Only from so many on is a text embedded sooner by several threads: on less they wait for each other as long as they
+work, and cost half as much again."""
 _CHARS_PER_TOKEN_MAX = 32
 """Text beyond this many characters per token the model can see is not even tokenised."""
 
@@ -25,15 +30,12 @@ class OnnxModel:
         self._pooling = model.pooling
         self._batch_texts_max = model.batch_texts_max
         self._chars_max = model.tokens_max * _CHARS_PER_TOKEN_MAX
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Threads that spin between questions would burn a core for nothing.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._threads = threads
+        self._lock = threading.Lock()
         try:
-            self._session = onnxruntime.InferenceSession(
-                weights_in(model.folder), options, providers=["CPUExecutionProvider"]
-            )
+            self._weights = weights_in(model.folder)
+            self._session = _session(self._weights, 1)
+            self._for_long = None if threads > 1 else self._session
             self._tokenizer = Tokenizer.from_file(str(model.folder / "tokenizer.json"))
         except Exception as exc:  # both libraries raise what they like
             raise SettingsInvalid(f"no embedding model can be loaded from {model.folder}: {exc}") from exc
@@ -57,7 +59,7 @@ class OnnxModel:
             mask[row, : len(encoding.ids)] = 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            states: NDArray[np.floating] = self._session.run(
+            states: NDArray[np.floating] = self._session_for(ids.size).run(
                 None, {name: value for name, value in given.items() if name in self._inputs}
             )[0]
         except Exception as exc:  # onnxruntime's errors have no common base
@@ -67,6 +69,25 @@ class OnnxModel:
         weights = mask[:, :, None].astype(states.dtype)
         mean: NDArray[np.floating] = (states * weights).sum(axis=1) / weights.sum(axis=1)
         return mean
+
+    def _session_for(self, tokens: int) -> Any:
+        """The one with more threads is made for the first long text: the weights are in memory twice then."""
+        if tokens < _LONG_TOKENS:
+            return self._session
+        with self._lock:
+            if self._for_long is None:
+                self._for_long = _session(self._weights, self._threads)
+            return self._for_long
+
+
+def _session(weights: str, threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Threads that spin between questions would burn a core for nothing, and those that spin within one take twice as
+    # long as a single one wherever somebody else wants a core.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
 
 
 def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:

@@ -63,7 +63,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
     """`speakers` are the names in the store; `reference` is the now of `last week`."""
-    text, named = _names_taken_out(question, speakers)
+    return read_nameless(question, names_taken_out(question, speakers), reference)
+
+
+def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> Asked:
+    """The same of which the names are taken out already: what is left can be embedded meanwhile."""
+    text, named = nameless
     beginning = question[:_CHARS_READ_MAX]
     return Asked(
         text=text,
@@ -79,7 +84,7 @@ def read_question(question: str, speakers: Sequence[str], reference: Instant) ->
     )
 
 
-def _names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
+def names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
     """The question with `I` for every speaker it names, and who they are. Longer names go first: Ann Lee is not Ann.
     A name that is also a common word, such as Will, must be written as a name."""
     known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}

@@ -20,11 +20,11 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     turns: Turns
     held: Mapping[str, tuple[Ints, Floats]]
     """Which turns hold the stems of the question, and how often."""
-    query: Vector | None
-    """Its vector; None without an embedder."""
-    model: int | None
+    query: Vector | None = None
+    """Its vector; None without an embedder, and until it is there."""
+    model: int | None = None
     """The store's number for the embedder's model; None where it has no vectors of it."""
-    near: Sequence[Near]
+    near: Sequence[Near] = ()
     """The memories nearest to it."""
     nearness_min: tuple[float, float] | None = None
     """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""

@@ -75,33 +75,62 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
         return set(self.ranks) <= {"hot"}
 
 
+class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+    """What is found without the question's vector, by the channel that brought it."""
+
+    predicates: Sequence[str]
+    """Those the question asks for, best first."""
+    of_predicates: Sequence[Memory]
+    worded: Sequence[Memory]
+    """Those among it that were replaced since, too."""
+    told: Sequence[Memory]
+    hot: Sequence[Memory]
+    newest: Sequence[Memory]
+    relevance: Relevance
+
+
+def gather_facts(reader: Reader, asking: Asking, predicates: Sequence[str]) -> Gathered:
+    """To be ranked once the question is embedded."""
+    where, relevance = asking.where, asking.relevance
+    found = Gathered(
+        predicates=predicates,
+        of_predicates=reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
+        worded=reader.match_memories(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
+        told=_told(reader, asking.asked, where),
+        hot=reader.hot(where, limit=_HOT_MAX),
+        newest=[] if asking.question.words else reader.memories(where, limit=_PER_CHANNEL),
+        relevance=relevance,
+    )
+    if asking.question.words:
+        for memory in (*found.of_predicates, *found.worded, *found.told, *found.hot):
+            relevance.score(memory.searchable)
+    return found
+
+
 def rank_facts(
-    reader: Reader, asking: Asking, predicates: Sequence[str], *, limit: int, now: Instant
+    reader: Reader, asking: Asking, gathered: Gathered, *, limit: int, now: Instant
 ) -> list[RankedFact]:
-    """`predicates` are those the question asks for, best first."""
     asked, question, where = asking.asked, asking.question, asking.where
+    predicates, relevance = gathered.predicates, gathered.relevance
     meaning = {
         memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
     }
-    ever = msgspec.structs.replace(where, include_superseded=True)
-    near = _in_order(reader.memories_of(list(meaning), ever), meaning)
-    worded = reader.match_memories(_rarest(asking), ever, limit=_PER_CHANNEL)
-    heirs = _heirs(reader, [*near, *worded], where)
+    near = _in_order(reader.memories_of(list(meaning), _ever(where)), meaning) if meaning else []
+    heirs = _heirs(reader, [*near, *gathered.worded], where)
     brought: dict[str, Sequence[Memory]] = {
-        "predicate": reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
+        "predicate": gathered.of_predicates,
         "meaning": [memory for memory in near if _holds(memory, where)],
-        "words": [memory for memory in worded if _holds(memory, where)],
+        "words": [memory for memory in gathered.worded if _holds(memory, where)],
         "replaces": [heir for heir, _ in heirs],
-        "time": _told(reader, asked, where),
-        "hot": reader.hot(where, limit=_HOT_MAX),
-        "newest": [] if question.words else reader.memories(where, limit=_PER_CHANNEL),
+        "time": gathered.told,
+        "hot": gathered.hot,
+        "newest": gathered.newest,
     }
     memories = {memory.id: memory for found in brought.values() for memory in found}
     ranks: dict[str, dict[str, int]] = {}
     for channel, found in brought.items():
         for rank, memory in enumerate(found, start=1):
             ranks.setdefault(memory.id, {})[channel] = rank
-    relevance = asking.relevance
     replaced: dict[str, Memory] = {}
     for heir, before in heirs:
         replaced.setdefault(heir.id, before)
@@ -147,6 +176,11 @@ def _ranked(
 
 def _by_weight(part: tuple[str, float]) -> float:
     return -abs(part[1])
+
+
+def _ever(where: Filter) -> Filter:
+    """With all that was ever replaced."""
+    return msgspec.structs.replace(where, include_superseded=True)
 
 
 def _near_enough(memory: Near, asking: Asking) -> bool:

@@ -26,6 +26,7 @@ _SESSION_PASSAGE_SHARE = 0.25
 _DEVIATION_MIN = 1e-9
 _SPREAD_MAX = 2_000
 """A word that more turns hold counts where it stands only: it tells no passage from another."""
+_FEW = 50
 _DAYS_AFTER = 7
 """What happened on a day is talked about within a week."""
 
@@ -71,23 +72,30 @@ class Fused(msgspec.Struct, frozen=True, kw_only=True):
     """What every channel says; one that has nothing to say about this question is not here."""
     weights: Weights
 
-    def contributions(self, index: int) -> dict[str, float]:
-        """What the score of one turn is the sum of, the most telling first."""
-        parts = {
-            name: getattr(self.weights, name) * float(channel[index])
-            for name, channel in self.channels.items()
-        }
-        return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
+    def contributions(self, indexes: Sequence[int]) -> list[dict[str, float]]:
+        """What the score of each of these turns is the sum of, the most telling first."""
+        names = list(self.channels)
+        chosen = list(indexes)
+        parts = [getattr(self.weights, name) * self.channels[name][chosen] for name in names]
+        return [
+            dict(sorted(zip(names, of_turn, strict=True), key=_by_weight))
+            for of_turn in np.column_stack(parts).tolist()
+        ]
 
     def ranks(self, indexes: Sequence[int]) -> list[dict[str, int]]:
         """The rank of each of these turns in every channel that puts turns in an order, 1 the best."""
         names = [name for name in self.channels if name in _ORDERING]
+        chosen = list(indexes)
         ranks = []
         for name in names:
             channel = self.channels[name]
-            better = channel[None, :] > channel[list(indexes)][:, None]
-            ranks.append((1 + np.count_nonzero(better, axis=1)).tolist())
+            not_better = np.searchsorted(np.sort(channel), channel[chosen], side="right")
+            ranks.append((1 + len(channel) - not_better).tolist())
         return [dict(zip(names, of_turn, strict=True)) for of_turn in zip(*ranks, strict=True)]
+
+
+def _by_weight(part: tuple[str, float]) -> float:
+    return -abs(part[1])
 
 
 def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Floats, Floats]:
@@ -117,9 +125,12 @@ def _around(places: Ints, counts: Floats, turns: Turns) -> tuple[Ints, Floats]:
             inside = window[at] >= reach
             all_places.append(at[inside])
             all_counts.append(held[inside])
-    joined = np.concatenate(all_places)
-    summed = np.bincount(joined, np.concatenate(all_counts), turns.count).astype(np.float64)
-    touched: Ints = np.flatnonzero(summed)
+    joined, held = np.concatenate(all_places), np.concatenate(all_counts)
+    if len(joined) * _FEW < turns.count:  # then it is not worth looking at every turn
+        touched, at = np.unique(joined, return_inverse=True)
+        return touched, np.bincount(at, held, len(touched)).astype(np.float64)
+    summed = np.bincount(joined, held, turns.count).astype(np.float64)
+    touched = np.flatnonzero(summed)
     return touched, summed[touched]
 
 

@@ -68,20 +68,14 @@ class MemoryIndex:
                 packed = reader.memory_vectors_of(model, [ids[place] for place in places])
                 places = np.array([place for place in places if ids[place] in packed], np.int64)
                 scores = dots(unpacked([packed[ids[place]] for place in places]), query).astype(np.float64)
-            places, scores = places[np.isfinite(scores)], scores[np.isfinite(scores)]
+            there = np.isfinite(scores)
+            places, scores = places[there], scores[there]
             if not len(places):
                 return []
             usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
             order = np.argsort(-scores, kind="stable")[:limit]
-            return [
-                Near(
-                    ids[places[at]],
-                    turns[places[at]],
-                    (float(scores[at]) - usual) / deviation,
-                    float(scores[at]),
-                )
-                for at in order
-            ]
+            best = zip(places[order].tolist(), scores[order].tolist(), strict=True)
+            return [Near(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best]
 
     def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
         """Which memories may be told to them; None where all may."""

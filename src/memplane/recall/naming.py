@@ -26,6 +26,8 @@ _PLACE = (
     r"|chapitre|annexe|sezione|capitolo|se[cç][aã]o|hoofdstuk"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:{_PLACE})\s+|§\s*)(\d+(?:\.\d+)*|[ivxlc]+|[a-z])(?![\w.])", re.IGNORECASE)
+_PLACED = re.compile(rf"\b(?:{_PLACE})\b", re.IGNORECASE)
+"""Looked for first: in a long question without it, what stands before it is looked for from every letter on."""
 _BEFORE = re.compile(rf"([^?!;:]+?)[\s\"”’']+(?:{_PLACE})\b", re.IGNORECASE)  # noqa: RUF001
 _AFTER = re.compile(
     rf"\b(?:{_PLACE})\s+(?:(?:called|named|titled|entitled|headed|on|about|über|sobre|sur)\s+)?([^?!;:]+)",
@@ -88,11 +90,12 @@ def phrases_of(question: str) -> list[Phrase]:
 def _phrases(question: str) -> Iterator[Phrase]:
     for found in _NUMBERED.finditer(question):
         yield Phrase(found[1], number=True)
-    for found in _BEFORE.finditer(question):
+    placed = _PLACED.search(question) is not None
+    for found in _BEFORE.finditer(question) if placed else ():
         text = _ASKING.sub("", f"{_DETERMINER.sub('', found[1]).strip(_QUOTES)} ", count=1).strip()
         if text and len(text.split()) <= _WORDS_BEFORE_MAX:
             yield Phrase(text)
-    for found in _AFTER.finditer(question):
+    for found in _AFTER.finditer(question) if placed else ():
         whole = found[1].strip(_QUOTES)
         first = _FURTHER.split(f"{whole} ", maxsplit=1)[0].strip(_QUOTES)
         for text in (whole, first):

@@ -1,7 +1,7 @@
 """What an agent is told before a turn, shaped by that turn: route, channels, fuse, govern, render."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile, zip_longest
 from typing import TypeVar
@@ -11,16 +11,16 @@ import msgspec
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
-from memplane.errors import SettingsInvalid
 from memplane.memory.shown import shown, shown_turn
-from memplane.providers.embedding import Embedder, EmbeddingFailed, Vector, checked
-from memplane.recall.asked import Asked, read_question
+from memplane.providers.embedding import Vector
+from memplane.recall.asked import Asked, names_taken_out, read_nameless
 from memplane.recall.asking import Asking
 from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
-from memplane.recall.fact_ranking import RankedFact, rank_facts
+from memplane.recall.fact_ranking import RankedFact, gather_facts, rank_facts
 from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.questions import Embedded, Questions
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import share_of
@@ -30,7 +30,7 @@ from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
 from memplane.recall.span_ranking import RankedSpan, rank_spans
 from memplane.recall.turn_index import TurnIndex
-from memplane.recall.turn_ranking import RankedTurn, holders, rank_turns
+from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience, Filter
@@ -70,7 +70,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """What recall works with, besides the store."""
 
-    embedder: Embedder | None
+    questions: Questions
     catalog: Catalog
     settings: Settings
     turn_index: TurnIndex
@@ -79,60 +79,66 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Watch:
-    """How long each stage took, in milliseconds."""
+    """How long each stage took, in milliseconds; what a stage within it took does not count for it."""
 
     def __init__(self) -> None:
         self.timings: dict[str, float] = {}
         self._begun = time.perf_counter()
+        self._counted = 0.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), self._counted
         yield
-        self.timings[name] = round((time.perf_counter() - begun) * 1_000, 3)
+        took = time.perf_counter() - begun - (self._counted - before)
+        self._counted += took
+        self.timings[name] = round(self.timings.get(name, 0.0) + took * 1_000, 3)
 
     def stop(self) -> dict[str, float]:
         return {**self.timings, "total": round((time.perf_counter() - self._begun) * 1_000, 3)}
 
 
 def recall(
-    reader: Reader, request: RecallRequest, tools: Tools, *, now: Instant, degraded: tuple[str, ...]
+    reader: Reader,
+    request: RecallRequest,
+    tools: Tools,
+    *,
+    now: Instant,
+    lags: Callable[[Reader], tuple[str, ...]],
 ) -> Recall:
-    """A question without words is answered with what is newest."""
+    """A question without words is answered with what is newest. `lags` says why an answer may not be whole yet.
+
+    While the question is embedded, everything is done that needs no vector.
+    """
     watch = _Watch()
     limits, settings = request.limits, tools.settings
     reference = now if request.reference is None else request.reference
-    where = Filter(
-        now=now,
-        as_of=request.as_of,
-        include_superseded=request.include_superseded,
-        include_faded=request.include_superseded or request.as_of is not None,
-        audience=request.audience,
-    )
-    history = _recent_turns(reader, request.conversation, settings, where)
-    asking, failed = _ask(reader, request.query, reference, tools, where, watch)
-    routing = route(request.query, asking.asked, tools.catalog, has_vectors=asking.query is not None)
-    request = _with_answers(request, routing)
-    with watch.stage("turns"):
+    where = _where(request, now)
+    with watch.stage("read"):
+        embedding, asking = _begin(reader, request.query, reference, tools, where, watch)
+        routing = route(request.query, asking.asked, tools.catalog, has_vectors=True)
+        request = _with_answers(request, routing)
+    with watch.stage("words"):
+        degraded = lags(reader)
+        history = _recent_turns(reader, request.conversation, settings, where)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
-        said = rank_turns(reader, asking, limit=limits.turns, leave_out=leave_out)
-        said = _joined(said, _unsettled(reader, request, where, leave_out), limits.turns)
-    with watch.stage("facts"):
-        known = rank_facts(reader, asking, routing.predicates, limit=limits.facts, now=now)
+        worded = TurnWords(asking)
+        gathered = gather_facts(reader, asking, routing.predicates)
+        unsettled = _unsettled(reader, request, where, leave_out)
     with watch.stage("documents"):
-        consulted = _consulted(reader, request, asking, tools)
+        consulted = _consulted(reader, request, asking.asked, tools, embedding)
+    vector, failed = embedding()
+    with watch.stage("near"):
+        asking = _with_vector(reader, asking, vector, tools)
+    with watch.stage("turns"):
+        said = rank_turns(reader, asking, worded, limit=limits.turns, leave_out=leave_out)
+        said = _joined(said, unsettled, limits.turns)
+    with watch.stage("facts"):
+        known = rank_facts(reader, asking, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
         told = _told(reader, request, said, known, routing.predicates, where)
         tame = Tamer(asking.question.words)
-        text, tokens = render(
-            told.worth_telling,
-            told.conflicts,
-            told.turns,
-            told.episodes,
-            tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
-            tame=tame,
-            documents=share_of(consulted, settings.recall_memory_percent, tame),
-        )
+        text, tokens = _as_text(told, consulted, limits, settings, tame)
         blocks = blocks_of(
             _alternating(told.turns, told.worth_telling, consulted.spans), limits, settings, tame
         )
@@ -153,11 +159,21 @@ def recall(
         working_memory=working_memory(
             history, [hit.memory for hit in told.answers if hit.memory is not None]
         ),
-        routing=msgspec.structs.replace(routing, strategy=consulted.strategy),
+        routing=_as_it_went(routing, consulted, has_vectors=vector is not None),
         reference_time=to_datetime(reference),
         anchor="now" if request.reference is None else "request",
         degraded=degraded + failed,
         timings=watch.stop(),
+    )
+
+
+def _where(request: RecallRequest, now: Instant) -> Filter:
+    return Filter(
+        now=now,
+        as_of=request.as_of,
+        include_superseded=request.include_superseded,
+        include_faded=request.include_superseded or request.as_of is not None,
+        audience=request.audience,
     )
 
 
@@ -169,39 +185,54 @@ def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
     return msgspec.structs.replace(request, limits=msgspec.structs.replace(request.limits, answers=items))
 
 
-def _ask(
+def _begin(
     reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
-) -> tuple[Asking, tuple[str, ...]]:
-    """The question made ready for the channels, and why one of them must do without."""
-    with watch.stage("read"):
-        turns = tools.turn_index.refresh(reader)
-        asked = read_question(query, turns.speakers, reference)
-        question = Question(asked.text)
-        held = holders(reader, tools.turn_index, turns, question, where.audience)
-    with watch.stage("embed"):
-        vector, failed = _embedded(tools.embedder, asked)
-    with watch.stage("near"):
-        embedder, model, near = tools.embedder, None, []
-        if embedder is not None:
-            model = reader.model(embedder.model_id, embedder.dimension)
-        if vector is not None and model is not None:
-            near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES, where.audience)
+) -> tuple[Callable[[], Embedded], Asking]:
+    """The question, while it is embedded; what is returned first waits for that."""
+    turns = tools.turn_index.refresh(reader)
+    nameless = names_taken_out(query, turns.speakers)
+    embedded = tools.questions.begin(nameless[0])
+
+    def waited() -> Embedded:
+        with watch.stage("embed"):
+            return embedded()
+
+    asked = read_nameless(query, nameless, reference)
+    question = Question(asked.text)
+    embedder = tools.questions.embedder
     asking = Asking(
         asked=asked,
         question=question,
         turns=turns,
-        held=held,
-        query=vector,
-        model=model,
-        near=near,
+        held=holders(reader, tools.turn_index, turns, question, where.audience),
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         where=where,
     )
-    return asking, failed
+    return waited, asking
 
 
-def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: Tools) -> Consulted:
-    asked = DocumentsAsked(
+def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: Tools) -> Asking:
+    embedder = tools.questions.embedder
+    model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
+    if vector is None or model is None:
+        return msgspec.structs.replace(asking, query=vector, model=model)
+    near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES, asking.where.audience)
+    return msgspec.structs.replace(asking, query=vector, model=model, near=near)
+
+
+def _as_it_went(routing: Routing, consulted: Consulted, *, has_vectors: bool) -> Routing:
+    channels = (channel for channel in routing.channels if has_vectors or channel != "vector")
+    return msgspec.structs.replace(routing, strategy=consulted.strategy, channels=tuple(channels))
+
+
+def _consulted(
+    reader: Reader,
+    request: RecallRequest,
+    asked: Asked,
+    tools: Tools,
+    embedding: Callable[[], Embedded],
+) -> Consulted:
+    to_ask = DocumentsAsked(
         query=request.query,
         project=request.project,
         document=request.document,
@@ -211,13 +242,16 @@ def _consulted(reader: Reader, request: RecallRequest, asking: Asking, tools: To
     )
 
     def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
-        query = asking.query
-        if query is not None and asking.asked.text != request.query:
-            # Names that were taken out, because everybody here has them, may be what a document is about.
-            query, _ = _embedded(tools.embedder, msgspec.structs.replace(asking.asked, text=request.query))
-        return rank_spans(reader, tools.span_index, request.query, query, among=among, limit=limit)
+        # Names that were taken out, because everybody here has them, may be what a document is about.
+        whole = embedding if asked.text == request.query else tools.questions.begin(request.query)
 
-    return consult(reader, asked, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
+        def embedded() -> Vector | None:
+            # Where the question without names has no vector, the one with them is not used either.
+            return None if embedding()[0] is None else whole()[0]
+
+        return rank_spans(reader, tools.span_index, request.query, embedded, among=among, limit=limit)
+
+    return consult(reader, to_ask, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,6 +268,20 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worth_telling(self) -> tuple[RecallHit, ...]:
         return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
+
+
+def _as_text(
+    told: _Told, consulted: Consulted, limits: Limits, settings: Settings, tame: Tamer
+) -> tuple[str, int]:
+    return render(
+        told.worth_telling,
+        told.conflicts,
+        told.turns,
+        told.episodes,
+        tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
+        tame=tame,
+        documents=share_of(consulted, settings.recall_memory_percent, tame),
+    )
 
 
 def _told(
@@ -327,16 +375,6 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
     late = late[: max(limit - len(relevant), limit // 2)]
     others = [turn for turn in ranked if not turn.relevant]
     return [*relevant[: limit - len(late)], *late, *others][:limit]
-
-
-def _embedded(embedder: Embedder | None, asked: Asked) -> tuple[Vector | None, tuple[str, ...]]:
-    """The question's vector. Without one the words must do: a recall never fails for it."""
-    if embedder is None or not asked.text.strip():
-        return None, ()
-    try:
-        return checked(embedder.embed_query(asked.text)[None, :], 1, embedder.dimension)[0], ()
-    except (EmbeddingFailed, SettingsInvalid) as exc:
-        return None, (f"embedding: {exc}",)
 
 
 def _replaced(reader: Reader, said: Sequence[RankedTurn]) -> frozenset[int]:

@@ -35,7 +35,7 @@ class Question:
 
 
 class Relevance:
-    """Scores texts for one question."""
+    """Scores texts for one question, each of them once."""
 
     def __init__(self, question: Question, frequencies: Mapping[str, int], corpus_size: int) -> None:
         self._weights: dict[str, float] = {}
@@ -46,8 +46,15 @@ class Relevance:
                 1 + (total - count + 0.5) / (count + 0.5)
             )
         self._whole = sum(self._weights.values()) or 1.0
+        self._scores: dict[str, float] = {}
 
     def score(self, text: str) -> float:
+        known = self._scores.get(text)
+        if known is None:
+            known = self._scores[text] = self._score(text)
+        return known
+
+    def _score(self, text: str) -> float:
         stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)

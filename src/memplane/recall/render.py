@@ -93,19 +93,19 @@ def render(
         ("Said before:", [_turn(hit, tame) for hit in turns]),
         ("Earlier conversations:", [_episode(episode, tame) for episode in episodes]),
     ]
+    room = _Room()
     left = max(0, tokens_max - _FENCE_TOKENS)
-    spare = _cost(_fitted([*documents.short, *documents.passages], left))
-    room = max(left * documents.memory_percent // 100, left - spare)
-    known = _fitted(memory, room)
-    left -= _cost(known)
-    room = max(left * _SHORT_PERCENT // 100, left - _cost(_fitted(documents.passages, left)))
-    short = _fitted(documents.short, room)
-    consulted = short + _fitted(_left_to_say(documents, short), left - _cost(short))
+    spare = room.taken(room.fitted([*documents.short, *documents.passages], left))
+    known = room.fitted(memory, max(left * documents.memory_percent // 100, left - spare))
+    left -= room.taken(known)
+    passages = room.taken(room.fitted(documents.passages, left))
+    short = room.fitted(documents.short, max(left * _SHORT_PERCENT // 100, left - passages))
+    consulted = short + room.fitted(_left_to_say(documents, short), left - room.taken(short))
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
-    text = fence("\n".join(kept))
-    return text, tokens_of(text)
+    # Each line was counted with its end, but the last one has none of its own, and the fence was counted around an x.
+    return fence("\n".join(kept)), _FENCE_TOKENS + room.taken(kept) - 2
 
 
 def _left_to_say(documents: Share, short: Sequence[str]) -> list[Group]:
@@ -116,22 +116,33 @@ def _left_to_say(documents: Share, short: Sequence[str]) -> list[Group]:
     ]
 
 
-def _fitted(groups: Sequence[Group], left: int) -> list[str]:
-    """As many lines as there is room for; one that does not fit gives way to a shorter one after it."""
-    kept: list[str] = []
-    for heading, lines in groups:
-        begun = False
-        for line in lines:
-            cost = tokens_of(f"{line}\n") + (0 if begun else tokens_of(f"{heading}\n"))
-            if cost <= left:
-                kept += [line] if begun else [heading, line]
-                begun = True
-                left -= cost
-    return kept
+class _Room:
+    """What fits, by tokens; a line is counted once, however often it is looked at."""
 
+    def __init__(self) -> None:
+        self._costs: dict[str, int] = {}
 
-def _cost(lines: Sequence[str]) -> int:
-    return sum(tokens_of(f"{line}\n") for line in lines)
+    def fitted(self, groups: Sequence[Group], left: int) -> list[str]:
+        """As many lines as there is room for; one that does not fit gives way to a shorter one after it."""
+        kept: list[str] = []
+        for heading, lines in groups:
+            begun = False
+            for line in lines:
+                cost = self._cost(line) + (0 if begun else self._cost(heading))
+                if cost <= left:
+                    kept += [line] if begun else [heading, line]
+                    begun = True
+                    left -= cost
+        return kept
+
+    def taken(self, lines: Sequence[str]) -> int:
+        return sum(map(self._cost, lines))
+
+    def _cost(self, line: str) -> int:
+        cost = self._costs.get(line)
+        if cost is None:
+            cost = self._costs[line] = tokens_of(f"{line}\n")
+        return cost
 
 
 def _fact(hit: RecallHit, tame: Tamer) -> str:

@@ -165,7 +165,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...] = ()
     """Why the answer may be incomplete; empty when it is whole."""
     timings: Mapping[str, float] = {}
-    """Milliseconds a stage: read, embed, near, turns, facts, documents, render, total."""
+    """Milliseconds a stage: read, words, documents, embed, near, turns, facts, render, total. `embed` is how long the rest
+    had to wait for the question's vector, which is made meanwhile."""
 
     @property
     def facts(self) -> tuple[RecallHit, ...]:

@@ -8,7 +8,7 @@ tried besides.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -96,13 +96,14 @@ def rank_spans(  # what to rank, by what, and how many
     reader: Reader,
     index: SpanIndex,
     text: str,
-    query: Vector | None,
+    embedded: Callable[[], Vector | None],
     *,
     among: Collection[int] | None = None,
     limit: int,
     weights: SpanWeights = WEIGHTS,
 ) -> list[RankedSpan]:
-    """`among` are the numbers (seq) of the documents to look in; None: all of them. `query` is the question's vector."""
+    """`among` are the numbers (seq) of the documents to look in; None: all of them. `embedded` gives the question's
+    vector; it is waited for when there is nothing else left to do."""
     spans = index.refresh(reader)
     if not spans.count or limit <= 0:
         return []
@@ -115,14 +116,16 @@ def rank_spans(  # what to rank, by what, and how many
     part = _part_scores(spans, held, parts_of(text), (words, document))
     named = spans.named_in(text)
     of_named = words if named is None else np.where(named[spans.document], words, 0.0)
+    standards = {"words": standard(words), "document": standard(document)}
+    query = embedded()
     places, sample = _chosen(spans, query, allowed, (words, part, of_named))
     meaning = None if query is None else _meaning(reader, index, spans, query, places)
     judged = Judged(
         spans=spans,
         places=places,
         channels={
-            "words": standard(words)[places],
-            "document": standard(document)[spans.document[places]],
+            "words": standards["words"][places],
+            "document": standards["document"][spans.document[places]],
             "part": part[places],
         }
         | ({} if meaning is None else {"meaning": standard(meaning, sample)})

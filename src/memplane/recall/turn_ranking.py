@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -43,20 +44,44 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The dot product with the question; 0 without a vector."""
 
 
+class TurnWords:
+    """What the words of a question say about every turn: all that can be known before it is embedded."""
+
+    def __init__(self, asking: Asking) -> None:
+        turns = asking.turns
+        self.words, self.passage = word_scores(list(asking.held.values()), turns)
+        self.heard = turns.heard_by(asking.where.audience)
+        if not turns.vectors.exact:
+            self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
+
+    @cached_property
+    def favoured(self) -> list[Ints]:
+        """Of a space too large to judge every turn, those that hold the words."""
+        return [_most(self.among_heard(opinion), _MOST) for opinion in (self.words, self.passage)]
+
+    def among_heard(self, opinion: Floats) -> Floats:
+        return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
+
+
 def rank_turns(
-    reader: Reader, asking: Asking, *, limit: int, leave_out: Sequence[int] = ()
+    reader: Reader,
+    asking: Asking,
+    worded: TurnWords | None = None,
+    *,
+    limit: int,
+    leave_out: Sequence[int] = (),
 ) -> list[RankedTurn]:
     """`leave_out` are the numbers of turns that are told elsewhere."""
     turns, query, where = asking.turns, asking.query, asking.where
     if not turns.count or not limit:
         return []
-    words, passage = word_scores(list(asking.held.values()), turns)
+    worded = worded or TurnWords(asking)
+    words, passage, heard = worded.words, worded.passage, worded.heard
     fact = _of_memories(turns, asking.near)
-    heard = turns.heard_by(where.audience)
     if turns.vectors.exact:
         places, sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard), None
     else:
-        places, sample = _chosen(turns, query, (words, passage, fact), heard)
+        places, sample = _chosen(turns, query, worded, fact)
     if not len(places):
         return []
     meaning = None if query is None else turns.vectors.scores(query, places)
@@ -85,12 +110,13 @@ def rank_turns(
         for at in chosen
         if (turn := found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))) is not None
     ][:limit]
-    ranks = fused.ranks([at for at, _ in kept])
+    indexes = [at for at, _ in kept]
+    ranks, contributions = fused.ranks(indexes), fused.contributions(indexes)
     return [
         RankedTurn(
             turn=turn,
             score=round(float(fused.scores[at]), 4),
-            contributions={name: round(part, 3) for name, part in fused.contributions(at).items()},
+            contributions={name: round(part, 3) for name, part in contributions[place].items()},
             ranks=ranks[place],
             relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
             nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
@@ -132,15 +158,14 @@ def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
 
 
 def _chosen(
-    turns: Turns, query: Vector | None, opinions: Sequence[Floats], heard: NDArray[np.bool_] | None
+    turns: Turns, query: Vector | None, worded: TurnWords, fact: Floats
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
     that says what is usual. Only of those that may be heard, so that no place is lost to one that may not."""
+    heard = worded.heard
     sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard)
     sample = sample[:: max(1, len(sample) // _SAMPLE)]
-    if heard is not None:
-        opinions = [np.where(heard, opinion, 0.0) for opinion in opinions]
-    chosen = [sample, *(_most(opinion, _MOST) for opinion in opinions)]
+    chosen = [sample, *worded.favoured, _most(worded.among_heard(fact), _MOST)]
     if query is not None:
         near = turns.vectors.near(query, _NEAR, heard)
         chosen.append(near[near < turns.count])

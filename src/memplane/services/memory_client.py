@@ -5,6 +5,7 @@ once. A turn must never wait longer than it was told to, nor break, because a me
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Coroutine
 from types import TracebackType
@@ -60,8 +61,8 @@ class Backend(Protocol):
     def service(self) -> str:
         """The name that stands in the fence and in the telemetry."""
 
-    async def recall(self, request: RecallRequest) -> Recalled:
-        """Within its own time box."""
+    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
+        """Within its own time box, and within what the caller has left of theirs."""
 
     async def retain(self, request: RetainRequest) -> Outcome:
         """Best effort; the turn is durable already."""
@@ -110,7 +111,9 @@ class MemoryClient:
         if self._session is not None:
             await self._session.close()
 
-    async def recall(self, manifest: MemoryManifest, request: RecallRequest) -> Recalled:
+    async def recall(
+        self, manifest: MemoryManifest, request: RecallRequest, *, seconds_max: float = math.inf
+    ) -> Recalled:
         operation = manifest.recall
         if operation is None:
             skipped = Recalled(operation="recall", status=MemoryStatus.SKIPPED)
@@ -124,7 +127,7 @@ class MemoryClient:
             manifest,
             "recall",
             body,
-            timeout_s=(operation.timeout_ms or RECALL_TIMEOUT_MS) / 1_000,
+            timeout_s=min(seconds_max, (operation.timeout_ms or RECALL_TIMEOUT_MS) / 1_000),
             answer_bytes_max=ANSWER_BYTES_MAX,
         )
         recalled = _understood(answer, manifest.service)
@@ -238,8 +241,8 @@ class _ServiceBackend:
     def service(self) -> str:
         return self._manifest.service
 
-    async def recall(self, request: RecallRequest) -> Recalled:
-        return await self._client.recall(self._manifest, request)
+    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
+        return await self._client.recall(self._manifest, request, seconds_max=seconds_max)
 
     async def retain(self, request: RetainRequest) -> Outcome:
         return await self._client.retain(self._manifest, request)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from memplane.clock import Instant
+from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.governance.events import Events, nobody
 from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
@@ -33,6 +35,19 @@ class Access:
         self._settings = parts.settings
         self._clock = parts.clock
         self._events = parts.events
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def now(self) -> Instant:
+        """What time it is for this space."""
+        return self._clock()
+
+    def untold(self) -> Self:
+        """The same space for whoever tells of its operations themselves, because they know more of them."""
+        quiet = msgspec.structs.replace(self._parts, events=Events(self._clock, nobody))
+        return type(self)(quiet, self.tenant, self.owner, self.caller)
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:
         """Add to the audit log what the ledger does not record."""
@@ -92,6 +107,14 @@ class Access:
                 raise
             self._parts.notify(self.tenant, self.owner)
             return done
+
+    def _derive_again(self, store: Store) -> None:
+        """Where everything was dropped to be derived anew, and nobody else is there to do it, it is done now."""
+        if self._parts.background is None:
+            with store.read() as reader:
+                rewound = reader.marks().derived == 0 and int(reader.note(projection.READ) or 0) > 0
+            if rewound:
+                self._parts.worker.derive_by_rules(store)
 
     def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
         """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""

@@ -9,6 +9,7 @@ from memplane.enrich.catalog import Catalog
 from memplane.governance.events import Events
 from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
+from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory
@@ -29,6 +30,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     background: Background | None
     indexes: Indexes
     uses: Uses
+    questions: Questions
 
     def notify(self, tenant: str, owner: str) -> None:
         """Something came in that can be enriched."""

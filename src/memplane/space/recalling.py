@@ -252,17 +252,26 @@ class Recalling(Records):
     def _told(self, request: RecallRequest) -> Recall:
         turn_index, memory_index, span_index = self._parts.indexes.of(self.tenant, self.owner)
         tools = Tools(
-            embedder=self._parts.embedder,
+            questions=self._parts.questions,
             catalog=self._parts.catalog,
             settings=self._settings,
             turn_index=turn_index,
             memory_index=memory_index,
             span_index=span_index,
         )
+        with self._read() as reader:
+            if self._is_settled(reader):
+                return recall(reader, request, tools, now=self._clock(), lags=self._lags)
         with suppress(StorageError):  # a full disk keeps nobody from reading
             self._work_a_while()
         with self._reading() as reader:
-            return recall(reader, request, tools, now=self._clock(), degraded=self._lags(reader))
+            return recall(reader, request, tools, now=self._clock(), lags=self._lags)
+
+    def _is_settled(self, reader: Reader) -> bool:
+        """Whether nothing waits that a recall would do first."""
+        if reader.cursor() < reader.head().seq:
+            return False
+        return self._parts.background is not None or self._parts.worker.lag(reader).nothing
 
     def _note_uses(self, ids: Sequence[str]) -> None:
         """What is often of use comes to be told always."""

@@ -7,16 +7,18 @@ import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
 from memplane.errors import NotFound
-from memplane.ledger.payloads import Derived, Forgotten, Said, decode, decode_body, encode
+from memplane.ledger.payloads import Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.memory.forget import bury, bury_again
+from memplane.memory.forget import bury
+from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.memory.shown import shown, shown_turn
 from memplane.memory.timeline import Happening, Narrowed, tell, told
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
+from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import (
@@ -26,15 +28,19 @@ from memplane.types import (
     Entry,
     Loaded,
     Memory,
+    Merged,
     Op,
+    Pins,
     Receipt,
     Tombstone,
     Turn,
+    Variant,
 )
 
 Moment = datetime | str | float
 
 _BOOKMARK = "bookmark:"
+_ALONG = "forgotten with what it was read from"
 
 
 class Records(Access):
@@ -45,10 +51,36 @@ class Records(Access):
         with self._read() as reader:
             return reader.entries(after=after, limit=limit)
 
+    def chained(self, *, after: int = 0, limit: int = 1_000) -> list[tuple[int, Entry]]:
+        """Ledger entries in the order in which they came in here, each with its position in the chain."""
+        with self._read() as reader:
+            return [(row.position, row.entry) for row in reader.ledger_rows(after=after, limit=limit)]
+
+    def positions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Of these ids, those in the ledger, with their positions in the chain."""
+        with self._read() as reader:
+            return reader.positions(ids)
+
+    def position(self) -> int:
+        """The last position of the chain."""
+        with self._read() as reader:
+            return reader.head().position
+
     def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
         """Those of these entries that are still there, in order."""
         with self._read() as reader:
             return reader.entries_at(seqs)
+
+    def entries_named(self, ids: Iterable[str]) -> dict[str, Entry]:
+        """Those of these entries that are there, by id."""
+        with self._read() as reader:
+            found = (reader.entry(id_) for id_ in ids)
+            return {entry.id: entry for entry in found if entry is not None}
+
+    def replacements(self, entry_id: str) -> list[str]:
+        """Everything that was written to replace it, in order."""
+        with self._read() as reader:
+            return reader.replacements(entry_id)
 
     def about_documents(self, memories: Iterable[Memory]) -> dict[str, AboutDocument]:
         """By entry, the documents that turns were said to be about from which these memories were read."""
@@ -175,6 +207,13 @@ class Records(Access):
         with self._read() as reader:
             return reader.marks().generation
 
+    def pins(self, names: Iterable[str]) -> Pins:
+        """What was pinned under these names by `retain_entry`, at any process; what is not there is left out."""
+        with self._read() as reader:
+            found = ((name, reader.pinned(name)) for name in names)
+            texts = {name: text for name, text in found if text is not None}
+            return Pins(erasures=reader.erasures(), texts=texts)
+
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
         with self._read() as reader:
@@ -192,7 +231,17 @@ class Records(Access):
 
     def load(self, drafts: Sequence[Draft]) -> Loaded:
         """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
-        searchable."""
+        searchable. Those that were recorded elsewhere before are put in their places, as `merge` does."""
+        timed = [draft for draft in drafts if draft.recorded is not None]
+        merged = self._merge(timed, {}) if timed else Merged(added=0, known=0, forgotten=0)
+        loaded = self._load([draft for draft in drafts if draft.recorded is None])
+        return Loaded(
+            added=loaded.added + merged.added,
+            known=loaded.known + merged.known,
+            forgotten=loaded.forgotten + merged.forgotten,
+        )
+
+    def _load(self, drafts: Sequence[Draft]) -> Loaded:
         now = self._clock()
         if self._settings.redact_ledger:
             drafts = [_redacted_draft(draft) for draft in drafts]
@@ -214,6 +263,72 @@ class Records(Access):
         with self._store() as store:
             return store.write(work)
 
+    def merge(
+        self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]], *, origin: str = ""
+    ) -> Merged:
+        """Take in what another replica of this space knows: its entries, each with the time it was recorded at, and its
+        tombstones, forget id to (entry id to reason). Whatever came first, replicas that know the same remember the same.
+
+        Give all there is in one call, and forgets together with their tombstones: where something was recorded before
+        what is here, one call derives everything anew, once. `origin` names the replica.
+        """
+        merged = self._merge(
+            [msgspec.structs.replace(draft, origin=draft.origin or origin) for draft in drafts], forgets
+        )
+        self.catch_up()
+        return merged
+
+    def variants(self) -> list[Variant]:
+        """Bodies that came under an id which another body has."""
+        with self._read() as reader:
+            return reader.variants()
+
+    def _merge(self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]]) -> Merged:
+        now = self._clock()
+        drafts = [
+            draft if draft.recorded is not None else msgspec.structs.replace(draft, recorded=now)
+            for draft in drafts
+        ]
+        if self._settings.redact_ledger:
+            drafts = [_redacted_draft(draft) for draft in drafts]
+
+        def work(writer: Writer) -> Taken:
+            taken = merge(writer, drafts, forgets, now=now, same=_is_redacted)
+            self._note_receipts(_forgets_among(taken.fresh))
+            self._note_library(taken.fresh)
+            for forget_id, reasons in taken.unrecorded.items():
+                self._bury(writer, forget_id, reasons, now)
+            along = self._bury_promoted(writer, forgets, taken.fresh, now)
+            for id_ in taken.variants:
+                writer.add_audit(
+                    at=now,
+                    caller=self.caller,
+                    action="merge",
+                    target=id_,
+                    outcome="variant",
+                    detail="another body has its id",
+                )
+            return msgspec.structs.replace(taken, erased=taken.erased or along)
+
+        with self._events.operation(self.owner, "merge"), self._store() as store:
+            self._parts.worker.derive_by_rules(
+                store
+            )  # what is at odds with what comes is weighed in its order
+            taken = store.write(work)
+            if taken.erased or taken.unrecorded:
+                self._parts.indexes.drop(self.tenant, self.owner)
+                store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+            self._derive_again(store)
+        self._parts.notify(self.tenant, self.owner)
+        added = sum(not draft.erased for draft in taken.fresh)
+        return Merged(
+            added=added,
+            known=len(drafts) - added - taken.forgotten,
+            forgotten=taken.forgotten,
+            moved=taken.moved,
+            variants=taken.variants,
+        )
+
     def standing(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Of these ids: (those in the ledger, those forgotten)."""
         with self._read() as reader:
@@ -223,42 +338,62 @@ class Records(Access):
     def bury(self, forgets: Mapping[str, Mapping[str, str]]) -> None:
         """Tombstones that an import brings: forget id to (entry id to reason). Where that forget was imported too, they
         are its own; otherwise one is recorded here, with a receipt."""
-        now = self._clock()
-
-        def work(writer: Writer) -> None:
-            for forget_id, reasons in forgets.items():
-                self._bury(writer, forget_id, reasons, now)
-
-        with self._store() as store:
-            store.write(work)
-            store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
+        self._merge([], forgets)
 
     def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
+        """Somebody forgot these, and there is no record of it: then it is recorded that they are forgotten here."""
         ids = list(reasons)
         erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
-        known = writer.known(ids)
-        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ in erasable or id_ not in known]
-        before = writer.tombstoned(ids)
-        victims = [victim for victim in victims if victim[1] not in before]
+        records = {entry.id for entry in writer.entries_of(ids) if entry.op in projection.RECORDS}
+        passed = records | writer.tombstoned(ids)
+        victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ not in passed]
         if not victims:
             return
-        imported = writer.entry(forget_id)
-        if imported is not None and imported.op in (Op.FORGET, Op.SWEEP):
-            there = decode(imported)
-            assert isinstance(there, Forgotten)
-            bury_again(writer, victims, seq=imported.seq, at=there.at, reason=there.reason)
-            return
+
+        reason = reasons[victims[0][1]]
+        record = self._recorded(writer, now)
+        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+
+    def _bury_promoted(
+        self, writer: Writer, forgets: Mapping[str, Mapping[str, str]], fresh: Iterable[Draft], now: Instant
+    ) -> bool:
+        """What compaction kept of something that somebody forgot, even where retention took the thing itself before; and
+        whether there was any. Under a forget of its own: the one elsewhere did not know of it."""
+        forgotten = {
+            id_ for reasons in forgets.values() for id_, reason in reasons.items() if reason != RETENTION
+        }
+        lines = writer.lines_from(list(forgotten)) if forgotten else []
+        came = [draft.id for draft in fresh if draft.op in (Op.LEARN, Op.DIGEST)]
+        lines += writer.lines_at(came) if came else []
+        lost = writer.forgotten_by_someone([id_ for line in lines for id_ in line.sources])
+        victims = {line.id: line.seq for line in lines if not lost.isdisjoint(line.sources)}
+        if victims:
+            pairs = [(seq, id_) for id_, seq in victims.items()]
+            scope = {"promoted_from": sorted(lost)}
+            bury(writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now))
+        return bool(victims)
+
+    def _recorded(self, writer: Writer, now: Instant) -> Callable[[Forgotten], Entry]:
+        """How a forget of this caller comes into the ledger."""
 
         def record(payload: Forgotten) -> Entry:
             self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
 
-        reason = reasons[victims[0][1]]
-        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+        return record
 
 
 def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
-    """What a model read out of an entry that is forgotten here is forgotten too."""
+    """What a model read out of an entry that is forgotten here is forgotten too, and so is what compaction kept of one,
+    unless retention alone took it."""
+    kept = {
+        draft.id: payload.sources
+        for draft in drafts
+        if draft.op in (Op.LEARN, Op.DIGEST)
+        and draft.body
+        and isinstance(payload := decode_body(draft.op, draft.body), Promoted)
+    }
+    lost = writer.forgotten_by_someone([id_ for ids in kept.values() for id_ in ids]) if kept else set()
     sources = {
         draft.id: record.entry
         for draft in drafts
@@ -267,7 +402,9 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
         and isinstance(record := decode_body(draft.op, draft.body), Derived)
     }
     gone = writer.tombstoned(list(sources.values())) if sources else set()
-    return {id_ for id_, source in sources.items() if source in gone}
+    return {id_ for id_, source in sources.items() if source in gone} | {
+        id_ for id_, ids in kept.items() if not lost.isdisjoint(ids)
+    }
 
 
 def _forgets_among(drafts: Iterable[Draft]) -> Iterator[Forgotten]:
@@ -283,6 +420,14 @@ def _redacted_draft(draft: Draft) -> Draft:
     if draft.op is Op.HISTORY or not draft.body:
         return draft
     return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
+
+
+def _is_redacted(draft: Draft, body: bytes) -> bool:
+    """Whether a body that is here is this one without its secrets, or the other way round: one replica takes them out."""
+    if draft.op is Op.HISTORY or not draft.body or not body:
+        return False
+    here = msgspec.structs.replace(draft, body=body)
+    return _redacted_draft(draft).body == body or _redacted_draft(here).body == draft.body
 
 
 def waiting(reader: Reader) -> int:

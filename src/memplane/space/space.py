@@ -32,6 +32,7 @@ from memplane.memory.checks import (
     check_tier,
     check_window,
 )
+from memplane.memory.digests import learned_from
 from memplane.memory.facts import checked_fact
 from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
 from memplane.memory.keys import current_id
@@ -48,11 +49,13 @@ from memplane.memory.runs import (
 from memplane.memory.shown import shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
+from memplane.space.compacting import Compacting
 from memplane.space.files import Files
 from memplane.space.library import Library
 from memplane.space.records import Moment
 from memplane.space.writing import present
 from memplane.storage.base import Category, Writer
+from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Audience, Filter, Scope
 from memplane.types import (
     STORABLE_KINDS,
@@ -61,6 +64,7 @@ from memplane.types import (
     Kind,
     Memory,
     Op,
+    Pins,
     Reach,
     Receipt,
     Retained,
@@ -71,7 +75,7 @@ _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Files, Library):
+class Space(Files, Library, Compacting):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,10 +136,12 @@ class Space(Files, Library):
 
         return self._write("retain", work)
 
-    def retain_entry(self, entry: bytes) -> Retained:
+    def retain_entry(self, entry: bytes, *, pins: Pins | None = None) -> Retained:
         """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
 
         What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
+        `pins` is what the agent was told for it and must be told again in the same words; it is kept in the same commit,
+        unless something was forgotten since it was made.
         """
         now = self._clock()
         line = received_line(entry, now=now, line_bytes_max=self._settings.entry_bytes_max)
@@ -148,6 +154,9 @@ class Space(Files, Library):
             if before := _seen_before(writer, given):
                 return before
             kept = projection.record(writer, draft, now)
+            if pins is not None and pins.texts and pins.erasures == writer.erasures():
+                for name, text in pins.texts.items():
+                    writer.pin(name, text, at=line.at)
             return Retained(id=kept.id, seq=kept.seq)
 
         return self._write("retain", work)
@@ -228,6 +237,7 @@ class Space(Files, Library):
                     field="id",
                 )
             said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
+            said += learned_from(writer, memory.entry_id)
             return self._forget(writer, Scope(entries=tuple(dict.fromkeys(said))), reason="deleted")
 
         return self._finish_forget(self._write("delete", work))
@@ -252,6 +262,10 @@ class Space(Files, Library):
         Conditions narrow each other. At least one is needed; `everything=True` empties the space.
         """
         check_asked(reason=reason)
+        if reason == RETENTION:
+            raise InvalidRequest(
+                f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
+            )
         scope = checked_scope(
             Scope(
                 entries=check_list(entries, field="entries"),

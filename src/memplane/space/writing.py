@@ -51,6 +51,7 @@ class Writing(Recalling):
         self._parts.indexes.drop(self.tenant, self.owner)
         try:
             with self._store() as store:
+                self._derive_again(store)
                 off_disk = store.wipe(bytes_max=self._settings.wipe_now_bytes_max)
             off_disk = self._drop_places(receipt) and off_disk
         except StorageFull:

@@ -5,8 +5,9 @@ one consistent snapshot. Writes run as functions inside a transaction; when `wri
 durable. A store maps rows and keeps order; it holds no policy.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -14,11 +15,13 @@ import msgspec
 from memplane.clock import Instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.claims import ClaimReader, ClaimWriter
+from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -72,6 +75,11 @@ class LedgerRow(msgspec.Struct, frozen=True):
     payload_digest: bytes
     digest: bytes
     tombstoned: bool
+    position: int
+    """Its place in the chain."""
+    origin: str
+    chained_id: str
+    """The id that the chain covers: what it came under."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -91,11 +99,13 @@ class Category(msgspec.Struct, frozen=True):
     recent_keys: tuple[str, ...]
 
 
-class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, Protocol):
+class Reader(
+    IndexReader, ClaimReader, EpisodeReader, LibraryReader, CompactionReader, ReplicaReader, Protocol
+):
     """One consistent view of a space."""
 
     def head(self) -> Head:
-        """The ledger's last place; seq 0 and 32 zero bytes when it is empty."""
+        """The ledger's last place, and the end of its chain; zeros when it is empty."""
 
     def cursor(self) -> int:
         """The last seq the projection includes."""
@@ -123,19 +133,23 @@ class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, Protocol):
         """Of these ids, the forgotten ones."""
 
     def tombstones(self) -> list[Tombstone]:
-        """Every tombstone, by id."""
+        """Every tombstone, by id; an id that several forgets buried has one of each."""
 
     def hidden(self) -> list[Entry]:
         """Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged."""
 
     def ledger_rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
-        """Rows as the chain sees them, for verification."""
+        """Rows as the chain sees them, for verification: in its order, those with position > after."""
 
     def forgets(self) -> list[LedgerRow]:
         """The rows of every forget, in order; sweeps are not among them."""
 
     def replacement(self, entry_id: str) -> str | None:
         """The id of the last entry whose `ref` this is, forgotten or not."""
+
+    def replacements(self, entry_id: str) -> list[str]:
+        """Everything that was written to replace it, in order. More than one, where two did so without knowing of each
+        other."""
 
     def usage(self, session: str) -> Usage:
         """Counted from the ledger, so it survives a restart, a replay and a forget."""
@@ -215,14 +229,28 @@ class Reader(IndexReader, ClaimReader, EpisodeReader, LibraryReader, Protocol):
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""
 
+    def pinned(self, name: str) -> str | None:
+        """What was pinned under this name, unless something was forgotten since."""
 
-class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, Protocol):
+    def erasures(self) -> int:
+        """How often something went for good, by `erase`, `purge_superseded` or `clear_projection`: each unpins
+        everything, since what was told may hold it."""
+
+
+PINS_MAX = 512
+"""More conversations than go on in one space at once."""
+
+
+class Writer(
+    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+):
     """The same view inside a write transaction."""
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        """Give each the next place in the chain. Ids must be new, `known` tells; a repeated one is a bug, and the whole
-        commit fails. `recorded` is the time of those
-        that do not bring one from another ledger."""
+        """Give each the next place, in the ledger and in the chain. Ids must be new, `known` tells; a repeated one is a bug,
+        and the whole commit fails. `recorded` is the time of those that do not bring one from another ledger; a
+        microsecond after the last entry where the clock is not beyond that, so that no later entry ever sorts before
+        an earlier one. What brings a time of its own must sort after the last entry; `place` is for the rest."""
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
         """Add derived rows and their index entries. A turn that is there already stays as it is; a memory's id must be
@@ -245,9 +273,18 @@ class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, Pro
         """Drop everything derived and set the cursor, and how far memories were derived and turns embedded, to 0; the
         generation grows. Vectors and accesses stay, for the turns and memories that come again; so do notes."""
 
-    def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
-        """Tombstone these (seq, id) pairs and remove payload, rows and index entries in one go.
-        A pair with seq 0 is an id not seen yet: it gets its tombstone all the same. Erasing again changes nothing."""
+    def erase(
+        self,
+        victims: Sequence[tuple[int, str]],
+        *,
+        position: int,
+        at: Instant,
+        reason: str,
+        causes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Tombstone these (seq, id) pairs for the forget at this position of the chain, and remove payload, rows and index
+        entries in one go. A pair with seq 0 is an id not seen yet: it gets its tombstone all the same. `causes` names,
+        for those that the forget did not name, the one that takes them along. Erasing again changes nothing."""
 
     def add_audit(
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
@@ -256,6 +293,9 @@ class Writer(Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, Pro
 
     def set_note(self, name: str, value: str) -> None:
         """Keep a small named value."""
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        """Keep what was told then, unless something later is pinned there. Only the last `PINS_MAX` stay."""
 
 
 class Store(Protocol):

@@ -22,9 +22,11 @@ def payload_digest(salt: bytes, body: bytes) -> bytes:
     return sha256(salt + body).digest()
 
 
-def entry_digest(previous: bytes, payload: bytes, seq: int, draft: Draft, recorded: Instant) -> bytes:
+def entry_digest(previous: bytes, payload: bytes, position: int, draft: Draft, recorded: Instant) -> bytes:
     caller = draft.caller
-    header = (seq, draft.id, draft.op, recorded, caller.actor, caller.door, caller.session, draft.ref)
+    header = (position, draft.id, draft.op, recorded, caller.actor, caller.door, caller.session, draft.ref)
+    if draft.origin:
+        return sha256(previous + payload + _encode((*header, draft.origin))).digest()
     return sha256(previous + payload + _encode(header)).digest()
 
 

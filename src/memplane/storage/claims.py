@@ -29,6 +29,16 @@ class Rating(msgspec.Struct, frozen=True, gc=False):
     importance: float
 
 
+class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
+    """What is left of a derived memory that was purged: whose place it had been taken by."""
+
+    id: str
+    by: str
+    seq: int
+    entry_id: str
+    at: Instant
+
+
 class ClaimReader(Protocol):
     """What settling, recall and forgetting ask about derived memories, beside `Reader`."""
 
@@ -73,6 +83,18 @@ class ClaimReader(Protocol):
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         """The ids of derived memories that one of these replaced."""
 
+    def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """(old, new) of memories that were stored on purpose and that one of these replaced."""
+
+    def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
+        """What was purged after one of these had replaced it."""
+
+    def rated_by(self, seqs: Sequence[int]) -> bool:
+        """Whether one of these entries is feedback."""
+
+    def overruled(self, ids: Sequence[str]) -> list[str]:
+        """What was passed over because of one of these."""
+
     def accesses(self, ids: Sequence[str]) -> dict[str, int]:
         """How often these were told."""
 
@@ -85,6 +107,9 @@ class ClaimWriter(Protocol):
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Adding again changes nothing."""
+
+    def note_overruled(self, memory_id: str, by: Sequence[str]) -> None:
+        """It was passed over because of these."""
 
     def contest(self, left: str, right: str) -> None:
         """Mark both contested and remember that they are at odds."""

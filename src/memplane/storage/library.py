@@ -150,6 +150,9 @@ class LibraryReader(Protocol):
     def members(self, collection_id: str) -> list[Member]:
         """The documents of a collection: by position where it is ordered, then as they were added."""
 
+    def shelved_beside(self, seqs: Sequence[int]) -> bool:
+        """Whether another entry made the same document or collection as one of these, or put the same one into the other."""
+
     def membership(self, collection_id: str, document_id: str) -> str | None:
         """The id of the entry that brought the document in."""
 
@@ -177,6 +180,9 @@ class LibraryWriter(LibraryReader, Protocol):
 
     def distil(self, document_id: str, *, seq: int, whole: str, sections: Sequence[str | None]) -> bool:
         """Give a document its distillations and call it ready, if `seq` is still where it comes from."""
+
+    def distil_again(self, seq: int) -> None:
+        """The upload at this place waits for its distillations, where it has some."""
 
     def fail_document(self, document_id: str, *, seq: int, error: str) -> None:
         """Its distillations could not be made."""

@@ -13,8 +13,8 @@ from memplane.errors import InvalidRequest
 from memplane.ledger.history import Rejected
 from memplane.ledger.payloads import Stored, encode
 from memplane.memory.checks import check_encodable, check_kind
+from memplane.memory.projection import IMPORTED
 from memplane.space import Space
-from memplane.transfer.full import IMPORTED
 from memplane.transfer.report import ImportReport, Tally
 from memplane.types import Caller, Draft, Op
 

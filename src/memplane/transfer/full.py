@@ -12,22 +12,46 @@ from memplane.clock import Instant, to_datetime
 from memplane.enrich.proposition import Proposition
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, derivation_id
-from memplane.ledger.payloads import Derived, Put, Said, Stored, decode_body
-from memplane.memory.checks import check_encodable, check_name, check_rating, check_role
+from memplane.ledger.ids import DERIVED_PREFIXES, base_of, came_under, content_id, models_of
+from memplane.ledger.payloads import (
+    Compacted,
+    Derived,
+    Distilled,
+    Payload,
+    Promoted,
+    Put,
+    Said,
+    Stored,
+    Verdict,
+    decode_body,
+    encode,
+)
+from memplane.memory.checks import (
+    check_encodable,
+    check_name,
+    check_rating,
+    check_role,
+    check_storable_kind,
+)
+from memplane.memory.projection import IMPORTED, RECORDS
+from memplane.memory.retention import begin_of
 from memplane.space import Space
 from memplane.transfer.report import ImportReport, Tally
-from memplane.types import Caller, Draft, Op, within
+from memplane.types import Caller, Draft, Entry, Op, Tombstone, within
 
 MARK = b'{"memplane":1,'
-IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
 
-_CHUNK = 5_000
+UNREADABLE = (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError)
+"""What a line may be refused with."""
+
+TOMBSTONE = "tombstone"
+"""The op of a line that is no entry."""
+
+_CHUNK_BYTES = 256 * 1024 * 1024
+"""So much is taken in at once: where it came together with something else, each part derives everything anew."""
+_PROGRESS_LINES = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
-_TOMBSTONE = "tombstone"
-_RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.FEEDBACK)
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
@@ -58,49 +82,73 @@ def full_lines(space: Space) -> Iterator[bytes]:
     seq = 0
     while entries := space.entries(after=seq):
         for entry in entries:
-            caller = entry.caller
-            body = None if entry.id in buried else entry.body
-            line = Line(
-                id=entry.id,
-                op=entry.op,
-                recorded=entry.recorded,
-                actor=caller.actor,
-                door=caller.door.removeprefix(IMPORTED),
-                session=caller.session,
-                ref=entry.ref,
-                body=_NONE if body is None else msgspec.Raw(_as_json(entry.op, body)),
-            )
-            yield MARK + _encode(line)[1:]
+            yield encoded(line_of(entry, erased=entry.id in buried))
         seq = entries[-1].seq
     for tombstone in space.tombstones():
-        line = Line(id=tombstone.id, op=_TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
-        yield MARK + _encode(line)[1:]
+        if tombstone.cause is None:  # whoever reads the one it goes with knows the others
+            yield encoded(line_of_tombstone(tombstone))
+
+
+def line_of(entry: Entry, *, erased: bool = False) -> Line:
+    """An entry as it travels; where it is erased, what stays of it."""
+    caller = entry.caller
+    return Line(
+        id=entry.id,
+        op=entry.op,
+        recorded=entry.recorded,
+        actor=caller.actor,
+        door=caller.door.removeprefix(IMPORTED),
+        session=caller.session,
+        ref=entry.ref,
+        body=_NONE if erased or not entry.body else msgspec.Raw(_as_json(entry.op, entry.body)),
+    )
+
+
+def line_of_tombstone(tombstone: Tombstone) -> Line:
+    return Line(id=tombstone.id, op=TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
+
+
+def encoded(line: Line) -> bytes:
+    """Without a line end. The mark is the beginning of every line, so that a file is known by its first bytes."""
+    return MARK + _encode(line)[1:]
+
+
+def decoded(raw: bytes) -> Line:
+    """Raises one of `UNREADABLE` for what no engine would have written."""
+    line = _decode(raw)
+    _check(line)
+    return line
+
+
+def without_body(line: Line) -> Line:
+    """What stays of an entry when it is forgotten; a record of forgetting is never erased."""
+    return line if line.op in RECORDS else msgspec.structs.replace(line, body=_NONE)
 
 
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
-    """Two passes: the tombstones first, so that what was forgotten there does not appear here, not even for a
-    moment; then the entries in their order."""
+    """Merge a whole space into this one. Two passes: the tombstones first, so that what was forgotten there does not
+    appear here, not even for a moment; then the entries."""
     tally = Tally("full")
     total = path.stat().st_size
     forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for _, line in _lines(path, None):
-        if line.op == _TOMBSTONE:
+        if line.op == TOMBSTONE:
             forgets[line.forget][line.id] = line.reason
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
     drafts: list[Draft] = []
+    size = 0
     for done, line in _lines(path, tally):
-        if line.op == _TOMBSTONE:
+        if line.op == TOMBSTONE:
             continue
-        drafts.append(_draft(line, erased=line.id in buried))
-        if len(drafts) == _CHUNK:
-            tally.load(space.load(drafts))
-            drafts.clear()
+        drafts.append(draft_of(line, erased=line.id in buried))
+        size += len(drafts[-1].body)
+        if len(drafts) % _PROGRESS_LINES == 0:
             progress(done, total)
-    if drafts:
-        tally.load(space.load(drafts))
-    if forgets:
-        space.bury(forgets)
-    space.catch_up()
+        if size > _CHUNK_BYTES:
+            tally.load(space.merge(drafts, {}))
+            drafts.clear()
+            size = 0
+    tally.load(space.merge(drafts, forgets))
     progress(total, total)
     return tally.report()
 
@@ -118,9 +166,8 @@ def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
             if tally is not None:
                 tally.read += 1
             try:
-                line = _decode(raw)
-                _check(line)
-            except (msgspec.MsgspecError, ValueError, InvalidRequest, OverflowError, RecursionError) as exc:
+                line = decoded(raw)
+            except UNREADABLE as exc:
                 if tally is not None:
                     tally.reject(Rejected(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
                 continue
@@ -131,53 +178,80 @@ def _check(line: Line) -> None:
     """An entry that the engine itself would not have written is refused now, not at some later read."""
     for text in (line.id, line.actor, line.door, line.session, line.ref or "", line.forget):
         check_encodable(text, field="line")
-    if line.op == _TOMBSTONE:
+    if line.op == TOMBSTONE:
         return
     op = Op(line.op)
     _check_time(line.recorded)
     if line.ref is not None and op in _TURNS:
         raise InvalidRequest("a turn supersedes nothing; its ref is not ours")
     if not bytes(line.body):
-        if op in _RECORDS:
+        if op in RECORDS:
             raise InvalidRequest(f"a {op} is never erased; its body is missing")
         return
     _check_body(line.id, op, _from_json(op, bytes(line.body)))
 
 
 def _check_body(id_: str, op: Op, body: bytes) -> None:
-    if op is not Op.DERIVE and id_.startswith(DERIVED_PREFIXES):
+    if id_.startswith(DERIVED_PREFIXES) and not id_.startswith(f"{op}-"):
         raise InvalidRequest("ids of this form belong to what is derived")
-    if op is Op.HISTORY:
-        if parse_line(body, trust_ids=True).id != id_:
-            raise InvalidRequest("the id of the line is not the id of the history entry in it")
-        return
-    match decode_body(op, body):
+    under = came_under(id_, body)
+    if op is not Op.HISTORY:
+        _check_payload(under, op, decode_body(op, body))
+    elif parse_line(body, trust_ids=True).id != under:
+        raise InvalidRequest("the id of the line is not the id of the history entry in it")
+
+
+def _check_payload(id_: str, op: Op, payload: Payload) -> None:
+    match payload:
         case Said() as said:
             check_role(said.role)
             check_name(said.speaker, field="speaker")
             within(said.scope, conversation=said.conversation, project=said.project)
             _check_time(said.at)
         case Stored() as stored:
+            within(stored.scope, conversation=stored.conversation, project=stored.project)
             _check_time(stored.at)
         case Put() as put:
             for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
-        case Derived() as derived:
-            if id_ != derivation_id(derived.entry):
-                raise InvalidRequest("the id of the record is not that of the entry it was read out of")
-            msgspec.convert(derived.claims, list[list[Proposition]])
+        case Derived() | Distilled() as made:
+            _check_made(id_, made)
+        case Promoted() | Compacted() | Verdict() as kept:
+            _check_kept(id_, op, kept)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
+
+
+def _check_made(id_: str, made: Derived | Distilled) -> None:
+    """What a model made of an entry has an id that follows from that entry's."""
+    if id_ not in models_of(made.entry):
+        raise InvalidRequest("the id of the record is not that of the entry it was read out of")
+    if isinstance(made, Derived):
+        msgspec.convert(made.claims, list[list[Proposition]])
+
+
+def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> None:
+    """Its id proves what it holds, so that two machines never mean different things by one."""
+    if base_of(id_) != content_id(op.value, encode(payload)):
+        raise InvalidRequest("the id of the line is not that of what it holds")
+    if isinstance(payload, Verdict):
+        return
+    begin_of(payload.day)
+    if isinstance(payload, Promoted):
+        _check_time(payload.at)
+        within(payload.scope, conversation=payload.conversation, project=payload.project)
+        if op is Op.LEARN:
+            check_storable_kind(payload.kind)
 
 
 def _check_time(instant: Instant) -> None:
     to_datetime(instant)  # raises OverflowError outside of the years 1 to 9999
 
 
-def _draft(line: Line, *, erased: bool) -> Draft:
+def draft_of(line: Line, *, erased: bool) -> Draft:
     op = Op(line.op)
-    body = b"" if erased and op not in _RECORDS else _from_json(op, bytes(line.body))
+    body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)
     return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 

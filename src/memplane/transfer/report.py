@@ -3,7 +3,7 @@
 import msgspec
 
 from memplane.ledger.history import Rejected
-from memplane.types import Loaded
+from memplane.types import Loaded, Merged
 
 REJECTED_KEPT_MAX = 1_000
 
@@ -32,7 +32,7 @@ class Tally:
         self.read = 0
         self.legacy = 0
 
-    def load(self, loaded: Loaded) -> None:
+    def load(self, loaded: Loaded | Merged) -> None:
         before = self._loaded
         self._loaded = Loaded(
             added=before.added + loaded.added,

@@ -1,11 +1,13 @@
-"""One conversation: what is said goes to the model through the proxy; what memory had to say to it is asked beside it."""
+"""One conversation: what is said goes to the model through the proxy, which shows what memory had to say to it."""
 
 from typing import Any
 
 import msgspec
 
 from memplane.errors import InvalidRequest
+from memplane.governance.outgoing import RecalledBlock
 from memplane.providers.http_json import JsonClient, Unanswered
+from memplane.turns.shown import RECALL_HEADER, SHOW, TOLD_HEADER, read_blocks
 
 _TIMEOUT_S = 300.0
 _ANSWER_BYTES_MAX = 32 * 1024 * 1024
@@ -13,25 +15,13 @@ _HEALTH_BYTES_MAX = 64 * 1024
 _HEALTH_S = 10.0
 
 
-class Recollection(msgspec.Struct, frozen=True):
-    """One thing that was recalled."""
-
-    text: str = ""
-    kind: str = ""
-    ts: str = ""
-    score: float = 0.0
-
-
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """What was said, what came to mind, and what was answered."""
 
     said: str
-    recalled: tuple[Recollection, ...]
+    recalled: tuple[RecalledBlock, ...]
+    """What was put into the prompt."""
     answered: str
-
-
-class _Told(msgspec.Struct):
-    memories: list[Recollection] | None = None
 
 
 class _Message(msgspec.Struct):
@@ -51,7 +41,6 @@ class _Health(msgspec.Struct):
     version: str = ""
 
 
-_TOLD = msgspec.json.Decoder(_Told)
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _HEALTH = msgspec.json.Decoder(_Health)
 
@@ -81,7 +70,7 @@ class Talk:
     """Keeps the conversation and sends all of it each time, as any client of a provider does."""
 
     def __init__(self, url: str, *, key: str, space: str, conversation: str, model: str) -> None:
-        headers = {"X-Memplane-Conversation": conversation, "X-Memplane-Space": space}
+        headers = {"X-Memplane-Conversation": conversation, "X-Memplane-Space": space, RECALL_HEADER: SHOW}
         if key:
             headers["Authorization"] = f"Bearer {key}"
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
@@ -93,16 +82,15 @@ class Talk:
             attempts_max=1,
             answer_bytes_max=_ANSWER_BYTES_MAX,
         )
-        self._space = space
         self._model = model
         self._messages: list[dict[str, str]] = []
 
     def say(self, text: str) -> Exchange:
         """Raises `InvalidRequest` where no answer comes; the conversation is then as it was."""
         messages = [*self._messages, {"role": "user", "content": text}]
-        recalled = self._recalled(messages)
         try:
-            raw = self._client.post("/v1/chat/completions", {"model": self._model, "messages": messages})
+            asked = {"model": self._model, "messages": messages}
+            raw, headers = self._client.exchange("/v1/chat/completions", asked)
             choices = _COMPLETION.decode(raw).choices
         except Unanswered as exc:
             raise InvalidRequest(f"no answer: {exc}") from exc
@@ -111,14 +99,5 @@ class Talk:
         content = choices[0].message.content if choices else None
         answered = content if isinstance(content, str) else ""
         self._messages = [*messages, {"role": "assistant", "content": answered}]
+        recalled = read_blocks(headers.get(TOLD_HEADER))
         return Exchange(said=text, recalled=recalled, answered=answered)
-
-    def _recalled(self, messages: list[dict[str, str]]) -> tuple[Recollection, ...]:
-        """As the proxy recalls for the same turn: not what the conversation says itself. A chat goes on without."""
-        try:
-            raw = self._client.post("/recall", {"agent_id": self._space, "messages": messages})
-            told = _TOLD.decode(raw).memories or []
-        except (Unanswered, msgspec.DecodeError):
-            return ()
-        said = " ".join(" ".join(message["content"].split()) for message in messages)
-        return tuple(it for it in told if " ".join(it.text.split()) not in said)

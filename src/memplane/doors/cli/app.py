@@ -4,33 +4,15 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from typer.main import get_command
 
-from memplane.doors.cli import (
-    auditing,
-    chat,
-    demo,
-    documents,
-    encryption,
-    evaluation,
-    facts,
-    forget,
-    ipc,
-    keys,
-    ledger,
-    mcp,
-    memories,
-    pods,
-    recalling,
-    serving,
-    spaces,
-    tokens,
-)
 from memplane.doors.cli.call import Wiring
 from memplane.doors.cli.command import end_quietly, epilog
 from memplane.doors.cli.exits import BUG
@@ -38,6 +20,8 @@ from memplane.doors.cli.options import Data, Json, SpaceName
 from memplane.doors.cli.output import Output
 
 PROGRAM = "memplane"
+_WITH_VALUE = frozenset({"--data", "--space", "-s"})
+"""Options of the program itself that something belongs to."""
 
 _EXAMPLES = [
     "memplane demo                                    # a tour in a minute",
@@ -47,10 +31,46 @@ _EXAMPLES = [
     "memplane --install-completion                    # for your shell",
 ]
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+class Part(NamedTuple):
+    """The commands of one subject, under one heading of the help."""
+
+    module: str
+    panel: str
+    commands: frozenset[str]
 
 
-@app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))
+def _part(module: str, panel: str, commands: str) -> Part:
+    return Part(f"memplane.doors.cli.{module}", panel, frozenset(commands.split()))
+
+
+PARTS = (
+    _part("demo", "Start here", "demo"),
+    _part("chat", "Start here", "chat"),
+    _part("serving", "Start here", "serve console"),
+    _part("mcp", "Start here", "mcp"),
+    _part("ipc", "Start here", "ipc"),
+    _part("memories", "Remember and recall", "retain store search brief conversations memories"),
+    _part("recalling", "Remember and recall", "recall enrich conflicts resolve feedback"),
+    _part("facts", "Facts under a key", "put get facts history"),
+    _part("documents", "Documents", "document collection"),
+    _part("forget", "Forget", "delete forget receipts sweep wipe purge"),
+    _part("ledger", "Ledger", "replay ledger"),
+    _part("auditing", "Ledger", "audit"),
+    _part("trees", "Ledger", "tree"),
+    _part("spaces", "Look after", "spaces stats doctor"),
+    _part("syncing", "Look after", "sync"),
+    _part("compacting", "Look after", "compact retention budget"),
+    _part("encryption", "Look after", "encryption"),
+    _part("keys", "Keys and tokens", "key"),
+    _part("tokens", "Keys and tokens", "token"),
+    _part("pods", "Clawdapus pods", "up memory"),
+    _part("entrabot", "EntraBot", "entrabot"),
+    _part("evaluation", "Measure", "eval"),
+)
+"""A command line that names a command loads the part that has it; all of them take longer than most commands."""
+
+
 def root(
     context: typer.Context,
     data: Data = None,  # noqa: ARG001 - commands read the three from the context
@@ -67,40 +87,41 @@ def root(
         context.fail("Missing command.")
 
 
-def _add(part: typer.Typer, panel: str) -> None:
-    """Take a subject's commands in, under one heading of the help."""
-    for registered in part.registered_commands:
-        registered.rich_help_panel = panel
-    for group in part.registered_groups:
-        group.rich_help_panel = panel
-    app.add_typer(part)
+def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
+    """The program with these parts."""
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root)
+    for part in parts:
+        loaded: typer.Typer = import_module(part.module).app
+        for registered in loaded.registered_commands:
+            registered.rich_help_panel = part.panel
+        for group in loaded.registered_groups:
+            group.rich_help_panel = part.panel
+        app.add_typer(loaded)
+    return app
 
 
-_add(demo.app, "Start here")
-_add(chat.app, "Start here")
-_add(serving.app, "Start here")
-_add(mcp.app, "Start here")
-_add(ipc.app, "Start here")
-_add(memories.app, "Remember and recall")
-_add(recalling.app, "Remember and recall")
-_add(facts.app, "Facts under a key")
-_add(documents.app, "Documents")
-_add(forget.app, "Forget")
-_add(ledger.app, "Ledger")
-_add(auditing.app, "Ledger")
-_add(spaces.app, "Look after")
-_add(encryption.app, "Look after")
-_add(keys.app, "Keys and tokens")
-_add(tokens.app, "Keys and tokens")
-_add(pods.app, "Clawdapus pods")
-_add(evaluation.app, "Measure")
+def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
+    """Those that a command line may be about: all that have a command which it mentions. One that begins with something
+    else is for help, or wrong; to say what is right, all are needed."""
+    words = iter(arguments)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            if not any(word in part.commands for part in PARTS):
+                break
+            said = frozenset(arguments)
+            return [part for part in PARTS if part.commands & said]
+    return PARTS
 
 
 def main(wiring: Wiring, arguments: list[str] | None = None) -> int:
     """Run a command line and return how it ended. The process edge: a bug shows its traceback here."""
     _prepare_streams()
     try:
-        get_command(app).main(arguments, prog_name=PROGRAM, obj=wiring)
+        given = sys.argv[1:] if arguments is None else arguments
+        get_command(assembled(parts_for(given))).main(arguments, prog_name=PROGRAM, obj=wiring)
     except SystemExit as exc:
         return _flushed(exc.code if isinstance(exc.code, int) else 0)
     except Exception:  # noqa: BLE001 - the one place that sees everything

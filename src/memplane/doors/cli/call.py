@@ -98,6 +98,14 @@ class Call:
         """What `--space` said before the command's name, if it said anything."""
         return self._space
 
+    def name_space(self, name: str | None) -> None:
+        """The space, where the command takes it as an argument too."""
+        if name is None:
+            return
+        if self._space is not None and self._space != name:
+            raise InvalidRequest(f"two spaces are named, {name!r} and {self._space!r}; leave one out")
+        self._space = _given(name, "SPACE")
+
     @property
     def space_name(self) -> str:
         return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT

@@ -11,6 +11,7 @@ from memplane.errors import (
     InvalidRequest,
     KeyMismatch,
     LimitReached,
+    ManifestUnreadable,
     MemplaneError,
     NotFound,
     PathTaken,
@@ -62,6 +63,7 @@ EXITS: dict[type[MemplaneError], int] = {
     RemoteError: STORAGE,
     RemoteUnavailable: STORAGE,
     RemoteDenied: MENDABLE,
+    ManifestUnreadable: STORAGE,
     Changed: STORAGE,
     Unchanged: STORAGE,
 }

@@ -85,7 +85,7 @@ class Metrics:
         )
         self._cost = Counter(
             "memplane_proxy_cost_usd",
-            "What upstreams said that turns cost.",
+            "What turns cost, as upstreams say or else by the list of prices.",
             ("upstream",),
             registry=self._registry,
         )
@@ -113,8 +113,9 @@ class Metrics:
     def passed(self, turn: Passed) -> None:
         """A turn that went through the proxy."""
         upstream, charge = turn.upstream, turn.charge
-        self._turns.labels(upstream, turn.outcome).inc()
-        self._turn_seconds.labels(upstream).observe(turn.seconds)
+        if turn.operation != "embeddings":
+            self._turns.labels(upstream, turn.outcome).inc()
+            self._turn_seconds.labels(upstream).observe(turn.seconds)
         for kind, count in (
             ("prompt", charge.prompt_tokens),
             ("completion", charge.completion_tokens),
@@ -124,7 +125,7 @@ class Metrics:
                 self._tokens.labels(upstream, kind).inc(count)
         if charge.cost_usd:
             self._cost.labels(upstream).inc(charge.cost_usd)
-        if turn.outcome in {"ok", "aborted", "error"} and not turn.kept:
+        if turn.kept is False:
             self._unkept.labels(upstream).inc()
 
     def exposition(self) -> bytes:

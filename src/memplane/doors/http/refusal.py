@@ -12,6 +12,7 @@ from memplane.errors import (
     InvalidRequest,
     KeyMismatch,
     LimitReached,
+    ManifestUnreadable,
     MemplaneError,
     NotFound,
     PathTaken,
@@ -64,6 +65,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     RemoteError: HTTPStatus.BAD_GATEWAY,
     RemoteUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     RemoteDenied: HTTPStatus.BAD_GATEWAY,
+    ManifestUnreadable: HTTPStatus.BAD_GATEWAY,
     Changed: HTTPStatus.SERVICE_UNAVAILABLE,
     Unchanged: HTTPStatus.BAD_GATEWAY,
 }

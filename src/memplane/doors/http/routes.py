@@ -104,7 +104,12 @@ class Routes:
         if not allowed:
             raise Refused(426, "upgrade_required", "this path speaks websockets", {"upgrade": "websocket"})
         verbs = ", ".join(str(name) for name in allowed)
-        raise Refused(405, "method_not_allowed", f"this path takes {verbs}", {"allow": verbs})
+        what = (
+            f"this path speaks no websockets; it takes {verbs}"
+            if method is None
+            else f"this path takes {verbs}"
+        )
+        raise Refused(405, "method_not_allowed", what, {"allow": verbs})
 
 
 def methods_of(route: Route) -> frozenset[str]:

@@ -77,8 +77,8 @@ def server_entry(
 def planned(path: Path, name: str, entry: Mapping[str, Any]) -> Change:
     """The file with this server in it and everything else as it was; `InvalidRequest` where it cannot be read."""
     target = path.resolve()  # people link their configuration from elsewhere
-    before = _read(target)
-    document = {} if before is None or not before.strip() else _parsed(target, before)
+    before = read_config(target)
+    document = {} if before is None or not before.strip() else parsed_config(target, before)
     servers = document.get(SERVERS, {})
     if not isinstance(servers, dict):
         raise InvalidRequest(f"{SERVERS} in {path} is no object; mend the file first")
@@ -91,7 +91,7 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> Change:
 
 def carry_out(change: Change) -> Path | None:
     """Write it; returns the copy of what was there. A file that somebody changed meanwhile is left as it is."""
-    if _read(change.path) != change.before:
+    if read_config(change.path) != change.before:
         raise InvalidRequest(f"{change.path} was changed meanwhile; run it again")
     try:
         change.path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,8 @@ def carry_out(change: Change) -> Path | None:
     return backup
 
 
-def _read(path: Path) -> str | None:
+def read_config(path: Path) -> str | None:
+    """The text of somebody's configuration; None where there is none."""
     try:
         with path.open("rb") as file:
             raw = file.read(_CONFIG_BYTES_MAX + 1)
@@ -118,14 +119,12 @@ def _read(path: Path) -> str | None:
         raise InvalidRequest(f"{path} is not UTF-8; nothing was changed") from exc
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
+def parsed_config(path: Path, text: str) -> dict[str, Any]:
     """Plain JSON only: what we could not write back as it was, such as a comment, is not ours to touch."""
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as exc:
-        raise InvalidRequest(
-            f"{path} is not plain JSON ({exc}); add the server by hand, or mend the file"
-        ) from exc
+        raise InvalidRequest(f"{path} is not plain JSON ({exc}); add it by hand, or mend the file") from exc
     if not isinstance(document, dict):
         raise InvalidRequest(f"{path} holds no JSON object; mend the file first")
     return document

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from memplane.governance.redact.checks import secret
-from memplane.governance.redact.rule import Check, Span, words
+from memplane.governance.redact.rule import Check, Pattern, Span, words
 from memplane.governance.redact.values import (
     CODE,
     DOTTED,
@@ -198,14 +198,14 @@ def _is_short_token(match: re.Match[str], value: str, name: list[str]) -> bool:
     return bool(is_exact and is_long_enough and name[-1] == "token")
 
 
-def assignment(stem: str) -> re.Pattern[str]:
+def assignment(stem: str) -> Pattern:
     r"""`name op value` from the telling part of the name on, as code, configuration and prose write it.
 
     Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a
     comma between two quoted strings, the verbs is, was and to, and the blank after a command's option.
     """
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
-    return re.compile(
+    return Pattern(
         rf"""
         (?P<name>{stem}[A-Za-z0-9_.-]{{0,32}}+)
         \\{{0,3}}["'`]?\]?\*{{0,2}}

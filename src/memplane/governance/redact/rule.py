@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cached_property
 from typing import Final, NamedTuple
 
 
@@ -54,13 +55,29 @@ class Gate(IntEnum):
     """Such a run, with the hint beside it: no blank between."""
 
 
+class Pattern:
+    """A regular expression, compiled when it is first tried. Of all rules most never are, and to compile them takes longer
+    than most commands."""
+
+    def __init__(self, source: str, flags: int = 0) -> None:
+        self._source = source
+        self._flags = flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._source, self._flags)
+
+    def match(self, text: str, at: int) -> re.Match[str] | None:
+        return self.compiled.match(text, at)
+
+
 class Rule(NamedTuple):
     """One kind of secret. `pattern` starts where a hint does, and its last matched group is the secret."""
 
     type: str
     what: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: Pattern
     check: Check
     gate: Gate = Gate.RUN
     context: tuple[str, ...] = ()

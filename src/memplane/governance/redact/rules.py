@@ -29,7 +29,7 @@ from memplane.governance.redact.names import (
     trust_secret,
     trust_token,
 )
-from memplane.governance.redact.rule import Check, Gate, Rule
+from memplane.governance.redact.rule import Check, Gate, Pattern, Rule
 
 _LEFT = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 """Where a token may start: not inside a word, but after an escaped line break or an encoded character."""
@@ -57,13 +57,13 @@ def _forms(table: str) -> Iterator[Rule]:
         name, _, strict = check.partition(" ")
         start = f"{_LEFT_STRICT if strict else _LEFT}((?:{'|'.join(map(re.escape, each))}){body})"
         hints = tuple(prefix.lower() for prefix in each)
-        yield Rule(type, what, hints, re.compile(start, re.ASCII), _CHECKS[name])
+        yield Rule(type, what, hints, Pattern(start, re.ASCII), _CHECKS[name])
 
 
 def _shapes(table: str) -> Iterator[Rule]:
     """Rules from rows of type, meaning, hint, pattern, check."""
     for type, what, hint, pattern, check in _rows(table):
-        yield Rule(type, what, (hint,), re.compile(pattern, re.ASCII), _CHECKS[check])
+        yield Rule(type, what, (hint,), Pattern(pattern, re.ASCII), _CHECKS[check])
 
 
 _FORMS = r"""
@@ -217,7 +217,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "private-key",
         "PEM or PGP private key: the whole block, to the end of the text if it is not closed",
         ("-----begin",),
-        re.compile(
+        Pattern(
             r"-----BEGIN\s{1,4}(?:[A-Z0-9]{1,12}\s{1,4}){0,3}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----"
             r"(?P<body>(?s:.)*?)(?:(?P<closed>-----END\s[A-Z0-9 ]{0,40}PRIVATE\s{1,4}KEY(?:\s{1,4}BLOCK)?-----)|\Z)"
         ),
@@ -228,7 +228,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "anthropic-key",
         "Anthropic key",
         ("sk-",),
-        re.compile(rf"{_LEFT}(sk-ant-[\w-]{{8,256}})", re.ASCII),
+        Pattern(rf"{_LEFT}(sk-ant-[\w-]{{8,256}})", re.ASCII),
         real,
         Gate.OPEN,
     ),
@@ -238,7 +238,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "aws-secret-key",
         "AWS secret access key, by its name",
         ("secret_access_key", "secretaccesskey", "aws_secret"),
-        re.compile(
+        Pattern(
             r"""[A-Za-z_]{8,24}["'\]\s]{0,3}[:=]{1,2}>?\s{0,4}["']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"""
         ),
         with_digit,
@@ -248,7 +248,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "sk-key",
         "Key in the `sk-` form of OpenAI and those who followed it",
         ("sk-",),
-        re.compile(
+        Pattern(
             rf"{_LEFT}(sk-(?!(?:learn|image|prefix(?:ed)?|based|style|format)(?!\w))[\w-]{{6,512}})", re.ASCII
         ),
         real,
@@ -258,14 +258,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "sk-key",
         "Key in the `sk_`, `pk_` or `pk-` form",
         ("sk_", "pk_", "pk-"),
-        re.compile(rf"{_LEFT}((?:[sp]k_|pk-)[A-Za-z0-9]{{8,256}})(?!\w)", re.ASCII),
+        Pattern(rf"{_LEFT}((?:[sp]k_|pk-)[A-Za-z0-9]{{8,256}})(?!\w)", re.ASCII),
         with_digit,
     ),
     Rule(
         "connection-string",
         "Password in the address of a database or a queue",
         ("://",),
-        re.compile(
+        Pattern(
             rf"(?:{_AFTER_DATABASE})://(?P<user>[^\s:/@\"'<>`]{{0,128}}):"
             r"(?P<password>[^\s/\"'<>`]{1,256})@(?=[^\s@/])"
         ),
@@ -277,7 +277,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "url-credentials",
         "Password in any other address",
         ("://",),
-        re.compile(
+        Pattern(
             r"(?<=[A-Za-z0-9])://(?P<user>[^\s:/?#@\"'<>`]{0,128}):"
             r"(?P<password>[^\s/?#\"'<>`]{1,256})@(?=[^\s@/])"
         ),
@@ -289,7 +289,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "bearer-token",
         "What follows the word Bearer, unless it is a word too",
         ("bearer",),
-        re.compile(r"(?<![A-Za-z0-9])(?i:bearer)\s{1,8}([A-Za-z0-9._~+/=:-]{6,})"),
+        Pattern(r"(?<![A-Za-z0-9])(?i:bearer)\s{1,8}([A-Za-z0-9._~+/=:-]{6,})"),
         bearer,
         Gate.OPEN,
     ),
@@ -297,7 +297,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "basic-credentials",
         "What follows the word Basic, if it decodes to user and password",
         ("basic ",),
-        re.compile(r"(?<![A-Za-z0-9])(?i:basic)[ ]{1,4}([A-Za-z0-9+/]{8,1024}={0,2})"),
+        Pattern(r"(?<![A-Za-z0-9])(?i:basic)[ ]{1,4}([A-Za-z0-9+/]{8,1024}={0,2})"),
         basic,
         Gate.TEXT,
     ),
@@ -305,7 +305,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "login",
         "Password in curl's `-u user:password`",
         ("-u", "--user"),
-        re.compile(
+        Pattern(
             r"""(?<![A-Za-z0-9-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?P<user>[^\s:"'<>]{0,128})["']?:"""
             r"""["']?(?P<password>[^\s"'<>]{0,128})"""
         ),
@@ -317,7 +317,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "login",
         "Bundler's credentials for a gem server",
         ("bundle_",),
-        re.compile(
+        Pattern(
             r"""BUNDLE_[A-Z0-9_]{2,64}["']?\s{0,4}[:=]\s{0,4}["']?(?P<user>[^\s:"']{1,64}):"""
             r"""(?P<password>[^\s"'/]{1,128})"""
         ),
@@ -328,7 +328,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "kubernetes-secret",
         "Value in a Kubernetes Secret, in base64",
         (":",),
-        re.compile(r""":[ \t]{1,4}["']?([A-Za-z0-9+/]{8,4096}={0,2})["']?[ \t]{0,4}(?=[,}\r\n]|\Z)"""),
+        Pattern(r""":[ \t]{1,4}["']?([A-Za-z0-9+/]{8,4096}={0,2})["']?[ \t]{0,4}(?=[,}\r\n]|\Z)"""),
         encoded_text,
         Gate.TEXT,
         ("kind: secret", 'kind: "secret', "kind: 'secret", '"kind": "secret', '"kind":"secret'),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.claims import Evidence, Rating
+from memplane.storage.claims import Evidence, PurgedMemory, Rating
 from memplane.storage.filter import Filter
 from memplane.storage.sqlite import rows
 from memplane.storage.sqlite.session import Session, match
@@ -70,6 +70,18 @@ class SqliteClaimReader(Session):
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
 
+    def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        return [(old, new) for old, new in self._all("displaced_by", ids=json.dumps(ids))]
+
+    def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
+        return [PurgedMemory(*row) for row in self._all("purged_by", ids=json.dumps(ids))]
+
+    def rated_by(self, seqs: Sequence[int]) -> bool:
+        return bool(self._one("rated_by", seqs=json.dumps(seqs))[0])
+
+    def overruled(self, ids: Sequence[str]) -> list[str]:
+        return [id_ for (id_,) in self._all("overruled", ids=json.dumps(ids))]
+
     def accesses(self, ids: Sequence[str]) -> dict[str, int]:
         return dict(self._all("accesses", ids=json.dumps(ids)))
 
@@ -84,6 +96,10 @@ class SqliteClaimWriter(SqliteClaimReader):
         self._ready()
         own = evidence.own
         self._many("add_evidence", [(evidence.memory, own.seq, own.id, _encode(own).decode())])
+
+    def note_overruled(self, memory_id: str, by: Sequence[str]) -> None:
+        self._ready()
+        self._many("note_overruled", [(memory_id, each) for each in by])
 
     def contest(self, left: str, right: str) -> None:
         self._ready()

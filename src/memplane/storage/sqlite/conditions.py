@@ -20,6 +20,8 @@ _FORGETTABLE = (
     Op.COLLECT,
     Op.DISTIL,
     Op.FEEDBACK,
+    Op.LEARN,
+    Op.DIGEST,
 )
 ERASABLE = ", ".join(f"'{op}'" for op in _FORGETTABLE)
 
@@ -59,7 +61,11 @@ def of_memories(where: Filter) -> Where:
             f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",
             **{f"tag{number}": tag},
         )
-    for name in ("predicate", "tier", "category"):
+    if where.tier is not None:
+        out.add(
+            f"m.tier = '{where.tier.value}'"
+        )  # written out, so that the index of those always told serves
+    for name in ("predicate", "category"):
         if (value := getattr(where, name)) is not None:
             out.add(f"m.{name} = :{name}", **{name: value})
     if where.key_prefix is not None:
@@ -142,6 +148,14 @@ def shelf_in(scope: Scope) -> Where:
     if scope.project is not None:
         out.add("e.project = :project", project=scope.project)
     _add_range(out, "e.at", scope.since, scope.until)
+    return out
+
+
+def promoted_in(scope: Scope) -> Where:
+    """What compaction kept. Raw entries may be gone for long: it says itself where and when it was said."""
+    out = Where()
+    _add_place(out, "p", scope.conversation, scope.project)
+    _add_range(out, "p.at", scope.since, scope.until)
     return out
 
 

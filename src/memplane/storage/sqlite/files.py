@@ -17,10 +17,11 @@ from memplane.errors import (
     StorageUnavailable,
 )
 from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_errors
-from memplane.storage.sqlite.migrate import SPACE, migrate
+from memplane.storage.sqlite.migrate import SPACE, empty, migrate
 
 _FILE_BYTES_MIN = 512
 _OWNER_ONLY = 0o600
+_READABLE = 0o644
 
 
 def create_file(
@@ -31,13 +32,11 @@ def create_file(
     aside = path.with_name(f".{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = connect(aside, key, create=True)
         with translate_errors(path):
-            try:
-                migrate(connection, path.name, package=package)
-                connection.pragma("journal_mode", "wal")
-            finally:
-                connection.close()
+            if key is None:
+                _write(aside, empty(package))
+            else:
+                _build(aside, key, package)
         if package != SPACE:  # it stands in a folder that others may look into; spaces have one of their own
             aside.chmod(_OWNER_ONLY)
         if label is not None:
@@ -110,6 +109,27 @@ def rekey_file(path: Path, key: str | None, new_key: str | None) -> bool:
     return True
 
 
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "xb", opener=_as_sqlite_does) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _as_sqlite_does(path: str, flags: int) -> int:
+    return os.open(path, flags, _READABLE)
+
+
+def _build(path: Path, key: str, package: str) -> None:
+    """Step by step: every file under a key has a salt of its own, so none is a copy of another."""
+    connection = connect(path, key, create=True)
+    try:
+        migrate(connection, path.name, package=package)
+        connection.pragma("journal_mode", "wal")
+    finally:
+        connection.close()
+
+
 def _remove(aside: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal", "-label"):
         with suppress(OSError):
@@ -123,6 +143,8 @@ def _aside_for_rekey(path: Path) -> Path:
 def _unavailable(path: Path, exc: OSError) -> StorageError:
     if exc.errno in NO_ROOM:
         return StorageFull(f"{path.name}: no room left on the device; nothing was written, free some space")
+    if isinstance(exc, PermissionError):
+        return StorageUnavailable(f"{path}: cannot be written ({exc.strerror}); check that it is yours")
     return StorageUnavailable(f"{path}: cannot be written ({exc.strerror}); check the data directory")
 
 

@@ -116,6 +116,9 @@ class SqliteLibraryReader(Session):
             for document, name, position, at in self._all("members", id=collection_id)
         ]
 
+    def shelved_beside(self, seqs: Sequence[int]) -> bool:
+        return bool(self._one("shelved_beside", seqs=json.dumps(seqs))[0])
+
     def membership(self, collection_id: str, document_id: str) -> str | None:
         row = self._one("membership", collection=collection_id, document=document_id)
         return None if row is None else str(row[0])
@@ -188,6 +191,10 @@ class SqliteLibraryWriter(SqliteLibraryReader):
             [(text, span_number(seq, ordinal)) for ordinal, text in enumerate(sections)],
         )
         return True
+
+    def distil_again(self, seq: int) -> None:
+        self._ready()
+        self._many("distil_again", [(seq,)])
 
     def fail_document(self, document_id: str, *, seq: int, error: str) -> None:
         self._ready()

@@ -1,31 +1,35 @@
 -- name: head
-SELECT seq, digest FROM ledger ORDER BY seq DESC LIMIT 1
+SELECT (SELECT max(seq) FROM ledger), digest, position FROM ledger ORDER BY position DESC LIMIT 1
 
 -- name: start
-SELECT seq, digest, (SELECT value FROM meta WHERE name = 'cursor'), (SELECT value FROM meta WHERE name = 'indexed')
+SELECT seq, digest, position, recorded, (SELECT value FROM meta WHERE name = 'cursor'),
+       (SELECT value FROM meta WHERE name = 'indexed'), (SELECT max(position) FROM ledger)
 FROM ledger ORDER BY seq DESC LIMIT 1
 
+-- name: chain_end
+SELECT digest, position FROM ledger ORDER BY position DESC LIMIT 1
+
 -- name: add_ledger
-INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest, position, origin)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: add_payload
-INSERT INTO payload (seq, salt, body) VALUES (?, ?, ?)
+INSERT INTO payload (position, salt, body) VALUES (?, ?, ?)
 
 -- name: entry
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.id = :id
+FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id = :id
 
 -- name: entries
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
+FROM ledger l LEFT JOIN payload p USING (position) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
 
 -- name: entries_at
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM ledger l JOIN payload p USING (seq) WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
+FROM ledger l JOIN payload p USING (position) WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
 
 -- name: said
-SELECT l.seq FROM ledger l JOIN payload p USING (seq)
+SELECT l.seq FROM ledger l JOIN payload p USING (position)
 WHERE l.seq > :after AND l.op IN ('turn', 'history') ORDER BY l.seq LIMIT :limit
 
 -- name: said_between
@@ -44,32 +48,60 @@ SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: tombstones
-SELECT t.id, t.at, t.reason, t.seq, coalesce(l.id, '') FROM tombstone t LEFT JOIN ledger l ON l.seq = t.seq ORDER BY t.id
+SELECT t.id, t.at, t.reason, t.position, coalesce(l.id, ''), t.cause
+FROM tombstone t LEFT JOIN ledger l ON l.position = t.position ORDER BY t.id, t.position
 
 -- name: ledger_rows
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
-       p.salt, l.payload_digest, l.digest, EXISTS (SELECT 1 FROM tombstone t WHERE t.id = l.id)
-FROM ledger l LEFT JOIN payload p USING (seq) WHERE l.seq > :after ORDER BY l.seq LIMIT :limit
+       p.salt, l.payload_digest, l.digest, EXISTS (SELECT 1 FROM tombstone t WHERE t.id = l.id), l.position, l.origin,
+       l.chained_id
+FROM ledger l LEFT JOIN payload p USING (position) WHERE l.position > :after ORDER BY l.position LIMIT :limit
 
 -- name: forgets
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
-       p.salt, l.payload_digest, l.digest, 0
-FROM ledger l JOIN payload p USING (seq) WHERE l.op = 'forget' ORDER BY l.seq
+       p.salt, l.payload_digest, l.digest, 0, l.position, l.origin, l.chained_id
+FROM ledger l JOIN payload p USING (position) WHERE l.op = 'forget' ORDER BY l.seq
+
+-- name: decisions
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM ledger l JOIN payload p USING (position) WHERE l.op IN ('forget', 'sweep') ORDER BY l.seq
 
 -- name: replacement
 SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMIT 1
+
+-- name: replacements
+SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq
 
 -- name: usage
 SELECT coalesce(sum(op = 'store'), 0),
        coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),
        coalesce(sum(op = 'forget'), 0)
-FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%'
+FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%' AND origin = ''
 
 -- name: note
 SELECT value FROM meta WHERE name = :name
 
 -- name: set_note
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: pinned
+SELECT text FROM pinned WHERE name = :name
+
+-- name: pin
+INSERT INTO pinned (name, at, text) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET at = excluded.at, text = excluded.text WHERE excluded.at >= at
+
+-- name: drop_old_pins
+DELETE FROM pinned WHERE name IN (SELECT name FROM pinned ORDER BY at DESC LIMIT -1 OFFSET ?)
+
+-- name: drop_pins
+DELETE FROM pinned
+
+-- name: erasures
+SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'erasures'
+
+-- name: count_erasure
+UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'erasures'
 
 -- name: add_turn
 INSERT INTO turn (n, role, text, at, conversation, project, speaker, within) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -206,15 +238,15 @@ SELECT DISTINCT t.n / {turns_per_entry} FROM turn t WHERE {where}
 SELECT DISTINCT m.seq FROM memory m WHERE {where}
 
 -- name: scope_everything
-SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
+SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
 WHERE l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: seq_ids
-SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
+SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
 WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
 
 -- name: erasable
-SELECT l.seq, l.id FROM ledger l JOIN payload p USING (seq)
+SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
 WHERE l.id IN (SELECT value FROM json_each(:ids)) AND l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: count_turns
@@ -235,13 +267,13 @@ DELETE FROM hidden WHERE seq = ?
 
 -- name: hidden
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM hidden h JOIN ledger l USING (seq) JOIN payload p USING (seq) ORDER BY l.seq
+FROM hidden h JOIN ledger l USING (seq) JOIN payload p USING (position) ORDER BY l.seq
 
 -- name: add_tombstone
-INSERT INTO tombstone (id, seq, at, reason) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO tombstone (id, position, at, reason, cause) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id, position) DO NOTHING
 
 -- name: drop_payload
-DELETE FROM payload WHERE seq = ?
+DELETE FROM payload WHERE position = (SELECT position FROM ledger WHERE seq = ?)
 
 -- name: memory_count
 SELECT count(*) FROM memory
@@ -257,7 +289,7 @@ SELECT (SELECT count(*) FROM ledger),
        (SELECT count(*) FROM memory WHERE state <> 'superseded' AND expires <= :now),
        (SELECT count(*) FROM memory WHERE key IS NOT NULL AND state IN ('active', 'contested')
            AND (expires IS NULL OR expires > :now)),
-       (SELECT count(*) FROM tombstone),
+       (SELECT count(DISTINCT id) FROM tombstone),
        (SELECT count(*) FROM audit)
 
 -- name: audit
@@ -353,20 +385,26 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.embedded IS NUL
 SELECT count(*) FROM memory WHERE embedded IS NULL
 
 -- name: rivals
-SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+WITH best (n) AS MATERIALIZED (
+    SELECT m.n FROM memory m
+    WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
 -- name: rivals_by_topic
-SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-  AND json_extract(m.claim, '$.topic') = :topic
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+WITH best (n) AS MATERIALIZED (
+    SELECT m.n FROM memory m
+    WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
+      AND json_extract(m.claim, '$.topic') = :topic
+      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+)
+SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.n DESC LIMIT :limit
+  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.seq DESC, m.id LIMIT :limit
 
 -- name: rivals_by_words
 WITH newest (n) AS MATERIALIZED (
@@ -563,3 +601,99 @@ ON CONFLICT (memory) DO UPDATE SET count = count + 1, last = excluded.last
 
 -- name: drop_access
 DELETE FROM access WHERE memory = ?
+
+-- name: entries_of
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.seq
+
+-- name: positions
+SELECT id, position FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: buried
+SELECT t.id FROM ledger l JOIN tombstone t USING (position) WHERE l.id = :id AND t.cause IS NULL
+
+-- name: stones
+SELECT id, position, at, reason FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id, position DESC
+
+-- name: all_variants
+SELECT id, base FROM variant ORDER BY id
+
+-- name: variants
+SELECT id, base FROM variant WHERE base IN (SELECT value FROM json_each(:bases)) ORDER BY id
+
+-- name: note_variant
+INSERT INTO variant (id, base) VALUES (?, ?) ON CONFLICT (id) DO NOTHING
+
+-- name: rename
+UPDATE ledger SET id = ?1, chained_id = coalesce(chained_id, id) WHERE id = ?2
+
+-- name: misplaced
+SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY recorded, id) AS place FROM ledger)
+WHERE seq <> place ORDER BY place LIMIT 1
+
+-- name: beyond_a_gap
+SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY seq) AS place FROM ledger)
+WHERE seq <> place ORDER BY place LIMIT 1
+
+-- name: last_entry
+SELECT seq, recorded, id FROM ledger ORDER BY seq DESC LIMIT 1
+
+-- name: entry_from_place
+SELECT seq, recorded, id FROM ledger WHERE seq >= :seq ORDER BY seq LIMIT 1
+
+-- name: places
+SELECT seq, recorded, id FROM ledger WHERE seq >= :first ORDER BY seq
+
+-- name: move_entry
+UPDATE ledger SET seq = -(seq + ?1) WHERE seq = ?2 AND ?3 > ?2
+
+-- name: settle_entries
+UPDATE ledger SET seq = -seq WHERE seq < 0
+
+-- name: move_turn_vectors
+UPDATE turn_vector SET n = -(n + ?1) WHERE n >= ?2 AND n < ?3
+
+-- name: settle_turn_vectors
+UPDATE turn_vector SET n = -n WHERE n < 0
+
+-- name: move_span_vectors
+UPDATE span_vector SET n = -(n + ?1) WHERE n >= ?2 AND n < ?3
+
+-- name: settle_span_vectors
+UPDATE span_vector SET n = -n WHERE n < 0
+
+-- name: displaced_by
+SELECT id, superseded_by FROM memory
+WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM json_each(:ids)) AND extractor IS NULL ORDER BY id
+
+-- name: shelved_beside
+SELECT EXISTS (
+    SELECT 1 FROM json_each(:seqs) v JOIN shelf_entry e ON e.seq = v.value JOIN ledger l ON l.seq = e.seq
+    JOIN shelf_entry o ON o.document IS e.document AND o.collection IS e.collection JOIN ledger k ON k.seq = o.seq
+    WHERE l.op IN ('document', 'collect') AND k.op IN ('document', 'collect')
+      AND o.seq NOT IN (SELECT value FROM json_each(:seqs))
+)
+
+-- name: distil_again
+UPDATE document SET status = 'processing' WHERE seq = ? AND status = 'ready'
+
+-- name: note_purged
+INSERT INTO purged (id, by, seq, entry, at)
+SELECT m.id, m.superseded_by, m.seq, l.id, m.superseded FROM memory m JOIN ledger l USING (seq)
+WHERE m.superseded IS NOT NULL AND m.superseded < ? AND m.superseded_by IS NOT NULL AND m.extractor IS NOT NULL
+ON CONFLICT (by, id) DO NOTHING
+
+-- name: purged_by
+SELECT id, by, seq, entry, at FROM purged WHERE by IN (SELECT value FROM json_each(:ids)) ORDER BY by, id
+
+-- name: drop_purged
+DELETE FROM purged WHERE seq = ?
+
+-- name: rated_by
+SELECT EXISTS (SELECT 1 FROM json_each(:seqs) s JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
+
+-- name: note_overruled
+INSERT INTO overruled (id, by) VALUES (?, ?) ON CONFLICT (by, id) DO NOTHING
+
+-- name: overruled
+SELECT id FROM overruled WHERE by IN (SELECT value FROM json_each(:ids)) ORDER BY id

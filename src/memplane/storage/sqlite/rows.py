@@ -35,6 +35,10 @@ MEMORY_COLUMNS = (
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
     "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base"
 )
+LINE_COLUMNS = (
+    "p.seq, p.id, p.layer, p.day, p.kind, p.text, p.at, p.sources, p.quote, p.conversation, p.project, p.within, "
+    "p.recorded"
+)
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
     "d.status, d.error, d.distillation, (SELECT json_group_array(c.id) FROM member b "
@@ -64,10 +68,13 @@ def entry_from(row: Row) -> Entry:
 
 def chained_from(row: Row) -> LedgerRow:
     """A row as verification sees it: an op that nobody knows stays, so that it can be named rather than fail."""
-    seq, id_, op, recorded, actor, door, session, ref, body, salt, payload_digest, digest, tombstoned = row
+    seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
+    salt, payload_digest, digest, tombstoned, position, origin, chained_id = row[9:]
     known = Op(op) if op in _OPS else cast("Op", op)
     entry = Entry(seq, id_, known, recorded, Caller(actor, door, session), ref, body)
-    return LedgerRow(entry, salt, payload_digest, digest, bool(tombstoned))
+    return LedgerRow(
+        entry, salt, payload_digest, digest, bool(tombstoned), position, origin, chained_id or id_
+    )
 
 
 def turn_from(row: Row) -> Turn:

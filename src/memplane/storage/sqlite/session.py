@@ -26,6 +26,7 @@ _PARTS = {
     "{reserved}": conditions.RESERVED,
     "{not_faded}": conditions.NOT_FADED,
     "{erasable}": conditions.ERASABLE,
+    "{line_columns}": rows.LINE_COLUMNS,
     "{document_columns}": rows.DOCUMENT_COLUMNS,
     "{section_columns}": rows.SECTION_COLUMNS,
     "{span_columns}": rows.SPAN_COLUMNS,
@@ -42,7 +43,9 @@ def _assembled(sql: str) -> str:
 
 SQL = {
     name: _assembled(sql)
-    for name, sql in queries.load("memplane.storage.sqlite", "queries.sql", "library.sql").items()
+    for name, sql in queries.load(
+        "memplane.storage.sqlite", "queries.sql", "library.sql", "compaction.sql"
+    ).items()
 }
 
 

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -12,15 +13,17 @@ import msgspec
 
 from memplane.clock import SECOND, Instant, to_datetime
 from memplane.entropy import random_bytes
-from memplane.storage.base import AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
+from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
 from memplane.storage.sqlite import conditions, rows
 from memplane.storage.sqlite.claims import SqliteClaimReader, SqliteClaimWriter
+from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCompactionWriter
 from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
 from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
+from memplane.storage.sqlite.replica import Move, SqliteReplicaReader, SqliteReplicaWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
 from memplane.types import (
@@ -38,12 +41,15 @@ from memplane.types import (
 )
 
 _FOREVER = 1 << 62
+_NEVER = -_FOREVER
 _STEADY = frozenset({"head", "marks", "model", "note"})
 """Where a space stands; one recall asks for it some twenty times."""
 
 _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
+    *("overruled", "purged"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
+    *("promoted", "promoted_from", "judgement", "verdict"),
 )
 
 INDEX_TURNS_MIN = 128
@@ -53,7 +59,14 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, SqliteLibraryReader):
+class SqliteReader(
+    SqliteIndexReader,
+    SqliteClaimReader,
+    SqliteEpisodeReader,
+    SqliteLibraryReader,
+    SqliteCompactionReader,
+    SqliteReplicaReader,
+):
     """One consistent view of a space. See `Reader`."""
 
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
@@ -73,7 +86,7 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
 
     def head(self) -> Head:
         row = self._one("head")
-        return Head(0, GENESIS) if row is None else Head(*row)
+        return Head(0, GENESIS, 0) if row is None else Head(*row)
 
     def cursor(self) -> int:
         return int(self._note("cursor") or 0)
@@ -109,8 +122,10 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
 
     def tombstones(self) -> list[Tombstone]:
         return [
-            Tombstone(id=id_, at=to_datetime(at), reason=reason, seq=seq, forget_id=forget_id)
-            for id_, at, reason, seq, forget_id in self._all("tombstones")
+            Tombstone(
+                id=id_, at=to_datetime(at), reason=reason, position=position, forget_id=forget_id, cause=cause
+            )
+            for id_, at, reason, position, forget_id, cause in self._all("tombstones")
         ]
 
     def hidden(self) -> list[Entry]:
@@ -125,6 +140,9 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
     def replacement(self, entry_id: str) -> str | None:
         row = self._one("replacement", id=entry_id)
         return None if row is None else str(row[0])
+
+    def replacements(self, entry_id: str) -> list[str]:
+        return [str(id_) for (id_,) in self._all("replacements", id=entry_id)]
 
     def usage(self, session: str) -> Usage:
         return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
@@ -300,6 +318,14 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
     def note(self, name: str) -> str | None:
         return self._note(f"note:{name}")
 
+    def pinned(self, name: str) -> str | None:
+        found = self._one("pinned", name=name)
+        return None if found is None else str(found[0])
+
+    def erasures(self) -> int:
+        found = self._one("erasures")
+        return int(found[0])
+
     def _scope_seqs(self, scope: Scope) -> list[int]:
         seqs: set[int] = set()
         keyed = scope.key is not None or scope.prefix is not None or scope.expired_by is not None
@@ -309,11 +335,19 @@ class SqliteReader(SqliteIndexReader, SqliteClaimReader, SqliteEpisodeReader, Sq
             seqs.update(seq for (seq,) in self._filtered("scope_turns", conditions.turns_in(scope)))
         if scope.conversation is None and not keyed:
             seqs.update(seq for (seq,) in self._filtered("scope_shelf", conditions.shelf_in(scope)))
+        if scope.document is None and not keyed:
+            seqs.update(seq for (seq,) in self._filtered("scope_promoted", conditions.promoted_in(scope)))
         return sorted(seqs)
 
 
 class SqliteWriter(
-    SqliteReader, SqliteIndexWriter, SqliteClaimWriter, SqliteEpisodeWriter, SqliteLibraryWriter
+    SqliteReader,
+    SqliteIndexWriter,
+    SqliteClaimWriter,
+    SqliteEpisodeWriter,
+    SqliteLibraryWriter,
+    SqliteCompactionWriter,
+    SqliteReplicaWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
@@ -326,8 +360,12 @@ class SqliteWriter(
     def __init__(self, connection: apsw.Connection, owner: str) -> None:
         super().__init__(connection, owner)
         self._seen = None
-        seq, digest, cursor, indexed = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, 0)
-        self._head = Head(seq, digest)
+        started: Any = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0, 0)
+        seq, digest, position, recorded, cursor, indexed, positions = started
+        if position != positions:  # the last entry came in before some that stand before it
+            ((digest, position),) = connection.execute(SQL["chain_end"]).fetchall()
+        self._recorded: Instant = recorded
+        self._head = Head(seq, digest, position)
         self._cursor = self._written_cursor = int(cursor)
         self._indexed_before = int(indexed)
         self._ledger: list[rows.Row] = []
@@ -337,7 +375,7 @@ class SqliteWriter(
         self.begin_work()
 
     def begin_work(self) -> None:
-        self._begun = (self._lengths(), self._head, self._cursor)
+        self._begun = (self._lengths(), self._head, self._cursor, self._recorded)
         self._saved = False
 
     def end_work(self) -> None:
@@ -346,7 +384,7 @@ class SqliteWriter(
             self._connection.execute("RELEASE work")
 
     def undo_work(self) -> None:
-        lengths, self._head, self._cursor = self._begun
+        lengths, self._head, self._cursor, self._recorded = self._begun
         if self._saved:
             self._connection.execute("ROLLBACK TO work")
             self._connection.execute("RELEASE work")
@@ -399,22 +437,40 @@ class SqliteWriter(
         return len(found)
 
     def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
-        seq, digest = self._head.seq, self._head.digest
+        first = self._head.seq + 1
+        entries = self._chain(drafts, range(first, first + len(drafts)), recorded)
+        self._head = Head(self._head.seq + len(drafts), self._head.digest, self._head.position)
+        return entries
+
+    def place(self, drafts: Sequence[Draft]) -> list[Move]:
+        self._ready()
+        fresh, places, moves = self._make_room(drafts)
+        self._chain(fresh, places, _NEVER)
+        self._write_rows()
+        last = self._one("last_entry")
+        if last is not None:
+            self._head = Head(last[0], self._head.digest, self._head.position)
+            self._recorded = last[1]
+        return moves
+
+    def _chain(self, drafts: Sequence[Draft], places: Sequence[int], recorded: Instant) -> list[Entry]:
+        """The next links of the chain, at these places of the ledger."""
         entries = []
+        digest, position, last = self._head.digest, self._head.position, self._recorded
         salts = random_bytes(SALT_BYTES * len(drafts))
-        for number, draft in enumerate(drafts):
-            seq += 1
+        for number, (draft, seq) in enumerate(zip(drafts, places, strict=True)):
+            position += 1
             salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
             of_payload = payload_digest(salt, draft.body)
-            at = recorded if draft.recorded is None else draft.recorded
-            digest = entry_digest(digest, of_payload, seq, draft, at)
-            by = draft.caller
-            self._ledger.append(
-                (seq, draft.id, draft.op, at, by.actor, by.door, by.session, draft.ref, of_payload, digest)
-            )
-            self._payloads.append((seq, salt, draft.body))
-            entries.append(Entry(seq, draft.id, draft.op, at, by, draft.ref, draft.body))
-        self._head = Head(seq, digest)
+            last = max(recorded, last + 1) if draft.recorded is None else draft.recorded
+            digest = entry_digest(digest, of_payload, position, draft, last)
+            by, id_, op, ref = draft.caller, draft.id, draft.op, draft.ref
+            header = (seq, id_, op, last, by.actor, by.door, by.session, ref)
+            self._ledger.append((*header, of_payload, digest, position, draft.origin))
+            if not draft.erased:
+                self._payloads.append((position, salt, draft.body))
+            entries.append(Entry(seq, id_, op, last, by, ref, None if draft.erased else draft.body))
+        self._head, self._recorded = Head(self._head.seq, digest, position), last
         return entries
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:
@@ -444,9 +500,12 @@ class SqliteWriter(
 
     def purge_superseded(self, *, before: Instant) -> int:
         found = self._all("superseded_before", before=before)
+        self._many("note_purged", [(before,)])
         self._drop_memories(found)
         self._many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
         self._grow_generation(found)
+        if found:
+            self._unpin()
         return len(found)
 
     def hide(self, seq: int) -> None:
@@ -465,13 +524,22 @@ class SqliteWriter(
             self._connection.execute(f"DELETE FROM {table}")
         for query in ("forget_embedded", "grow_generation", "grow_library"):
             self._connection.execute(SQL[query])
+        self._unpin()
         self.set_derived(0)
         self.set_cursor(0)
 
-    def erase(self, victims: Sequence[tuple[int, str]], *, seq: int, at: Instant, reason: str) -> None:
+    def erase(
+        self,
+        victims: Sequence[tuple[int, str]],
+        *,
+        position: int,
+        at: Instant,
+        reason: str,
+        causes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._ready()
         indexed = self._indexed()
-        self._many("add_tombstone", [(id_, seq, at, reason) for _, id_ in victims])
+        self._many("add_tombstone", [(id_, position, at, reason, causes.get(id_)) for _, id_ in victims])
         seqs = [victim for victim, _ in victims if victim]
         for victim in seqs:
             first = victim * TURNS_PER_ENTRY_MAX
@@ -483,11 +551,14 @@ class SqliteWriter(
             self._drop_memories(self._all("memory_texts", seq=victim))
             self._drop_memories(self._all("cited_rows", seq=victim))
             self._many("drop_evidence_of_entry", [(victim,)])
+            self._many("drop_purged", [(victim,)])
         self._erase_library(seqs)
+        self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
         self._connection.execute(SQL["drop_lost_vectors"])
         self._connection.execute(SQL["grow_generation"])
+        self._unpin()
 
     def add_audit(
         self, *, at: Instant, caller: Caller, action: str, target: str | None, outcome: str, detail: str
@@ -512,6 +583,15 @@ class SqliteWriter(
 
     def set_note(self, name: str, value: str) -> None:
         self._set_note(f"note:{name}", value)
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        self._ready()
+        self._many("pin", [(name, at, text)])
+        self._many("drop_old_pins", [(PINS_MAX,)])
+
+    def _unpin(self) -> None:
+        self._connection.execute(SQL["drop_pins"])
+        self._connection.execute(SQL["count_erasure"])
 
     def _ready(self) -> None:
         """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""

@@ -15,13 +15,9 @@ TABS = (
     ("memories", "Memories"),
     ("recall", "Recall"),
     ("inbox", "Inbox"),
-    ("graph", "Graph"),
     ("documents", "Documents"),
     ("brief", "Brief"),
-    ("budget", "Budget"),
-    ("compare", "Compare"),
     ("receipts", "Receipts"),
-    ("sync", "Sync"),
     ("audit", "Audit"),
 )
 """The pages of a space, in the order they are shown: path and name."""

@@ -7,12 +7,12 @@ import msgspec
 from memplane.config import Settings
 from memplane.doors.http.endpoint import JSON, Call, Response
 from memplane.doors.http.plane.wire import RecallAsked, Recalled, RecalledBlock, read
-from memplane.doors.http.timebox import TimeBox
 from memplane.governance.blocked import is_blocked
 from memplane.governance.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX
 from memplane.ledger.history_text import question_in
 from memplane.recall.result import Block, Limits, Recall
 from memplane.space import Space
+from memplane.turns.timebox import TimeBox
 
 ANSWER_BYTES_MAX = 16_384
 

@@ -28,6 +28,11 @@ _MARK_BYTES_MAX = 64
 _WITHIN_A_LINE = b"."
 """In place of the beginning of a line that is too long to be a mark: what follows it begins none."""
 _USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
+_USAGE_ANYWHERE = re.compile(rb'"usage"\s*:\s*(\{(?:[^{}]|\{[^{}]*\})*+\})')
+"""A quote within a text is escaped, so that none of those can say this."""
+_USAGE_BYTES_MAX = 4_096
+_PLAIN = frozenset({"", "identity"})
+_READABLE = _PLAIN | {"gzip", "x-gzip", "deflate"}
 _JSON: msgspec.json.Decoder[msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw)
 _KEPT_BYTES_MAX = 64 << 20
 _AUTO_DETECT = 47
@@ -57,8 +62,8 @@ class Answer:
     def __init__(self, *, media: str, encoding: str) -> None:
         self.is_stream = media.partition(";")[0].strip().lower() == _EVENTS
         packed = encoding.strip().lower()
-        self._readable = packed in {"", "identity", "gzip", "x-gzip", "deflate"}
-        self._inflate = zlib.decompressobj(_AUTO_DETECT) if packed not in {"", "identity"} else None
+        self._readable = packed in _READABLE
+        self._inflate = zlib.decompressobj(_AUTO_DETECT) if packed not in _PLAIN else None
         self._pieces: list[bytes] = []
         self._size = 0
         self._tail = b""
@@ -126,6 +131,38 @@ class Answer:
         except zlib.error:
             self._readable = False
             return b""
+
+
+class Tally:
+    """Reads only what an answer took, however long it is. Whatever passes by stays as it is."""
+
+    def __init__(self, *, encoding: str) -> None:
+        packed = encoding.strip().lower()
+        self._readable = packed in _READABLE
+        self._inflate = zlib.decompressobj(_AUTO_DETECT) if self._readable and packed not in _PLAIN else None
+        self._tail = b""
+        self._usages: list[Any] = []
+
+    def add(self, piece: bytes) -> None:
+        if not self._readable:
+            return
+        if self._inflate is not None:
+            try:
+                piece = self._inflate.decompress(piece, _INFLATED_PIECE)
+            except zlib.error:
+                self._readable = False
+                return
+            # What one piece unpacks to is little or it is a bomb, and that is not worth a count.
+            self._readable = not self._inflate.unconsumed_tail
+        seen = self._tail + piece
+        end = 0
+        for found in _USAGE_ANYWHERE.finditer(seen):
+            self._usages.append(decode_leniently(found[1]))
+            end = found.end()
+        self._tail = seen[max(end, len(seen) - _USAGE_BYTES_MAX) :]
+
+    def charge(self) -> Charge:
+        return _charge(self._usages)
 
 
 def _usage_of(event: dict[str, Any]) -> Any:

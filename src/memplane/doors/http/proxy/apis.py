@@ -27,6 +27,11 @@ class _ClaudeCode(msgspec.Struct):
     account_uuid: str = ""
 
 
+class _Model(msgspec.Struct):
+    model: str = ""
+
+
+_MODEL = msgspec.json.Decoder(_Model)
 _CLAUDE_CODE = msgspec.json.Decoder(_ClaudeCode)
 _encode = msgspec.json.Encoder().encode
 
@@ -46,6 +51,14 @@ def api_of(method: str, path: str) -> Api | None:
     if path.endswith(f"/{Api.MESSAGES}") and not path.endswith(f"/v1/{Api.MESSAGES}"):
         return None  # of a thread of OpenAI's
     return next((api for api in Api if path.endswith(f"/{api}")), None)
+
+
+def model_in(body: bytes | None) -> str:
+    """The model that a body names, whatever else is in it."""
+    try:
+        return _MODEL.decode(body or b"{}").model
+    except msgspec.DecodeError:
+        return ""
 
 
 class Asked:
@@ -102,6 +115,18 @@ class Asked:
     def kept_elsewhere(self) -> bool:
         """Whether the provider has the conversation, and this request only its newest part."""
         return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
+
+    @property
+    def style(self) -> str:
+        return "anthropic" if self.api is Api.MESSAGES else "openai"
+
+    @property
+    def inbound(self) -> Any:
+        return self.body.get("input" if self.api is Api.RESPONSES else "messages")
+
+    @property
+    def system(self) -> Any:
+        return self.body.get("system") if self.api is Api.MESSAGES else None
 
     @property
     def opening(self) -> str:

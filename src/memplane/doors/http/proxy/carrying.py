@@ -2,29 +2,32 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import aiohttp
+import msgspec
 from starlette.types import Send
 
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.doors.http.body import ClientGone
-from memplane.doors.http.proxy.answer import Answer
+from memplane.doors.http.proxy.answer import Answer, Charge, Tally
 from memplane.doors.http.proxy.apis import Asked
 from memplane.doors.http.proxy.headers import to_client, to_upstream
-from memplane.doors.http.proxy.keeping import Keeper
 from memplane.doors.http.proxy.passed import Passed, PassedListener
 from memplane.doors.http.proxy.relay import Broken, Relay, next_piece, pieces_of
 from memplane.doors.http.proxy.request import Request
-from memplane.doors.http.proxy.telling import Teller, Told
 from memplane.doors.http.proxy.turn import ABORTED, Turn
 from memplane.doors.http.proxy.upstreams import Upstream
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Right
 from memplane.ledger.history_text import FAILED
 from memplane.space import Space
+from memplane.turns.keeping import Keeper
+from memplane.turns.prices import Prices
+from memplane.turns.shown import RECALL_HEADER, TOLD_HEADER, spell_blocks, summary_of
+from memplane.turns.telling import Teller, Told
 
 DOOR = "proxy"
 
@@ -46,6 +49,7 @@ class Parts:
         relay: Relay,
         teller: Teller,
         keeper: Keeper,
+        prices: Prices,
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -53,6 +57,7 @@ class Parts:
         self.relay = relay
         self.teller = teller
         self.keeper = keeper
+        self.prices = prices
         self._tasks: set[asyncio.Future[None]] = set()
 
     def later(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -82,11 +87,26 @@ class Carrier:
         self._provider_keys = provider_keys
         self._send = send
 
-    async def without_memory(self, content: bytes | None) -> None:
-        """Nothing but bytes."""
-        async with await self._ask(content, readable=False) as response:
-            await self._start(response)
-            await self._pass_rest(response)
+    async def without_memory(self, content: bytes | None, model: str) -> None:
+        """Nothing but bytes. What a turn took is read as it passes by."""
+        operation = self._request.operation
+        if operation is None:
+            async with await self._ask(content, readable=False) as response:
+                await self._start(response)
+                await self._pass_rest(response)
+            return
+        tally, status, outcome = Tally(encoding=""), 0, "failed"
+        try:
+            async with await self._ask(content, readable=False) as response:
+                status, outcome = response.status, "refused"
+                await self._start(response)
+                if status // 100 == 2:  # noqa: PLR2004
+                    outcome = ABORTED
+                    tally = Tally(encoding=response.headers.get("content-encoding", ""))
+                if await self._pass_rest(response, tally) and outcome == ABORTED:
+                    outcome = "ok"
+        finally:
+            self._passed(operation, model, status, outcome, charge=tally.charge())
 
     async def with_memory(self, asked: Asked, model: str | None, space: Space) -> None:
         parts = self._parts
@@ -109,6 +129,7 @@ class Carrier:
             model=model or asked.model,
             effective=asked.effective(changes),
             entry_bytes_max=parts.settings.entry_bytes_max,
+            pins=told.pins,
         )
         await self._carry(turn, told)
 
@@ -120,7 +141,7 @@ class Carrier:
             raise
         async with response:
             turn.status_code = response.status
-            await self._start(response)
+            await self._start(response, self._shown(told))
             if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
                 await self._pass_rest(response)
                 self._tell(turn, "refused")
@@ -170,13 +191,17 @@ class Carrier:
             await self._body(piece)
         await self._pass_rest(response)
 
-    async def _pass_rest(self, response: aiohttp.ClientResponse) -> None:
+    async def _pass_rest(self, response: aiohttp.ClientResponse, tally: Tally | None = None) -> bool:
+        """Whether it came to its end. If not, the connection ends without, as the provider's did."""
         try:
             async for piece in pieces_of(response):
+                if tally is not None:
+                    tally.add(piece)
                 await self._body(piece)
         except Broken:
-            return  # the connection ends without the end of the answer, as the provider's did
+            return False
         await self._body(b"", more=False)
+        return True
 
     def _abort(self, turn: Turn, told: Told) -> None:
         """Of a stream there is something to keep; half of anything else is nothing."""
@@ -187,24 +212,46 @@ class Carrier:
             self._tell(turn, "failed")
 
     async def _keep(self, turn: Turn, told: Told) -> None:
-        in_time = await self._parts.keeper.keep(turn)
+        in_time = await self._parts.keeper.keep(lambda: turn.kept)
         self._tell(turn, turn.status or "ok", kept=in_time)
         if told.backend is not None and turn.status != FAILED:
             self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
 
-    def _tell(self, turn: Turn, outcome: str, *, kept: bool = False) -> None:
+    def _tell(self, turn: Turn, outcome: str, *, kept: bool | None = None) -> None:
+        self._passed("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
+
+    def _passed(
+        self,
+        operation: str,
+        model: str,
+        status: int,
+        outcome: str,
+        *,
+        charge: Charge,
+        kept: bool | None = None,
+    ) -> None:
         self._parts.passed(
             Passed(
-                upstream=turn.upstream,
-                operation="chat",
-                model=turn.model,
-                status=turn.status_code,
+                upstream=self._upstream.name,
+                operation=operation,
+                model=model,
+                status=status,
                 outcome=outcome,
                 seconds=time.perf_counter() - self._request.begun,
-                charge=turn.charge,
+                charge=self._priced(model, charge),
                 kept=kept,
             )
         )
+
+    def _priced(self, model: str, charge: Charge) -> Charge:
+        """With what it cost, where the provider does not say and a price is known."""
+        price = self._parts.prices.of(model) if charge.cost_usd is None else None
+        if price is None:
+            return charge
+        cost = price.of(
+            prompt=charge.prompt_tokens, completion=charge.completion_tokens, cached=charge.cached_tokens
+        )
+        return msgspec.structs.replace(charge, cost_usd=cost)
 
     # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -219,8 +266,20 @@ class Carrier:
         address = upstream.address(request.path, request.query)
         return await self._parts.relay.ask(upstream, request.method, address, headers, content)
 
-    async def _start(self, response: aiohttp.ClientResponse) -> None:
-        headers = to_client(response.raw_headers)
+    def _shown(self, told: Told) -> list[tuple[bytes, bytes]]:
+        """What was told, for a client that wants to know; the body is the provider's own."""
+        recalled = told.recalled
+        if recalled is None:
+            return []
+        shown = [(RECALL_HEADER.encode(), summary_of(recalled).encode())]
+        if self._request.shows and recalled.blocks:
+            shown.append((TOLD_HEADER.encode(), spell_blocks(recalled).encode()))
+        return shown
+
+    async def _start(
+        self, response: aiohttp.ClientResponse, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        headers = [*to_client(response.raw_headers), *more]
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
 
     async def _body(self, piece: bytes, *, more: bool = True) -> None:

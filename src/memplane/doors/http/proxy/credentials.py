@@ -46,6 +46,8 @@ class Credentials:
         try:
             return credential_of(headers)
         except MissingCredential as exc:
+            if found:  # where Azure's clients put it
+                return found[0]
             raise MissingCredential(
                 f"a credential is needed: a Memplane key in place of the provider's, or beside it in {KEY_HEADER}"
             ) from exc

@@ -9,15 +9,13 @@ from starlette.types import Receive, Scope, Send
 from memplane.config import Settings
 from memplane.doors.http.body import ClientGone
 from memplane.doors.http.endpoint import AsgiRoute, Door
-from memplane.doors.http.proxy.apis import Api, Asked, api_of
+from memplane.doors.http.proxy.apis import Api, Asked, api_of, model_in
 from memplane.doors.http.proxy.carrying import DOOR, Carrier, Parts
 from memplane.doors.http.proxy.credentials import Credentials
-from memplane.doors.http.proxy.keeping import Keeper
 from memplane.doors.http.proxy.passed import PassedListener
 from memplane.doors.http.proxy.relay import Relay, until_gone
 from memplane.doors.http.proxy.request import Request
 from memplane.doors.http.proxy.splice import NotPlain
-from memplane.doors.http.proxy.telling import Teller
 from memplane.doors.http.proxy.upstreams import Upstream, Upstreams
 from memplane.doors.http.refusal import Refused
 from memplane.doors.opening import open_space
@@ -26,6 +24,9 @@ from memplane.governance.events import Listener, log_event
 from memplane.history import Recorder
 from memplane.identity.principal import Right
 from memplane.space import Space
+from memplane.turns.keeping import Keeper
+from memplane.turns.prices import Prices
+from memplane.turns.telling import Teller
 
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OWN_HEADERS = frozenset({b"x-request-id"})
@@ -94,6 +95,7 @@ class Proxy:
         self._listener = listener
         self._passed = passed
         self._upstreams = Upstreams(settings)
+        self._prices = Prices(settings.proxy_prices)
         folder = settings.session_history_dir
         self._recorder = (
             None
@@ -111,7 +113,8 @@ class Proxy:
             self._passed,
             relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
             teller=Teller(plane, settings, self._listener),
-            keeper=Keeper(plane, settings, DOOR, record),
+            keeper=Keeper(plane, settings, self._listener, door=DOOR, record=record),
+            prices=self._prices,
         )
         self._parts.keeper.resume()
         try:
@@ -137,7 +140,8 @@ class Proxy:
         else:
             changes = asked.with_model(model) if asked is not None and model is not None else []
             content = asked.effective(changes) if asked is not None else body
-            done = await until_gone(receive, lambda: carrier.without_memory(content))
+            named = model or model_in(body if request.operation is not None else None)
+            done = await until_gone(receive, lambda: carrier.without_memory(content, named))
         if not done:
             raise ClientGone
 

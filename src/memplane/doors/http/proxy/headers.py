@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from multidict import CIMultiDict
 
 from memplane.doors.http.proxy.credentials import is_a_place
+from memplane.turns.shown import RECALL_HEADER, TOLD_HEADER
 
 _ONE_HOP = frozenset(
     {
@@ -24,7 +25,17 @@ _MADE_ANEW = frozenset({"host", "content-length", "expect"})
 _OURS = frozenset({"cookie", "forwarded", "via", "x-real-ip"})
 """Said to us, by a browser or by a proxy before us."""
 _OUR_PREFIXES = ("x-memplane-", "x-forwarded-")
-_NOT_BACK = frozenset({"date", "server", "set-cookie", "alt-svc", "strict-transport-security"})
+_NOT_BACK = frozenset(
+    {
+        "date",
+        "server",
+        "set-cookie",
+        "alt-svc",
+        "strict-transport-security",
+        RECALL_HEADER,
+        TOLD_HEADER,
+    }
+)
 """Each would speak for our address."""
 READABLE = frozenset({"gzip", "deflate", "identity", "x-gzip", ""})
 """Encodings of an answer that can be read here, besides being passed on."""

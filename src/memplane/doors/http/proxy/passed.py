@@ -12,7 +12,7 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
 
     upstream: str
     operation: str
-    """`chat`, whichever API it was asked through."""
+    """`chat`, whichever API it was asked through; `text_completion`, `embeddings`."""
     model: str
     status: int
     """Zero: there was no answer."""
@@ -20,8 +20,8 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     """`ok`, `refused` by the provider, `failed` or `aborted` on the way."""
     seconds: float
     charge: Charge = Charge()
-    kept: bool = False
-    """In the ledger when the client saw the end."""
+    kept: bool | None = None
+    """Whether it was in the ledger when the client saw the end; None where it was not to be kept."""
 
 
 PassedListener = Callable[[Passed], None]

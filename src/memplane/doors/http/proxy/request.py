@@ -7,9 +7,11 @@ from urllib.parse import unquote
 from starlette.types import Scope
 
 from memplane.doors.http.envelope import speaks_anthropic
+from memplane.doors.http.proxy.apis import api_of
 from memplane.doors.http.proxy.credentials import is_a_place
 from memplane.doors.http.refusal import Refused
 from memplane.identity.principal import Principal
+from memplane.turns.shown import RECALL_HEADER, SHOW
 
 _OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
 """Paths below `/v1` that belong to the v6 door."""
@@ -23,6 +25,7 @@ _LENT = (
     "count_tokens",
     "input_tokens",
 )
+_COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
 _LENT_BELOW = ("audio", "images", "responses")
 
 
@@ -65,8 +68,22 @@ class Request:
         return said == "on"
 
     @property
+    def shows(self) -> bool:
+        """Whether the client wants to see what was recalled."""
+        return self.headers.get(RECALL_HEADER, "").strip().lower() == SHOW
+
+    @property
     def speaks_anthropic(self) -> bool:
         return speaks_anthropic(self.path, self.headers)
+
+    @property
+    def operation(self) -> str | None:
+        """What the provider counts tokens for, in the words of OpenTelemetry; None for whatever else it does."""
+        if self.method != "POST":
+            return None
+        if api_of(self.method, self.path) is not None:
+            return "chat"
+        return _COUNTED.get(self.path.rpartition("/")[2])
 
     @property
     def is_lent(self) -> bool:

@@ -13,6 +13,8 @@ from memplane.ledger import gojson
 from memplane.ledger.history import HistoryLine
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.history_text import FAILED
+from memplane.turns.pending import Kept
+from memplane.types import Pins
 
 ABORTED = "aborted"
 """The client hung up, or the stream broke off: what was said until then is kept, and marked."""
@@ -20,19 +22,6 @@ ABORTED = "aborted"
 _TEXT_CHARS_MAX = 16_384
 _VALUE = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted").encode
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn on its way into the ledger."""
-
-    tenant: str
-    owner: str
-    actor: str
-    conversation: str
-    line: bytes
-    """As the ledger keeps it: without what went upstream, which holds memories that may have to be forgotten."""
-    history: bytes
-    """As the session history has it. Both have the same id."""
 
 
 class Turn:
@@ -52,6 +41,7 @@ class Turn:
         model: str,
         effective: bytes,
         entry_bytes_max: int,
+        pins: Pins | None = None,
     ) -> None:
         self.asked = asked
         self.owner = owner
@@ -66,6 +56,7 @@ class Turn:
         self._actor = actor
         self._conversation = conversation
         self._path = path
+        self._pins = pins
         self.effective = effective
         self._entry_bytes_max = entry_bytes_max
 
@@ -85,8 +76,10 @@ class Turn:
             owner=self.owner,
             actor=self._actor,
             conversation=self._conversation,
+            model=self.asked.model,
             line=line,
             history=full.line if len(full.line) <= self._entry_bytes_max else line,
+            pins=self._pins,
         )
 
     def _fitting(self, id_: str) -> bytes:

@@ -1,6 +1,7 @@
 """An answer by a certain time: the thorough one, or else the quick one, or else none."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,7 +16,54 @@ THREADS = 3
 """Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
 _THOROUGH_SHARE = 0.6
 """So much of the time is the thorough one alone; then the quick one starts beside it."""
+_NEWS_SHARE = 0.2
+"""How much the last one says about how long one takes."""
 _CLOSING_S = 5.0
+
+
+class _Lane:
+    """Threads, how many wait for them, and how long one takes lately."""
+
+    def __init__(self, threads: int, name: str, clock: Callable[[], float]) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._threads = threads
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._seconds = 0.0
+
+    def submit(self, work: Callable[[*Ts], U], *args: *Ts) -> "Future[U]":
+        with self._lock:
+            self._waiting += 1
+        future = self._pool.submit(lambda: self._timed(work, *args))
+        future.add_done_callback(self._let_go)
+        return future
+
+    def is_too_long(self, seconds: float) -> bool:
+        """Whether nobody who comes now would be served within so many seconds. Where nobody waits there is nothing to
+        foresee, so that a slow phase ends by itself."""
+        with self._lock:
+            before = self._waiting // self._threads
+            return before > 0 and before * self._seconds > seconds
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _timed(self, work: Callable[[*Ts], U], *args: *Ts) -> U:
+        with self._lock:
+            self._waiting -= 1
+        started = self._clock()
+        try:
+            return work(*args)
+        finally:
+            took = self._clock() - started
+            with self._lock:
+                self._seconds += (took - self._seconds) * _NEWS_SHARE
+
+    def _let_go(self, future: "Future[Any]") -> None:
+        if future.cancelled():
+            with self._lock:
+                self._waiting -= 1
 
 
 class TimeBox(Generic[T]):
@@ -23,8 +71,8 @@ class TimeBox(Generic[T]):
     has not begun by then never does, so that nothing piles up."""
 
     def __init__(self, *, threads: int = THREADS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._thorough = ThreadPoolExecutor(threads, "memplane-recall")
-        self._quick = ThreadPoolExecutor(threads, "memplane-recall-quick")
+        self._thorough = _Lane(threads, "memplane-recall", clock)
+        self._quick = _Lane(threads, "memplane-recall-quick", clock)
         self._late: set[Future[Any]] = set()
         self._clock = clock
 
@@ -43,14 +91,23 @@ class TimeBox(Generic[T]):
         return _done_first((first, second))
 
     async def awaited(self, thorough: Callable[[], T], quick: Callable[[], T], *, seconds: float) -> T | None:
-        """The same where many wait on one event loop, and none of them may take a thread for that."""
+        """The same where many wait on one event loop, and none of them may take a thread for that. What would be late in
+        any case, because too many wait for it already, is not waited for."""
         until = self._clock() + seconds
-        running = [first := self._thorough.submit(thorough)]
+        running: list[Future[T]] = []
         try:
-            await _until_done(first, seconds * _THOROUGH_SHARE)
-            if not first.done():
+            if not self._thorough.is_too_long(seconds):
+                running.append(first := self._thorough.submit(thorough))
+                await _until_done(first, seconds * _THOROUGH_SHARE)
+                if first.done():
+                    return first.result()
+                if first.cancel():  # it has not begun, and would begin too late
+                    running.clear()
+            left = max(0.0, until - self._clock())
+            if not self._quick.is_too_long(left):
                 running.append(self._quick.submit(quick))
-                await _until_done(first, max(0.0, until - self._clock()))
+            if running:
+                await _until_done(running[0], left)
         finally:  # whoever asked may have hung up
             self._give_up(running)
         return _done_first(running)
@@ -67,8 +124,8 @@ class TimeBox(Generic[T]):
 
     def close(self) -> None:
         """What is late gets a little time to end, since the spaces it reads are about to be closed."""
-        self._thorough.shutdown(wait=False, cancel_futures=True)
-        self._quick.shutdown(wait=False, cancel_futures=True)
+        self._thorough.close()
+        self._quick.close()
         wait(list(self._late), _CLOSING_S)
 
     def _give_up(self, running: Iterable[Future[Any]]) -> None:

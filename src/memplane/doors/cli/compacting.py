@@ -1,0 +1,232 @@
+"""Raw days in short: compaction and its review, the retention policy, and the token budget."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from memplane.config import reason_of
+from memplane.doors.cli.call import Call
+from memplane.doors.cli.command import command, default
+from memplane.doors.cli.options import LISTED_DEFAULT, Limit
+from memplane.doors.cli.output import cell, line, table
+from memplane.errors import InvalidRequest
+from memplane.memory.review import Compaction, DayCompacted, Learning
+from memplane.objects.budget import Budget, budget_of
+from memplane.objects.digests import shorter
+from memplane.space import Space
+from memplane.storage.compaction import Standing
+
+app = typer.Typer()
+compact = typer.Typer(help="Keep raw days in short, and review what was kept.")
+app.add_typer(compact, name="compact")
+
+Day = Annotated[str | None, typer.Option("--day", metavar="DAY", help="One day, such as 2026-11-15 (UTC).")]
+
+_KIB = 1_024
+
+
+@default(
+    compact,
+    examples=[
+        "memplane compact --space alice --dry-run",
+        "memplane compact --space alice",
+        "memplane compact --day 2026-11-02 --json",
+        "memplane compact review --space alice",
+    ],
+)
+def run(
+    call: Call,
+    day: Day = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Keep in short what was said on days whose time is over, then remove those days.
+
+    What steers an agent becomes a draft that somebody confirms, facts go to the digest of their week, the rest is
+    discarded. Without a policy (`memplane retention`) no day's time is ever over; --day keeps one in short all the same.
+    """
+    done = call.existing_space().compact(day=day, dry_run=dry_run)
+    call.out.answer(done, *_compaction(done))
+    if not done.days and not done.digests_removed:
+        call.out.note("Nothing is due; `memplane retention` says why.")
+
+
+@command(
+    compact,
+    examples=[
+        "memplane compact review --space alice           # asks, on a terminal",
+        "memplane compact review --confirm learn-3f0c9a1b22d4 --reject learn-77aa01cd93e0",
+        "memplane compact review --day 2026-11-02 --json",
+    ],
+)
+def review(
+    call: Call,
+    day: Day = None,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option("--confirm", metavar="ID", help="Make this draft a memory; may be repeated."),
+    ] = None,
+    reject: Annotated[
+        list[str] | None,
+        typer.Option("--reject", metavar="ID", help="Turn this draft down; may be repeated."),
+    ] = None,
+    limit: Limit = LISTED_DEFAULT,
+) -> None:
+    """What compaction decided: drafts, what was digested, what was discarded and why. Drafts are decided here.
+
+    On a terminal every draft that waits is asked about. An id may be as short as it is shown.
+    """
+    space = call.existing_space()
+    drafts = space.learnings()
+    chosen = [(_named(drafts, id_), True) for id_ in confirm or ()]
+    chosen += [(_named(drafts, id_), False) for id_ in reject or ()]
+    for learning, confirmed in chosen:
+        _decide(space, learning, confirmed=confirmed)
+    if not chosen and not call.out.json and sys.stdin.isatty() and sys.stderr.isatty():
+        _ask(call, space, drafts)
+    drafts = [it for it in space.learnings() if day is None or day in it.days]
+    judged = space.judgements(day, limit=limit)
+    call.out.answer({"learnings": drafts, "judgements": judged}, *_drafts(drafts))
+    if judged:
+        rows = (
+            (it.day, it.outcome, it.reason, it.entry, shorter(it.into) if it.into else "") for it in judged
+        )
+        call.out.tell(table("day", "outcome", "reason", "entry", "kept as", rows=rows))
+
+
+@command(app, examples=["memplane retention", "MEMPLANE_RETENTION=adr memplane retention --space alice"])
+def retention(call: Call) -> None:
+    """The retention policy in words, and what it would remove now."""
+    standing = call.existing_space().retention()
+    shown: list[RenderableType] = [line(words) for words in standing.words]
+    entries = sum(due.entries for due in standing.due)
+    if standing.due or standing.digest_lines_due:
+        first = f" ({standing.due[0].day} to {standing.due[-1].day})" if standing.due else ""
+        shown.append(
+            line(
+                f"Due now: {len(standing.due):,} raw days{first} with {entries:,} entries, and "
+                f"{standing.digest_lines_due:,} lines of digests and rejected drafts. `memplane compact` keeps the days in "
+                "short and removes them."
+            )
+        )
+    else:
+        shown.append(line("Nothing is due now."))
+    if standing.learnings_open:
+        shown.append(
+            line(f"{standing.learnings_open:,} drafts wait for a decision: `memplane compact review`.")
+        )
+    call.out.answer(standing, *shown)
+
+
+@command(
+    app,
+    examples=["memplane budget --space alice", "memplane budget --summaries ./data/summaries --json"],
+)
+def budget(
+    call: Call,
+    summaries: Annotated[
+        Path | None,
+        typer.Option("--summaries", metavar="DIR", help="A folder with daily summaries, to be counted too."),
+    ] = None,
+) -> None:
+    """What an agent would load at its start, layer by layer in tokens, against the budget; and what to shorten."""
+    found = budget_of(call.existing_space(), summaries=() if summaries is None else _files(summaries))
+    document = {
+        "layers": found.layers,
+        "bytes": found.bytes,
+        "tokens": found.tokens,
+        "tokens_by_bytes": found.tokens_by_bytes,
+        "budget_tokens": found.budget_tokens,
+        "window_tokens": found.window_tokens,
+        "fits": found.fits,
+        "advice": found.advice,
+    }
+    call.out.answer(document, _budget(found), *(line(words) for words in found.advice))
+
+
+def _files(folder: Path) -> Iterator[bytes]:
+    try:
+        for file in sorted(folder.iterdir()):
+            if file.is_file():
+                yield file.read_bytes()
+    except OSError as exc:
+        raise InvalidRequest(f"{folder} cannot be read: {reason_of(exc)}", field="summaries") from exc
+
+
+def _budget(found: Budget) -> RenderableType:
+    rows = [
+        (it.layer, f"{it.items:,}", _size(it.bytes), f"{it.tokens:,}", f"{it.tokens_by_bytes:,}")
+        for it in found.layers
+    ]
+    rows.append(("Total", "", _size(found.bytes), f"{found.tokens:,}", f"{found.tokens_by_bytes:,}"))
+    return table("Layer", "Items", "Size", "Tokens", "at 4 bytes a token", rows=rows)
+
+
+def _size(count: int) -> str:
+    return f"{count:,} B" if count < _KIB else f"{count / _KIB:,.1f} KB"
+
+
+def _compaction(done: Compaction) -> Iterator[RenderableType]:
+    for day in done.days:
+        yield line((day.day, "bold"), f": {_counts(day, dry_run=done.dry_run)}")
+        for text in day.learnings:
+            yield line("  draft: ", text)
+        for text in day.digested:
+            yield line("  digest: ", text)
+        for reason, count in day.discarded.items():
+            yield line(f"  discarded: {count:,} as {reason}")
+    if done.confirmed:
+        yield line(f"{done.confirmed:,} drafts confirmed by the policy")
+    if done.digests_removed:
+        verb = "would be removed" if done.dry_run else "removed"
+        yield line(f"{done.digests_removed:,} lines of old digests and rejected drafts {verb}")
+    if done.waiting:
+        yield line(f"{done.waiting:,} entries are not read yet; a run reads them first, so it may find more.")
+
+
+def _counts(day: DayCompacted, *, dry_run: bool) -> str:
+    verb = "would be removed" if dry_run else "removed"
+    return f"{day.entries:,} entries judged, {day.removed:,} {verb}"
+
+
+def _named(drafts: list[Learning], given: str) -> Learning:
+    """The draft with this id, or the only one whose id begins so."""
+    found = [it for it in drafts if any(id_.startswith(given) for id_ in it.ids)] if given else []
+    if len(found) != 1:
+        what = "no draft has" if not found else "several drafts have"
+        raise InvalidRequest(f"{what} an id that begins with {given!r}; `memplane compact review` lists them")
+    return found[0]
+
+
+def _decide(space: Space, learning: Learning, *, confirmed: bool) -> None:
+    if confirmed:
+        space.confirm(learning.id)
+    else:
+        space.reject(learning.id)
+
+
+def _ask(call: Call, space: Space, drafts: list[Learning]) -> None:
+    for learning in drafts:
+        if learning.standing is not Standing.OPEN:
+            continue
+        call.out.show(
+            line((learning.kind, "bold"), f": {learning.text}"),
+            line(f"  said on {', '.join(learning.days)}: ", (learning.quote, "dim")),
+        )
+        sys.stderr.write("Keep it as a memory? [y]es, [n]o, anything else decides later: ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline().strip().lower()
+        if answer in {"y", "yes", "n", "no"}:
+            _decide(space, learning, confirmed=answer.startswith("y"))
+
+
+def _drafts(drafts: list[Learning]) -> Iterator[RenderableType]:
+    if drafts:
+        rows = (
+            (shorter(it.id), it.standing, it.kind, cell(it.text), ", ".join(it.days), it.by, it.memory or "")
+            for it in drafts
+        )
+        yield table("draft", "", "kind", "says", "said on", "decided by", "memory", rows=rows)

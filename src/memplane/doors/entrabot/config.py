@@ -1,0 +1,63 @@
+"""What EntraBot's settings say about memory. They are read anew with every call, as its programs expect."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "ENTRABOT_"
+KEEP_LOCAL: Final = "ENTRABOT_KEEP_MEMORY_LOCAL"
+ENDPOINT: Final = "ENTRABOT_BLOB_ENDPOINT"
+CONTAINER: Final = "ENTRABOT_BLOB_CONTAINER"
+ENV_FILE: Final = "ENTRABOT_ENV_FILE"
+PERSONA_SYNC: Final = "ENTRABOT_PERSONA_SYNC"
+
+_YES = ("true", "1", "yes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntraBotConfig:
+    """The settings that memory depends on; a token is in no message."""
+
+    data_dir: Path
+    blob_endpoint: str | None = None
+    blob_container: str | None = None
+    keep_memory_local: bool = False
+    persona_sync: bool = False
+    tenant_id: str | None = None
+    agent_user_id: str | None = None
+    agent_user_upn: str | None = None
+    storage_token: str | None = field(default=None, repr=False)
+
+    @property
+    def half_configured(self) -> bool:
+        """A place in the cloud needs an endpoint and a container; one of them alone is a mistake."""
+        return bool(self.blob_endpoint) != bool(self.blob_container)
+
+
+def config_from(environment: Mapping[str, str]) -> EntraBotConfig:
+    data_dir = environment.get("ENTRABOT_DATA_DIR")
+    return EntraBotConfig(
+        data_dir=Path(data_dir).expanduser() if data_dir else _home_of_data(environment),
+        blob_endpoint=environment.get(ENDPOINT) or None,
+        blob_container=environment.get(CONTAINER) or None,
+        keep_memory_local=environment.get(KEEP_LOCAL, "").strip().lower() in _YES,
+        persona_sync=environment.get(PERSONA_SYNC, "").strip().lower() == "on",
+        tenant_id=environment.get("ENTRABOT_TENANT_ID"),
+        agent_user_id=environment.get("ENTRABOT_AGENT_USER_ID"),
+        agent_user_upn=environment.get("ENTRABOT_AGENT_UPN") or environment.get("ENTRABOT_AGENT_USER_UPN"),
+        storage_token=environment.get("ENTRABOT_STORAGE_TOKEN"),
+    )
+
+
+def home_of(environment: Mapping[str, str]) -> Path:
+    """The user's directory, as the environment has it."""
+    home = environment.get("USERPROFILE" if sys.platform == "win32" else "HOME")
+    return Path(home) if home else Path.home()
+
+
+def _home_of_data(environment: Mapping[str, str]) -> Path:
+    if sys.platform == "win32" and (local := environment.get("LOCALAPPDATA")):
+        return Path(local) / "entrabot" / "data"
+    return home_of(environment) / ".entrabot" / "data"

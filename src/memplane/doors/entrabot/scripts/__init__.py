@@ -1,0 +1,1 @@
+"""EntraBot's scripts, as modules that its tests and its setup load."""

@@ -1,0 +1,1 @@
+"""What EntraBot keeps: who said what, the day in short, what was promised."""

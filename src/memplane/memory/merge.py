@@ -1,0 +1,291 @@
+"""Taking in what another replica knows, so that memory depends on what entries and tombstones there are, and not on the
+order in which they came: docs/internals/merge.md."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.ledger.ids import base_of, is_variant, models_of
+from memplane.ledger.payloads import Aftermath, Derived, Distilled, Forgotten, decode, decode_body
+from memplane.memory import projection
+from memplane.memory.families import families
+from memplane.memory.forget import erase, kin, loss_of, upsets
+from memplane.storage.base import Writer
+from memplane.storage.filter import Scope
+from memplane.types import Draft, Entry, Op
+
+_FORGETS = (Op.FORGET, Op.SWEEP)
+_BY_MODELS = (Op.DERIVE, Op.DISTIL)
+_NEVER = -1 << 62
+_NOTHING: tuple[list[str], Aftermath] = ([], Aftermath())
+
+Forgets = Mapping[str, Mapping[str, str]]
+"""Forget id to (entry id to reason)."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a merge did."""
+
+    fresh: Sequence[Draft]
+    forgotten: int
+    moved: int
+    variants: tuple[str, ...]
+    erased: bool
+    unrecorded: Forgets
+    """Tombstones whose forget is not on record here."""
+    anew: bool
+    """Whether everything was derived anew."""
+
+
+class _Stone(msgspec.Struct, frozen=True):
+    """A tombstone to be set."""
+
+    id: str
+    position: int
+    at: Instant
+    reason: str
+    cause: str | None = None
+
+
+class _Burial(msgspec.Struct, frozen=True):
+    """What one forget does here."""
+
+    stones: list[_Stone]
+    payload: Forgotten
+
+
+def merge(
+    writer: Writer,
+    drafts: Sequence[Draft],
+    forgets: Forgets,
+    *,
+    now: Instant,
+    same: Callable[[Draft, bytes], bool] = lambda _, __: False,
+) -> Taken:
+    """One transaction: the union by id, every entry in its place, and nothing forgotten shown. Where all that is new sorts
+    after all that was here, it is projected like anything that comes in; otherwise everything is derived anew."""
+    return _Merge(writer, forgets, same).run(drafts, now)
+
+
+class _Merge:
+    """The steps of one merge, and what they find out."""
+
+    def __init__(self, writer: Writer, forgets: Forgets, same: Callable[[Draft, bytes], bool]) -> None:
+        self._writer = writer
+        self._forgets = forgets
+        self._same = same
+        self._before = writer.head()
+
+    def run(self, drafts: Sequence[Draft], now: Instant) -> Taken:
+        writer = self._writer
+        gone = self._gone(drafts)
+        lost = {draft.id: draft for draft in drafts if draft.id in gone}
+        found, _ = families(writer, (draft for draft in drafts if draft.id not in gone), self._same)
+        there = writer.known(list(lost))
+        fresh = [draft for family in found.values() for draft in family.fresh]
+        fresh += [_header(draft) for id_, draft in lost.items() if id_ not in there]
+        fresh.sort(key=_order)
+        renamed = [pair for family in found.values() for pair in family.renamed]
+        variants = [variant for family in found.values() for variant in family.variants]
+        burials, unrecorded = self._burials(fresh, gone)
+        anew = self._is_upset(fresh, renamed, burials)
+        for burial in burials:
+            self._bury(burial, anew=anew)
+        for before, after in renamed:
+            writer.rename(before, after)
+        for variant in variants:
+            writer.note_variant(variant)
+        moved = self._derive_anew(fresh) if anew else self._append(fresh, now)
+        if fresh or renamed:
+            writer.set_merged()
+        return Taken(
+            fresh=fresh,
+            forgotten=len(lost),
+            moved=moved,
+            variants=tuple(sorted({it.id for it in variants} & _new_ids(fresh, renamed))),
+            erased=any(burial.stones for burial in burials),
+            unrecorded=unrecorded,
+            anew=anew,
+        )
+
+    def _gone(self, drafts: Sequence[Draft]) -> dict[str, str]:
+        """Of what comes, what is forgotten, each with the id that is buried: itself, another body under its id, or what a
+        model made it of."""
+        named = {id_ for reasons in self._forgets.values() for id_ in reasons}
+        named |= {base_of(id_) for id_ in named}
+        because = {draft.id: _causes(draft) for draft in drafts if draft.op not in projection.RECORDS}
+        asked = {id_ for causes in because.values() for id_ in causes}
+        stoned = self._writer.tombstoned(list(asked)) | (asked & named)
+        gone: dict[str, str] = {}
+        for _ in range(2):  # what a model made of a variant goes with a variant that goes with its base
+            for id_, causes in because.items():
+                for cause in causes:
+                    if cause in stoned or cause in gone:
+                        gone.setdefault(id_, cause)
+        return gone
+
+    def _burials(self, fresh: Sequence[Draft], gone: Mapping[str, str]) -> tuple[list[_Burial], Forgets]:
+        """What each forget buries that is on record here or comes now, and the tombstones of those that are not."""
+        positions = {draft.id: self._before.position + place for place, draft in enumerate(fresh, start=1)}
+        coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
+        there = {entry.id: entry for entry in self._writer.entries_of(list(self._forgets))}
+        burials = []
+        unrecorded: dict[str, dict[str, str]] = {}
+        for forget_id, reasons in self._forgets.items():
+            payload = _forgotten(coming.get(forget_id) or there.get(forget_id))
+            if payload is None:
+                unrecorded[forget_id] = dict(reasons)
+                continue
+            position = positions.get(forget_id) or self._writer.positions([forget_id])[forget_id]
+            ids = self._buriable(set(reasons) - self._writer.buried(forget_id))
+            stones = [_Stone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
+            burials.append(_Burial(stones + self._along(stones), payload))
+        for reasons in unrecorded.values():
+            along = {draft.id: gone[draft.id] for draft in fresh if draft.erased}
+            reasons |= {id_: reasons[cause] for id_, cause in along.items() if cause in reasons}
+        burials.append(
+            _Burial(self._implied(fresh, gone, burials), Forgotten(receipt="", at=0, scope={}, counts={}))
+        )
+        return burials, unrecorded
+
+    def _buriable(self, ids: set[str]) -> set[str]:
+        """Without the records of what was decided, which nobody forgets."""
+        records = {entry.id for entry in self._writer.entries_of(list(ids)) if entry.op in projection.RECORDS}
+        return ids - records
+
+    def _along(self, stones: Sequence[_Stone]) -> list[_Stone]:
+        by_id = {stone.id: stone for stone in stones}
+        along = kin(self._writer, list(by_id))
+        before = self._writer.tombstoned(list(along))
+        return [
+            msgspec.structs.replace(_origin(by_id, along, cause), id=id_, cause=cause)
+            for id_, cause in along.items()
+            if id_ not in before
+        ]
+
+    def _implied(
+        self, fresh: Sequence[Draft], gone: Mapping[str, str], burials: Sequence[_Burial]
+    ) -> list[_Stone]:
+        """What comes and goes with something that is forgotten, without a forget that names it."""
+        stones = {stone.id: stone for burial in burials for stone in burial.stones}
+        wanted = {draft.id: gone[draft.id] for draft in fresh if draft.erased and draft.id not in stones}
+        before = self._writer.stones([*wanted, *wanted.values()])
+        implied = []
+        for id_, cause in sorted(wanted.items(), key=lambda pair: pair[1] in wanted):
+            if id_ not in before and cause != id_ and (cause in stones or cause in before):
+                stone = stones.get(cause) or _Stone(cause, *before[cause])
+                stones[id_] = msgspec.structs.replace(stone, id=id_, cause=cause)
+                implied.append(stones[id_])
+        return implied
+
+    def _is_upset(
+        self, fresh: Sequence[Draft], renamed: Sequence[tuple[str, str]], burials: Sequence[_Burial]
+    ) -> bool:
+        """Whether what is derived cannot just go on."""
+        writer = self._writer
+        if renamed or not writer.ordered() or (fresh and not writer.sorts_last(*_order(fresh[0]))):
+            return True
+        if any(self._reads_again(draft) for draft in fresh):
+            return True
+        effects = [effect for burial in burials if (effect := self._effect(burial)) is not None]
+        return len(effects) > 1 or not all(effects)
+
+    def _reads_again(self, draft: Draft) -> bool:
+        """Whether it is what a model read out of an entry that was read here by the rules."""
+        if draft.op is not Op.DERIVE or not draft.body or is_variant(draft.id):
+            return False
+        record = decode_body(draft.op, draft.body)
+        assert isinstance(record, Derived)
+        seq = self._writer.known([record.entry]).get(record.entry)
+        return seq is not None and seq <= self._writer.marks().derived
+
+    def _effect(self, burial: _Burial) -> bool | None:
+        """Whether a forget means the same here as where it was recorded; None if nobody else is concerned by it."""
+        victims = self._victims(burial)
+        loss = loss_of(self._writer, victims)
+        here = (sorted(loss.superseded), loss.aftermath)
+        there = (sorted(burial.payload.superseded), burial.payload.aftermath)
+        if upsets(self._writer, victims, loss):
+            return False
+        return here == there if here != _NOTHING or there != _NOTHING else None
+
+    def _victims(self, burial: _Burial) -> list[tuple[int, str]]:
+        ids = [stone.id for stone in burial.stones]
+        there = {id_: seq for seq, id_ in self._writer.in_scope(Scope(entries=tuple(ids)))} if ids else {}
+        return [(there.get(id_, 0), id_) for id_ in ids]
+
+    def _bury(self, burial: _Burial, *, anew: bool) -> None:
+        seqs = {id_: seq for seq, id_ in self._victims(burial)}
+        by_forget: dict[tuple[int, Instant, str], list[_Stone]] = {}
+        for stone in burial.stones:
+            by_forget.setdefault((stone.position, stone.at, stone.reason), []).append(stone)
+        for (position, at, reason), stones in by_forget.items():
+            victims = [(seqs[stone.id], stone.id) for stone in stones]
+            causes = {stone.id: stone.cause for stone in stones if stone.cause is not None}
+            if anew:
+                self._writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
+            else:
+                loss = loss_of(self._writer, victims)
+                erase(self._writer, victims, loss, position=position, at=at, reason=reason, causes=causes)
+
+    def _append(self, fresh: Sequence[Draft], now: Instant) -> int:
+        writer = self._writer
+        read_all = int(writer.note(projection.READ) or 0) >= self._before.seq
+        projection.load(writer, fresh, now)
+        if read_all:  # who recorded it had it read: no model is asked about it a second time
+            writer.set_note(projection.READ, str(writer.head().seq))
+        for draft in fresh:
+            if draft.op is Op.DISTIL and draft.body and not is_variant(draft.id):
+                record = decode_body(draft.op, draft.body)
+                assert isinstance(record, Distilled)
+                for seq in writer.known([record.entry]).values():
+                    writer.distil_again(seq)
+        return 0
+
+    def _derive_anew(self, fresh: Sequence[Draft]) -> int:
+        writer = self._writer
+        moves = dict(writer.place(fresh))
+        for name in (projection.READ, projection.DISTILLED):
+            done = int(writer.note(name) or 0)
+            now = writer.head().seq if done >= self._before.seq else moves.get(done, done)
+            writer.set_note(name, str(now))
+        projection.replay(writer)
+        return len(moves)
+
+
+def _header(draft: Draft) -> Draft:
+    return msgspec.structs.replace(draft, body=b"", erased=True)
+
+
+def _order(draft: Draft) -> tuple[Instant, str]:
+    return _NEVER if draft.recorded is None else draft.recorded, draft.id
+
+
+def _causes(draft: Draft) -> tuple[str, ...]:
+    """The ids whose forgetting makes this one forgotten, itself first."""
+    base = base_of(draft.id)
+    source = None
+    if draft.op in _BY_MODELS and draft.body:
+        record = decode_body(draft.op, draft.body)
+        assert isinstance(record, Derived | Distilled)
+        source = record.entry if base in models_of(record.entry) else None
+    return tuple(dict.fromkeys(id_ for id_ in (draft.id, base, source) if id_ is not None))
+
+
+def _forgotten(record: Draft | Entry | None) -> Forgotten | None:
+    if record is None or record.op not in _FORGETS or not record.body:
+        return None
+    payload = decode(record) if isinstance(record, Entry) else decode_body(record.op, record.body)
+    return payload if isinstance(payload, Forgotten) else None
+
+
+def _origin(stones: Mapping[str, _Stone], along: Mapping[str, str], cause: str) -> _Stone:
+    """The stone that a forget set itself, at the beginning of a line of causes."""
+    while cause not in stones:
+        cause = along[cause]
+    return stones[cause]
+
+
+def _new_ids(fresh: Iterable[Draft], renamed: Iterable[tuple[str, str]]) -> set[str]:
+    return {draft.id for draft in fresh} | {after for _, after in renamed}

@@ -1,0 +1,237 @@
+"""What was said, as the lines of its days: ours as others write them, theirs as turns of ours."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant, to_datetime, to_instant
+from memplane.errors import InvalidRequest, MemplaneError
+from memplane.governance.neutral import visible
+from memplane.governance.redact import redact
+from memplane.ledger.history import parse_line
+from memplane.ledger.history_text import extract_turns
+from memplane.ledger.ids import DERIVED_PREFIXES
+from memplane.ledger.payloads import Said, decode, encode
+from memplane.memory.checks import check_depth, check_name, check_role, check_scope, check_text
+from memplane.memory.projection import clean
+from memplane.objects.interactions import (
+    TERMINAL,
+    Interaction,
+    compose,
+    day_of,
+    detect_channel,
+    key_of,
+    parse,
+)
+from memplane.objects.tree.behavioral import CALLER
+from memplane.space import Space
+from memplane.types import Draft, Entry, Op, Reach, Role
+
+LINE_BYTES_MAX = 1024 * 1024
+
+_TEAMS = ("teams_dm", "teams_group")
+_SOURCE = "interaction"
+"""In the metadata of a turn that was a line: what the line said beyond what a turn has a place for."""
+_PART = "#"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a day."""
+
+    id: str
+    at: Instant
+    text: str
+
+
+def day_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, list[Line]]]:
+    """(path, lines) of each day on which something was said that is not forgotten, the oldest first."""
+    found: dict[str, list[Line]] = {}
+    seq = 0
+    while entries := space.entries(after=seq):
+        for entry in entries:
+            day = day_of_entry(entry)
+            if day is not None and (days is None or day in days):
+                found.setdefault(key_of(day), []).extend(
+                    Line(made.id, at, compose(made)) for at, made in _interactions(entry)
+                )
+        seq = entries[-1].seq
+    for path in sorted(found):
+        if found[path]:
+            yield path, sorted(found[path], key=lambda line: (line.at, line.id))
+
+
+def day_of_entry(entry: Entry) -> str | None:
+    """The day on which it was said; None where nothing was said in it, or nobody can read it."""
+    if not entry.body:
+        return None
+    try:
+        if entry.op is Op.HISTORY:
+            return day_of(to_datetime(parse_line(entry.body, trust_ids=True).at))
+        said = decode(entry) if entry.op is Op.TURN else None
+    except (MemplaneError, ValueError, TypeError, RecursionError, OverflowError):
+        return None
+    return day_of(to_datetime(said.at)) if isinstance(said, Said) else None
+
+
+def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
+    """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
+    they are and where they were; without what is forgotten."""
+    ours = {_entry_id(line.id) for line in lines}
+    kept: list[tuple[str | None, str]] = []
+    for raw in there.decode("utf-8", "surrogateescape").split("\n"):
+        theirs = parse(raw) if raw.strip() else None
+        entry_id = None if theirs is None else _entry_id(theirs.id)
+        if raw.strip() and entry_id not in ours:
+            kept.append((entry_id, f"{raw}\n"))
+    others = [entry_id for entry_id, _ in kept if entry_id is not None]
+    forgotten = space.standing(others)[1] if others else set()
+    rows = [(line.at, line.id, line.text) for line in lines]
+    rows += [(_at(raw), "", raw) for entry_id, raw in kept if entry_id not in forgotten]
+    return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def _at(raw: str) -> Instant:
+    theirs = parse(raw)
+    moment = None if theirs is None else theirs.moment
+    return 1 << 62 if moment is None else to_instant(moment)
+
+
+def _interactions(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
+    assert entry.body is not None
+    if entry.op is Op.HISTORY:
+        at = parse_line(entry.body, trust_ids=True).at
+        for number, turn in enumerate(extract_turns(entry.body)):
+            said = Said(role=turn.role, content=turn.text, at=at)
+            if clean(turn.text):
+                yield at, _line_of(entry.id if not number else f"{entry.id}{_PART}{number}", said)
+        return
+    said_ = decode(entry)
+    if isinstance(said_, Said) and clean(said_.content):
+        yield said_.at, _line_of(entry.id, said_)
+
+
+def _line_of(id_: str, said: Said) -> Interaction:
+    """The line of a turn. What another wrote is told as they did, without secrets."""
+    source = (said.metadata or {}).get(_SOURCE)
+    if isinstance(source, dict):
+        fields = _without_secrets({**source, "id": id_, "summary": clean(said.content)})
+        made = parse(msgspec.json.encode(fields).decode())
+        if made is not None:
+            return made
+    channel = detect_channel(said.conversation)
+    metadata: dict[str, Any] = {}
+    if said.role not in (Role.USER, Role.ASSISTANT):
+        metadata["role"] = said.role
+    if said.conversation is not None:
+        metadata["chat_id"] = said.conversation
+    if said.project is not None:
+        metadata["project"] = said.project
+    if said.scope is not Reach.GLOBAL:
+        metadata["scope"] = said.scope.value
+    outbound = said.role == Role.ASSISTANT
+    return Interaction(
+        id=id_,
+        ts=to_datetime(said.at).isoformat(timespec="microseconds"),
+        channel=channel if channel in _TEAMS else TERMINAL,
+        direction="outbound" if outbound else "inbound",
+        sender=said.speaker or said.role,
+        summary=clean(said.content),
+        recipient=said.conversation if outbound and channel in _TEAMS else None,
+        metadata=metadata or None,
+    )
+
+
+def _without_secrets(value: Any) -> Any:
+    match value:
+        case str():
+            return redact(visible(value)).text
+        case dict():
+            return {str(name): _without_secrets(inner) for name, inner in value.items()}
+        case list():
+            return [_without_secrets(inner) for inner in value]
+    return value
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drafts_of(space: Space, data: bytes) -> tuple[list[Draft], list[tuple[int, str]]]:
+    """The lines of a day that are not known here, as turns; and (number, why) of those that cannot be taken."""
+    drafts: dict[str, Draft] = {}
+    rejected: list[tuple[int, str]] = []
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        if not raw.strip():
+            continue
+        try:
+            draft = _draft(raw)
+        except (InvalidRequest, ValueError, RecursionError, OverflowError) as exc:
+            rejected.append((number, str(exc)))
+            continue
+        drafts.setdefault(draft.id, draft)
+    ids = {id_: _entry_id(id_) for id_ in drafts}
+    known, forgotten = space.standing(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
+    seen = known | forgotten
+    return [
+        drafts[id_] for id_, entry_id in ids.items() if id_ not in seen and entry_id not in seen
+    ], rejected
+
+
+def _entry_id(id_: str) -> str:
+    """One entry of a session history makes several lines."""
+    first, mark, number = id_.rpartition(_PART)
+    return first if mark and number.isdecimal() else id_
+
+
+def _draft(raw: bytes) -> Draft:
+    if len(raw) > LINE_BYTES_MAX:
+        raise InvalidRequest(f"the line has {len(raw):,} bytes and at most {LINE_BYTES_MAX:,} are read")
+    line = parse(raw.decode("utf-8"))
+    if line is None:
+        raise InvalidRequest("this is no line of an interaction")
+    if line.moment is None:
+        raise InvalidRequest("ts is not a time")
+    check_text(line.id, field="id", chars_max=512)
+    if line.id.startswith(DERIVED_PREFIXES):
+        raise InvalidRequest("id: ids of this form belong to what is derived")
+    at = to_instant(line.moment)
+    said = _said(line, at)
+    plain = line.fields() | {"ts": to_datetime(at).isoformat(timespec="microseconds")}
+    if _line_of(line.id, said).fields() != plain:
+        source = {name: value for name, value in line.fields().items() if name not in ("id", "summary")}
+        check_depth(source, field="metadata")
+        said = msgspec.structs.replace(said, metadata={_SOURCE: source})
+    return Draft(line.id, Op.TURN, encode(said), CALLER, None, at)
+
+
+def _said(line: Interaction, at: Instant) -> Said:
+    metadata = line.metadata or {}
+    role = Role.ASSISTANT if line.direction == "outbound" else Role.USER
+    conversation, project = _name(metadata.get("chat_id")), _name(metadata.get("project"))
+    told: dict[str, Any] = {"role": role.value, "scope": Reach.GLOBAL}
+    if (given := metadata.get("role")) is not None and isinstance(given, str):
+        told["role"] = _or(lambda: check_role(given), role.value)
+    if (reach := metadata.get("scope")) is not None and isinstance(reach, str):
+        told["scope"] = check_scope(reach, conversation=conversation, project=project)
+    return Said(
+        content=check_text(line.summary, field="summary"),
+        at=at,
+        conversation=conversation,
+        project=project,
+        speaker=_name(line.sender) if line.sender != told["role"] else None,
+        **told,
+    )
+
+
+def _name(value: Any) -> str | None:
+    return _or(lambda: check_name(value, field="name"), None) if isinstance(value, str) else None
+
+
+def _or(work: Any, default: Any) -> Any:
+    """What is no name for us is in the metadata all the same."""
+    try:
+        return work()
+    except InvalidRequest:
+        return default

@@ -1,0 +1,82 @@
+"""Keeping a space and a place alike: a push every so often, later and later while the place cannot be reached."""
+
+import math
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from memplane.errors import MemplaneError, RemoteError, StorageBusy
+from memplane.objects.sync import Pushed, Sync
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds, or until somebody says stop; whether they did."""
+
+INTERVAL_S = 60.0
+BACK_OFF_S_MAX = 900.0
+LOOK_EVERY = 10
+"""Rounds; files that were edited by hand are looked for then."""
+
+_JITTER = 0.2
+"""Of the interval, either way: machines that started together do not all come at once."""
+
+
+class Stopped(MemplaneError):
+    """Somebody said stop in the middle of a push; the next one goes on where it was."""
+
+    code = "stopped"
+    retryable = True
+
+
+class Round(msgspec.Struct, frozen=True):
+    """How one push went, and when the next one comes."""
+
+    pushed: Pushed | None
+    trouble: RemoteError | StorageBusy | None
+    next_s: float
+
+
+class Watch:
+    """Pushes until it is told to stop. Trouble of the place is told and waited out; anything else ends it."""
+
+    def __init__(
+        self,
+        sync: Sync,
+        *,
+        wait: Wait,
+        told: Callable[[Round], None],
+        interval_s: float = INTERVAL_S,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._sync = sync
+        self._wait = wait
+        self._told = told
+        self._interval_s = interval_s
+        self._rng = rng or random.Random()  # noqa: S311 - spreads requests, keeps no secret
+        self._failures = 0
+        self._rounds = -1
+
+    def run(self) -> None:
+        while True:
+            try:
+                done = self._round()
+            except Stopped:
+                return
+            self._told(done)
+            if self._wait(done.next_s):
+                return
+
+    def _round(self) -> Round:
+        self._rounds += 1
+        try:
+            pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
+        except (RemoteError, StorageBusy) as exc:
+            self._failures += 1
+            return Round(None, exc, self._pause())
+        self._failures = 0
+        return Round(pushed, None, self._pause())
+
+    def _pause(self) -> float:
+        longest = max(self._interval_s, BACK_OFF_S_MAX)
+        length = min(math.ldexp(self._interval_s, min(self._failures, 30)), longest)
+        return length * self._rng.uniform(1 - _JITTER, 1 + _JITTER)

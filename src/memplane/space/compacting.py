@@ -1,0 +1,358 @@
+"""Raw days decay into what is worth keeping: compaction, its review, and retention.
+
+Everything goes through the ledger. A day is judged and what is worth keeping is written down in one transaction; raw
+entries go in a later one, and only those that were judged as a whole. So whoever kills it loses nothing, and whoever
+runs it again changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from memplane.clock import DAY, Instant, to_datetime
+from memplane.enrich.judging import Discarded, Kept, judge
+from memplane.enrich.rawday import items_of, settled, undecided
+from memplane.errors import InvalidRequest, NotFound
+from memplane.ledger.ids import confirmed_id, content_id
+from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, encode
+from memplane.memory import projection
+from memplane.memory.checks import check_asked, check_caller, check_limit
+from memplane.memory.digests import instant_of, same_learnings
+from memplane.memory.forget import bury
+from memplane.memory.retention import (
+    Retention,
+    begin_of,
+    day_of,
+    first_kept,
+    last_day_of,
+    retention_of,
+    week_of,
+)
+from memplane.memory.review import (
+    Compaction,
+    DayCompacted,
+    DayDue,
+    Learning,
+    RetentionStanding,
+    learnings_of,
+    standing_of,
+)
+from memplane.space.records import waiting
+from memplane.space.writing import Writing, present
+from memplane.storage.base import Reader, Writer
+from memplane.storage.compaction import RETENTION, Judged, Layer, Line, Standing
+from memplane.types import Draft, Kind, Memory, Op, Reach, Receipt
+
+_ENTRIES_PER_STEP = 500
+"""Writers wait for a step."""
+_POLICY = "policy"
+"""Who confirms where nobody is asked."""
+TAG = "compacted"
+"""On memories that compaction proposed."""
+
+
+class Compacting(Writing):
+    """How raw days of a space are kept in short, and what retention removes."""
+
+    def compact(self, *, day: str | None = None, dry_run: bool = False) -> Compaction:
+        """Keep in short what was said on the days whose time is over, then remove those days; or keep one day in short,
+        which is removed only where its time is over.
+
+        Raises `LLMFailed` where a language model reads what was said and is away: what is not read is not removed.
+        """
+        policy = retention_of(self._settings)
+        now = self._clock()
+        if day is not None and begin_of(day) >= now - now % DAY:
+            raise InvalidRequest(f"{day} is not over yet (in UTC); compact a day that is past", field="day")
+        if dry_run:
+            with self._events.operation(self.owner, "compact"), self._read() as reader:
+                return self._plan(reader, policy, day, now)
+        self.catch_up()
+        with self._store() as store:
+            self._parts.worker.read_all(store)
+        with self._read() as reader:
+            days = _days(reader, policy, day, now)
+        receipts: list[Receipt] = []
+        done = [self._compact_day(policy, each, now, receipts) for each in days]
+        confirmed = self._write("compact", self._confirm_open) if policy.confirm == "auto" else 0
+        removed = self._remove_digests(policy, now, receipts)
+        return Compaction(
+            days=tuple(done),
+            confirmed=confirmed,
+            digests_removed=removed,
+            receipts=tuple(self._finish_all(receipts)),
+        )
+
+    def retention(self) -> RetentionStanding:
+        """How long what is kept here, and what would go now."""
+        policy = retention_of(self._settings)
+        now = self._clock()
+        with self._read() as reader:
+            days = _days(reader, policy, None, now)
+            return RetentionStanding(
+                policy=policy,
+                words=policy.words,
+                due=tuple(DayDue(day, len(items_of(reader, day))) for day in days),
+                digest_lines_due=len(_digests_over(reader, policy, now)),
+                learnings_open=sum(it.standing is Standing.OPEN for it in learnings_of(reader)),
+            )
+
+    # ── review ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def learnings(self) -> list[Learning]:
+        """What compaction learned about how to act: drafts, and what was decided about them; those that wait first."""
+        with self._operation("learnings") as reader:
+            return learnings_of(reader)
+
+    def judgements(self, day: str | None = None, *, limit: int = 1_000, offset: int = 0) -> list[Judged]:
+        """Every decision of compaction about a day, or about all; the newest day first. In ids and reasons alone."""
+        check_limit(limit)
+        if day is not None:
+            begin_of(day)
+        with self._operation("judgements") as reader:
+            return reader.judged_on(day, limit=limit, offset=offset)
+
+    def digest_lines(self) -> list[Line]:
+        """Every line of the weekly digests, by day and when it was said."""
+        with self._operation("digests") as reader:
+            return reader.lines(Layer.DIGEST)
+
+    def confirm(self, learning_id: str, *, by: str = "") -> Memory:
+        """A learning becomes a memory, stored on purpose. Confirming again changes nothing."""
+        check_asked(id=learning_id)
+        check_caller(by, field="by")
+
+        def work(writer: Writer) -> Memory:
+            return self._confirm(writer, self._learning(writer, learning_id), by or self._decider)
+
+        return self._write("confirm", work)
+
+    def reject(self, learning_id: str, *, by: str = "") -> None:
+        """A learning is not to become a memory; it may still be confirmed later. Rejecting again changes nothing."""
+        check_asked(id=learning_id)
+        check_caller(by, field="by")
+
+        def work(writer: Writer) -> None:
+            group = self._learning(writer, learning_id)
+            decisions = writer.verdicts()
+            standing, decision = standing_of(writer, group, decisions)
+            if standing is Standing.CONFIRMED and decision is not None:
+                raise InvalidRequest(
+                    f"{learning_id} was confirmed by {decision.by} and is the memory {decision.memory}; "
+                    "delete that memory instead",
+                    field="id",
+                )
+            for line in group:
+                if line.id not in decisions:
+                    self._decide(writer, Verdict(learning=line.id, confirmed=False, by=by or self._decider))
+
+        self._write("reject", work)
+
+    @property
+    def _decider(self) -> str:
+        return self.caller.actor or self.caller.door
+
+    @staticmethod
+    def _learning(writer: Writer, learning_id: str) -> list[Line]:
+        found = [line for line in writer.lines_at([learning_id]) if line.layer is Layer.LEARN]
+        if not found:
+            raise NotFound("learning", learning_id)
+        return same_learnings(writer, found[0])
+
+    def _confirm(self, writer: Writer, group: Sequence[Line], by: str) -> Memory:
+        """One memory for all that say the same. Which one follows from the learnings, so that machines that confirm
+        the same make the same."""
+        decisions = writer.verdicts()
+        standing, decision = standing_of(writer, group, decisions)
+        if standing is Standing.CONFIRMED and decision is not None and decision.memory is not None:
+            memory = writer.memory(decision.memory)
+        else:
+            memory = self._store_learning(writer, group)
+        if memory is None:
+            raise InvalidRequest(
+                "what this became was forgotten; a forgotten thing comes back only when it is said again",
+                field="id",
+            )
+        for line in group:
+            if line.id not in decisions or not decisions[line.id].confirmed:
+                self._decide(writer, Verdict(learning=line.id, confirmed=True, by=by, memory=memory.id))
+        return memory
+
+    def _store_learning(self, writer: Writer, group: Sequence[Line]) -> Memory | None:
+        ids = {confirmed_id(line.id): line for line in group}
+        gone = writer.tombstoned(list(ids))
+        id_ = next((id_ for id_ in ids if id_ not in gone), None)
+        if id_ is None:
+            return None
+        if writer.known([id_]):
+            return writer.memory(id_)
+        line = ids[id_]
+        stored = Stored(
+            kind=Kind(line.kind),
+            content=line.text,
+            at=instant_of(line),
+            tags=(TAG, line.day),
+            conversation=line.conversation,
+            project=line.project,
+            scope=Reach.GLOBAL if line.within is None else Reach(line.within.partition(":")[0]),
+            learning=line.id,
+        )
+        projection.record(writer, self._draft(id_, Op.STORE, stored), self._clock())
+        return present(writer.memory(id_))
+
+    def _confirm_open(self, writer: Writer) -> int:
+        waiting = [it for it in learnings_of(writer) if it.standing is Standing.OPEN]
+        for learning in waiting:
+            self._confirm(writer, self._learning(writer, learning.id), _POLICY)
+        return len(waiting)
+
+    def _decide(self, writer: Writer, verdict: Verdict) -> None:
+        body = encode(verdict)
+        draft = Draft(content_id(Op.DECIDE.value, body), Op.DECIDE, body, self.caller)
+        if not writer.known([draft.id]):
+            projection.record(writer, draft, self._clock())
+
+    # ── compaction ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _compact_day(
+        self, policy: Retention, day: str, now: Instant, receipts: list[Receipt]
+    ) -> DayCompacted:
+        report = DayCompacted(day=day, entries=0)
+        while (step := self._write("compact", lambda writer: self._judge_some(writer, day))) is not None:
+            report = _added(report, *step)
+        if not _is_over(policy, day, now):
+            return report
+        removed = 0
+        while (
+            receipt := self._write("retention", lambda writer: self._remove_some(writer, day))
+        ) is not None:
+            receipts.append(receipt)
+            removed += receipt.counts["entries"]
+        return msgspec.structs.replace(report, removed=removed)
+
+    def _judge_some(self, writer: Writer, day: str) -> tuple[int, list[Kept], list[Discarded]] | None:
+        """Judge some entries of a day; what is worth keeping, and what was decided, is durable with it."""
+        entries = undecided(writer, day, limit=_ENTRIES_PER_STEP)
+        if not entries:
+            return None
+        kept, discarded = judge(day, entries)
+        judgements = [Judgement(it.entry, it.item, "discard", "", it.reason) for it in discarded]
+        drafts: dict[str, Draft] = {}
+        for it in kept:
+            draft = self._content_draft(Op(it.layer.value), it.promoted)
+            drafts.setdefault(draft.id, draft)
+            judgements.append(Judgement(it.entry, it.item, it.layer.value, draft.id, it.reason))
+        record = Compacted(day=day, judgements=tuple(sorted(judgements, key=lambda it: (it.entry, it.item))))
+        body = encode(record)
+        drafts[""] = Draft(content_id(Op.COMPACT.value, body), Op.COMPACT, body, self.caller)
+        ids = [draft.id for draft in drafts.values()]
+        there = writer.known(ids).keys() | writer.tombstoned(ids)
+        for draft in drafts.values():
+            if draft.id not in there:
+                projection.record(writer, draft, self._clock())
+        return len(entries), kept, discarded
+
+    def _content_draft(self, op: Op, promoted: Promoted) -> Draft:
+        draft = self._draft("", op, promoted)
+        return msgspec.structs.replace(draft, id=content_id(op.value, draft.body))
+
+    def _remove_some(self, writer: Writer, day: str) -> Receipt | None:
+        victims = settled(writer, day, limit=_ENTRIES_PER_STEP)
+        return (
+            self._bury_for_retention(writer, victims, {"retention": "raw", "day": day}) if victims else None
+        )
+
+    def _remove_digests(self, policy: Retention, now: Instant, receipts: list[Receipt]) -> int:
+        removed = 0
+
+        def work(writer: Writer) -> Receipt | None:
+            victims = [(line.seq, line.id) for line in _digests_over(writer, policy, now)][:_ENTRIES_PER_STEP]
+            return self._bury_for_retention(writer, victims, {"retention": "digests"}) if victims else None
+
+        while policy.digest_days is not None and (receipt := self._write("retention", work)) is not None:
+            receipts.append(receipt)
+            removed += receipt.counts["entries"]
+        return removed
+
+    def _bury_for_retention(
+        self, writer: Writer, victims: Sequence[tuple[int, str]], scope: dict[str, str]
+    ) -> Receipt:
+        now = self._clock()
+        record = self._recorded(writer, now)
+        return bury(writer, victims, scope=scope, reason=RETENTION, now=now, record=record)
+
+    def _finish_all(self, receipts: Sequence[Receipt]) -> Iterable[Receipt]:
+        """The files are written anew once, whatever the number of receipts."""
+        if not receipts:
+            return ()
+        last = self._finish_forget(receipts[-1])
+        return (msgspec.structs.replace(receipt, off_disk=last.off_disk) for receipt in receipts)
+
+    def _plan(self, reader: Reader, policy: Retention, day: str | None, now: Instant) -> Compaction:
+        """What a run would do, as far as everything is read already."""
+        planned = []
+        for each in _days(reader, policy, day, now):
+            entries = undecided(reader, each, limit=1 << 30)
+            report = DayCompacted(
+                day=each,
+                entries=0,
+                removed=len(items_of(reader, each)) if _is_over(policy, each, now) else 0,
+            )
+            planned.append(_added(report, len(entries), *judge(each, entries)))
+        lag = self._parts.worker.lag(reader)
+        return Compaction(
+            days=tuple(planned),
+            digests_removed=len(_digests_over(reader, policy, now)),
+            waiting=max(lag.entries, waiting(reader)),
+            dry_run=True,
+        )
+
+
+def _added(
+    report: DayCompacted, entries: int, kept: Sequence[Kept], discarded: Sequence[Discarded]
+) -> DayCompacted:
+    def texts(layer: Layer) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(it.promoted.text for it in kept if it.layer is layer))
+
+    reasons = Counter(report.discarded)
+    reasons.update(it.reason for it in discarded)
+    return msgspec.structs.replace(
+        report,
+        entries=report.entries + entries,
+        learnings=report.learnings + texts(Layer.LEARN),
+        digested=report.digested + texts(Layer.DIGEST),
+        discarded=dict(sorted(reasons.items())),
+    )
+
+
+def _days(reader: Reader, policy: Retention, day: str | None, now: Instant) -> list[str]:
+    if day is not None:
+        return [day]
+    if policy.raw_days is None:
+        return []
+    return [day_of(begin) for begin in reader.raw_days(first_kept(policy.raw_days, now))]
+
+
+def _is_over(policy: Retention, day: str, now: Instant) -> bool:
+    return policy.raw_days is not None and begin_of(day) < first_kept(policy.raw_days, now)
+
+
+def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:
+    """Lines of weeks that ended long enough ago and that nothing came to since; and learnings that were rejected as
+    long ago. A digest of old days that was written only now is kept as long as any."""
+    if policy.digest_days is None:
+        return []
+    before = to_datetime(now).date() - timedelta(days=policy.digest_days)
+    weeks: dict[str, list[Line]] = {}
+    for line in reader.lines(Layer.DIGEST):
+        weeks.setdefault(week_of(line.day), []).append(line)
+    over = [
+        line
+        for week, lines in weeks.items()
+        if last_day_of(week) <= before and to_datetime(max(line.recorded for line in lines)).date() <= before
+        for line in lines
+    ]
+    rejected = {id_ for id_, it in reader.verdicts().items() if not it.confirmed and it.at.date() <= before}
+    return over + [line for line in reader.lines(Layer.LEARN) if line.id in rejected]

@@ -1,0 +1,95 @@
+"""Compaction resumes: killed at any moment, however often, or with another one at the same work, it ends where one that
+was never disturbed ends. `MEMPLANE_TESTS=thorough` kills ten times as often."""
+
+import random
+import shutil
+from collections import Counter
+
+import pytest
+from tests.integration import compact_victim
+from tests.integration.compact_victim import OWNER
+from tests.integration.test_crash import THOROUGH, Victim, data, forked  # noqa: F401  # the fixture
+
+SAID = 100
+
+
+def kept_of(folder):
+    """What there is, without receipts and places in the ledger; and that it is sound."""
+    with compact_victim.opened(str(folder)) as plane:
+        space = plane.space(OWNER)
+        ids = Counter(entry.id for entry in space.entries(limit=100_000))
+        assert ids.total() == len(ids)
+        assert space.verify().problems == ()
+        assert space.check() == []
+        return {
+            "learnings": space.learnings(),
+            "digests": [(line.id, line.text) for line in space.digest_lines()],
+            "judged": space.judgements(limit=100_000),
+            "memories": sorted((it.id, it.text, it.state) for it in space.memories(limit=10_000)),
+            "turns": sorted(turn.entry_id for turn in space.turns(limit=10_000)),
+            "gone": sorted(stone.id for stone in space.tombstones()),
+            "kept": sorted(id_ for id_ in ids if id_.startswith(("learn-", "digest-", "decide-"))),
+        }
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """Made once and copied."""
+    folder = tmp_path_factory.mktemp("said") / "data"
+    compact_victim.tell(str(folder), SAID)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(said, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed") / "data"
+    shutil.copytree(said, folder)
+    with compact_victim.opened(str(folder)) as plane:
+        plane.space(OWNER).compact()
+    return kept_of(folder)
+
+
+def test_there_is_something_to_lose(undisturbed):
+    """What these tests compare has every sort of thing in it."""
+    assert all(undisturbed.values())
+    assert {it.standing for it in undisturbed["learnings"]} == {"confirmed"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_killed_compaction_goes_on_where_it_was(data, said, undisturbed, seed):  # noqa: F811
+    """Killed at any change of its files, it loses nothing and repeats nothing."""
+    rng = random.Random(seed)
+    kills = 0
+    for run in range(2 * THOROUGH):
+        folder = data / str(run)
+        shutil.copytree(said, folder)
+        for attempt in range(rng.randrange(1, 4)):
+            change = rng.randrange(40) if attempt else 1 + run
+            lines = Victim(compact_victim.compact, str(folder)).kill_at(folder, change)
+            kills += ["done"] not in lines
+            partly = kept_of(folder)
+            assert set(partly["gone"]) <= {it.entry for it in partly["judged"]}
+        with compact_victim.opened(str(folder)) as plane:
+            plane.space(OWNER).compact()
+        assert kept_of(folder) == undisturbed
+        shutil.rmtree(folder)
+
+    assert kills
+
+
+def test_two_at_the_same_work_do_it_once(data, said, undisturbed):  # noqa: F811
+    """Two processes on one machine."""
+    folder = data / "both"
+    shutil.copytree(said, folder)
+    pipes = [forked.Pipe(duplex=False) for _ in range(2)]
+    processes = [
+        forked.Process(target=compact_victim.compact, args=(str(folder), end), daemon=True)
+        for _, end in pipes
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert kept_of(folder) == undisturbed

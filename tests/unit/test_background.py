@@ -1,0 +1,61 @@
+"""Enrichment beside everything else gives way to whoever waits for an answer."""
+
+import threading
+
+import pytest
+
+from memplane.background import Background
+
+
+class Steps:
+    """A worker that counts, and says when it has begun."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+
+    def step(self, store, *, reading):
+        self.begun.set()
+        return False
+
+
+@pytest.fixture
+def working(plane):
+    """A background over one space that is there."""
+    plane.space("ann").retain("tea")
+    steps = Steps()
+    with Background(plane._parts.stores, steps, list) as background:
+        yield background, steps
+
+
+def test_a_step_waits_until_nobody_waits_for_an_answer(working, monkeypatch):
+    """
+    Several may; the last to be answered lets it go on.
+    """
+    monkeypatch.setattr("memplane.background._GIVE_WAY_S", 30.0)
+    background, steps = working
+
+    with background.giving_way():
+        with background.giving_way():
+            background.notify("default", "ann")
+        assert not steps.begun.wait(0.1)
+    assert steps.begun.wait(30)
+
+
+def test_however_many_wait_it_gets_on(working, monkeypatch):
+    """
+    A server that is always asked something enriches all the same.
+    """
+    monkeypatch.setattr("memplane.background._GIVE_WAY_S", 0.01)
+    background, steps = working
+
+    with background.giving_way():
+        background.notify("default", "ann")
+        assert steps.begun.wait(30)
+
+
+def test_without_a_background_there_is_nothing_to_give_way(plane):
+    """
+    A program that has no worker asks all the same.
+    """
+    with plane.answering():
+        assert plane.space("ann").retain("tea").id
