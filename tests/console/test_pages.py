@@ -15,6 +15,7 @@ PAGES = (
     "inbox",
     "documents",
     "brief",
+    "budget",
     "receipts",
     "audit?verify=yes",
 )
@@ -115,3 +116,27 @@ def test_keys_are_for_administrators(client, identity):
     client.post("/console/sign-in", data={"key": minted, "_word": word})
 
     assert client.get("/console/keys").status_code == 403
+
+
+def test_a_key_confirms_a_draft(open_page, plane, clock):
+    """
+    What compaction proposes becomes a memory, or does not.
+    """
+    space = plane.space("alice")
+    space.retain("Always answer me in French, please.", at=clock.moment)
+    space.retain("I prefer short answers.", at=clock.moment)
+    space.enrich()
+    day = f"{clock.moment:%Y-%m-%d}"
+    clock.advance(days=1)
+    space.compact(day=day)
+    assert len(space.learnings()) == 2
+    page = open_page()
+    page.goto(f"{SPACE}/inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("y")
+    page.wait_for_selector("section.card >> nth=0")
+    page.keyboard.press("j")
+    page.keyboard.press("n")
+    page.wait_for_selector("text=Nothing waits.")
+
+    assert sorted(learning.standing for learning in space.learnings()) == ["confirmed", "rejected"]

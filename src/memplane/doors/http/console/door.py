@@ -3,6 +3,7 @@ everybody's."""
 
 from memplane.doors.http.console import (
     briefing,
+    budgeting,
     credentials,
     home,
     inbox,
@@ -40,6 +41,7 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Door:
         *inbox.rows(),
         *library.rows(),
         *briefing.rows(),
+        *budgeting.rows(),
         *records.rows(),
         *credentials.rows(authenticator),
     ]

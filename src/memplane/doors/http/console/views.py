@@ -17,6 +17,7 @@ TABS = (
     ("inbox", "Inbox"),
     ("documents", "Documents"),
     ("brief", "Brief"),
+    ("budget", "Budget"),
     ("receipts", "Receipts"),
     ("audit", "Audit"),
 )
