@@ -402,3 +402,18 @@ def test_each_layer_is_kept_apart():
         space.compact()
 
         assert {Layer(entry.op.value) for entry in space.entries() if entry.op in KEEPING} == set(Layer)
+
+
+def test_a_policy_takes_the_owners_word_alone(open_plane, clock):
+    """
+    What somebody with a name said, in an e-mail for one, waits for a person.
+    """
+    space = open_plane(retention="adr", compact_confirm="auto").space("alice")
+    space.retain("I prefer Telegram over email.", speaker="mallory")
+    space.retain("I prefer short answers.")
+    clock.advance(days=9)
+    space.compact()
+
+    standing = {learning.text: learning.standing for learning in space.learnings()}
+    assert sorted(standing.values()) == ["confirmed", "open"]
+    assert next(text for text, stands in standing.items() if stands == "confirmed").startswith("I prefer short")

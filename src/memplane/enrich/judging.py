@@ -107,8 +107,14 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Kept:
         project=memory.project,
         scope=scope_of(memory.within),
         document=entry.document,
+        speaker=_named_speaker(entry, memory) if layer is Layer.LEARN else None,
     )
     return Kept(layer=layer, promoted=promoted, entry=entry.id, item=memory.id, reason=reason)
+
+
+def _named_speaker(entry: RawEntry, memory: Memory) -> str | None:
+    """Whom the words are from, where somebody is named: it need not be the owner."""
+    return next((turn.speaker for turn in entry.turns if turn.ordinal == (memory.ordinal or 0)), None)
 
 
 def _of_episode(day: str, entry: RawEntry, episode: Memory, sources: tuple[str, ...]) -> Kept:

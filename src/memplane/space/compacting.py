@@ -17,7 +17,7 @@ from memplane.enrich.rawday import items_of, settled, undecided
 from memplane.enrich.threads import said_last
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import confirmed_id, content_id
-from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, encode
+from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, decode, encode
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_caller, check_limit
 from memplane.memory.digests import instant_of, same_learnings
@@ -222,10 +222,13 @@ class Compacting(Writing):
         return present(writer.memory(id_))
 
     def _confirm_open(self, writer: Writer) -> int:
+        """A policy takes the owner's word alone: what somebody with a name said, in an e-mail for one, waits for a
+        person."""
         waiting = [it for it in learnings_of(writer) if it.standing is Standing.OPEN]
-        for learning in waiting:
+        owned = [it for it in waiting if not any(_speaker_of(writer, id_) for id_ in it.ids)]
+        for learning in owned:
             self._confirm(writer, self._learning(writer, learning.id), _POLICY)
-        return len(waiting)
+        return len(owned)
 
     def _decide(self, writer: Writer, verdict: Verdict) -> None:
         body = encode(verdict)
@@ -338,6 +341,14 @@ class Compacting(Writing):
             waiting=max(lag.entries, waiting(reader)),
             dry_run=True,
         )
+
+
+def _speaker_of(reader: Reader, learning_id: str) -> str | None:
+    entry = reader.entry(learning_id)
+    if entry is None or entry.body is None:
+        return None
+    promoted = decode(entry)
+    return promoted.speaker if isinstance(promoted, Promoted) else None
 
 
 def _added(
