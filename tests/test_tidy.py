@@ -5,6 +5,7 @@ import ast
 import itertools
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,13 @@ def layer_of(module):
     return parts[1] if len(parts) > 1 else "__init__"
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("memplane"):
             yield node.module
         elif isinstance(node, ast.Import):
@@ -140,7 +146,7 @@ def test_only_entry_points_read_the_environment():
     reading = {
         path.relative_to(SOURCE).as_posix()
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
     }
 
@@ -154,7 +160,7 @@ def test_no_import_inside_a_function():
     hidden = [
         f"{module_name(path)}:{inner.lineno}"
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for inner in ast.walk(node)
         if isinstance(inner, ast.Import | ast.ImportFrom)
@@ -168,9 +174,7 @@ def test_every_module_says_what_it_is_for():
     A module that holds code begins with a docstring.
     """
     silent = [
-        module_name(path)
-        for path in modules()
-        if (tree := ast.parse(path.read_text("utf-8"))).body and not ast.get_docstring(tree)
+        module_name(path) for path in modules() if (tree := parsed(path)).body and not ast.get_docstring(tree)
     ]
 
     assert silent == []
@@ -186,7 +190,7 @@ def test_files_and_functions_fit_a_reader():
     long_functions = [
         f"{module_name(path)}.{node.name}"
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
     ]

@@ -561,4 +561,4 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngine = EngineMachine.TestCase
-TestEngine.settings = costly(25)
+TestEngine.settings = costly(20, steps=20)
