@@ -90,7 +90,13 @@ class _Merge:
             if (lost[id_].recorded or 0) < entry.recorded
         }
         fresh = [draft for family in found.values() for draft in family.fresh]
-        fresh += [_header(draft) for id_, draft in lost.items() if id_ not in there or id_ in later]
+        # Whoever learned that before us calls the later one as we are about to.
+        renaming = set(later.values())
+        fresh += [
+            _header(draft)
+            for id_, draft in lost.items()
+            if id_ in later or not (id_ in there or id_ in renaming)
+        ]
         fresh.sort(key=_order)
         renamed = [pair for family in found.values() for pair in family.renamed] + list(later.items())
         variants = [variant for family in found.values() for variant in family.variants]
