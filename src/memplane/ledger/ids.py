@@ -65,9 +65,9 @@ def variant_id(entry_id: str, body: bytes, depth: int = 1) -> str:
     return entry_id + depth * f"~{sha256(body).hexdigest()[:12]}"
 
 
-def header_id(entry_id: str, recorded: Instant) -> str:
+def header_id(entry_id: str, recorded: Instant, depth: int = 1) -> str:
     """As `variant_id`, for an entry of which only the header is left."""
-    return variant_id(entry_id, str(recorded).encode())
+    return variant_id(entry_id, str(recorded).encode(), depth)
 
 
 def base_of(entry_id: str) -> str:

@@ -85,18 +85,13 @@ class _Merge:
         there = {entry.id: entry for entry in writer.entries_of(list(lost))}
         # What a forgotten entry decided stays decided at its place: of several headers, the first has the id everywhere.
         later = {
-            id_: header_id(id_, entry.recorded)
+            id_: self._free_id(entry)
             for id_, entry in there.items()
             if (lost[id_].recorded or 0) < entry.recorded
         }
         fresh = [draft for family in found.values() for draft in family.fresh]
-        # Whoever learned that before us calls the later one as we are about to.
-        renaming = set(later.values())
-        fresh += [
-            _header(draft)
-            for id_, draft in lost.items()
-            if id_ in later or not (id_ in there or id_ in renaming)
-        ]
+        came = lost.keys() - (there.keys() - later.keys()) - set(later.values())
+        fresh += [_header(lost[id_]) for id_ in came]
         fresh.sort(key=_order)
         renamed = [pair for family in found.values() for pair in family.renamed] + list(later.items())
         variants = [variant for family in found.values() for variant in family.variants]
@@ -120,6 +115,13 @@ class _Merge:
             unrecorded=unrecorded,
             anew=anew,
         )
+
+    def _free_id(self, entry: Entry) -> str:
+        """What a header is kept under whose id an earlier one has; it may have come under that name before."""
+        depth = 1
+        while self._writer.known([header_id(entry.id, entry.recorded, depth)]):
+            depth += 1
+        return header_id(entry.id, entry.recorded, depth)
 
     def _gone(self, drafts: Sequence[Draft]) -> dict[str, str]:
         """Of what comes, what is forgotten, each with the id that is buried: itself, another body under its id, or what a
