@@ -441,7 +441,8 @@ def view(machine):
         ],
         # Of two forgotten bodies under one id either header is kept; what a forgotten entry replaced must be known.
         "erased": sorted((entry.id, entry.ref) for entry in entries if not entry.body and entry.ref),
-        "tombstones": sorted(stone.id for stone in space.tombstones()),
+        # Those that follow from another are set where there is something to bury, and say nothing that it does not.
+        "tombstones": sorted({stone.id for stone in space.tombstones() if stone.cause is None}),
         "memories": sorted(
             (it.id, it.text, it.state.value, it.tier.value, it.key or "", it.superseded_by or "")
             for it in memories
