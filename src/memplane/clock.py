@@ -19,6 +19,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_MIN, _YEAR_MAX = 1, 9999
 
+INSTANT_MAX: Instant = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+"""The last moment that can be told."""
+STATED_MAX: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+"""The last one that a file is believed. Some write the end of time for "never", and what comes after what a file says has to
+have a time too."""
+
 
 def system_clock() -> Instant:
     return time.time_ns() // 1_000
@@ -33,6 +39,11 @@ def to_instant(moment: datetime) -> Instant:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def just_after(instant: Instant) -> Instant:
+    """The next moment; the last one where there is none."""
+    return min(instant + 1, INSTANT_MAX)
 
 
 def parse_instant(value: datetime | str | float, *, field: str) -> Instant:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -320,7 +320,10 @@ def _named(error: msgspec.ValidationError) -> str:
     why, _, where = str(error).partition(" - at `$.")
     found = _FIELD.match(where)
     variables = [variable for variable, name in _ENVIRONMENT.items() if found and name == found[0]]
-    return f"{variables[0] if variables else 'an environment variable'} cannot be used: {why}"
+    choices = get_args(Settings.__annotations__[found[0]]) if variables and found else ()
+    words = [choice for choice in choices if isinstance(choice, str)]
+    more = f"; it is one of {', '.join(words)}" if words else ""
+    return f"{variables[0] if variables else 'an environment variable'} cannot be used: {why}{more}"
 
 
 def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:

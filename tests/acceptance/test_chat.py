@@ -174,6 +174,15 @@ class TestChat:
         assert 'You told me: "Her cat is called Miso' in done.out
         assert not (tmp_path / "here").exists()
 
+    def test_help_is_not_something_said(self, cli):
+        """
+        It is told how to go on, and the model hears nothing.
+        """
+        done = cli("chat", "--json", stdin="/help\nHello\n")
+
+        assert [exchange["said"] for exchange in done.json["exchanges"]] == ["Hello"]
+        assert "/quit ends it" in done.err
+
     def test_an_upstream_that_is_not_there(self, cli):
         """
         Said in one line, with exit code 1.

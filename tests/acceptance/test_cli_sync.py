@@ -57,7 +57,7 @@ def test_a_memory_follows(desk, lap, place):
     assert "green tea" in lap("brief", "--space", "alice").out
     lap("put", "theme", "dark", "--space", "alice")
     assert lap("sync", "push", "alice").code == 0
-    assert "1 entries" in desk("sync", "push", "alice").out
+    assert "1 entry" in desk("sync", "push", "alice").out
     assert desk("get", "theme", "--space", "alice").out == "dark\n"
 
 
@@ -74,6 +74,34 @@ def test_status_says_what_is_missing(desk, place):
     assert "Both are even" in desk("sync", "status", "alice").out
 
 
+@pytest.mark.parametrize("options", [(), ("--look",)])
+def test_a_pull_from_a_place_where_nothing_is_fails(lap, place, tmp_path, options):
+    """
+    A mistyped address makes no space and is not remembered.
+    """
+    pulled = lap("sync", "pull", "alice", "--to", place, *options)
+
+    assert (pulled.code, pulled.out) == (1, "")
+    assert f"nothing is at {place}" in pulled.err
+    assert lap("spaces").out == ""
+    lap("store", "fact", "Likes cats", "--space", "alice")
+    lap("sync", "pull", "alice", "--to", place)
+    assert "never synced" in lap("sync", "status", "alice").err
+    assert not (tmp_path / "place").exists()
+
+
+def test_a_place_that_holds_only_files_by_hand_is_one(lap, place, tmp_path):
+    """
+    No machine has pushed there yet.
+    """
+    folder = tmp_path / "place" / "behavioral"
+    folder.mkdir(parents=True)
+    (folder / "tea.md").write_text("Prefers green tea")
+
+    assert lap("sync", "pull", "alice", "--to", place, "--look").code == 0
+    assert "green tea" in lap("memories", "--space", "alice").out
+
+
 def test_the_first_push_says_how_much_and_needs_a_yes(desk, place, tmp_path):
     """
     Where nobody can be asked, nothing is uploaded.
@@ -81,7 +109,7 @@ def test_the_first_push_says_how_much_and_needs_a_yes(desk, place, tmp_path):
     done = desk("sync", "push", "alice", "--to", place)
 
     assert done.code == 1
-    assert "1 entries (~1 KB) of 'alice' would be uploaded" in done.err
+    assert "1 entry (~1 KB) of 'alice' would be uploaded" in done.err
     assert not (tmp_path / "place").exists()
 
 

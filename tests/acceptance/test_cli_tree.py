@@ -36,3 +36,27 @@ def test_what_cannot_be_done_is_said(cli, tmp_path):
     assert "not UTF-8" in rejected.out
     assert cli("tree", "import", "bob", str(place), "--prefix", "x").code == 1
     assert cli("tree", "import", "bob", str(place), "--space", "alice").code == 1
+
+
+def test_the_space_is_named_before_the_place_or_by_its_option(cli, tmp_path):
+    """
+    As with every other command.
+    """
+    cli("store", "preference", "Drinks tea", "--space", "alice")
+    place = str(tmp_path / "tree")
+
+    assert cli("tree", "export", place, "--space", "alice", "--json").json["written"]
+    assert cli("tree", "import", place, "--space", "bob", "--json").json["entries"] == 1
+    assert cli("tree", "export", "alice", place, "--space", "alice").code == 0
+    assert cli("tree", "export", "a", "b", "c").code == 1
+
+
+def test_an_import_from_where_nothing_is_fails(cli, tmp_path):
+    """
+    And makes no space.
+    """
+    imported = cli("tree", "import", "bob", str(tmp_path / "tree"))
+
+    assert imported.code == 1
+    assert "nothing is at" in imported.err
+    assert "bob" not in cli("spaces").out

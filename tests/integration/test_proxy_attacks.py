@@ -214,6 +214,26 @@ def test_a_key_of_ours_in_an_address_is_refused(fronted):
     assert fronted.provider.requests == []
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", "end the base URL in /v1"),
+        ("/messages", "end the base URL in /v1"),
+        ("/v1/v1/messages", "leave /v1 out of the base URL"),
+        ("/nowhere", "/docs lists every call"),
+    ],
+)
+def test_a_base_url_with_the_version_left_out_or_twice(fronted, path, hint):
+    """
+    The two kinds of client differ in it; nothing goes upstream, and the answer says what to change.
+    """
+    answer = fronted.http().post(path, json=body(TOLD))
+
+    assert answer.status_code == 404
+    assert hint in answer.json()["error"]["message"]
+    assert fronted.provider.requests == []
+
+
 def test_messages_of_openais_are_not_anthropics(open_plane):
     """
     OpenAI has paths that end like Anthropic's. They are its own, nothing in them is a turn, and its key is not lent for

@@ -33,6 +33,16 @@ def test_several_values_have_commas_between():
     assert settings_from({"MEMPLANE_HOSTS": "memory, memory.example,"}).hosts == ("memory", "memory.example")
 
 
+def test_a_word_that_is_none_of_the_choices_is_told_them():
+    """
+    Nobody has to look them up.
+    """
+    with pytest.raises(
+        SettingsInvalid, match=r"MEMPLANE_RETENTION cannot be used: .*; it is one of forever, adr$"
+    ):
+        settings_from({"MEMPLANE_RETENTION": "long"})
+
+
 def test_a_file_that_is_not_there_is_named_once(tmp_path):
     """
     The variable, the file and the reason, each once.

@@ -273,6 +273,19 @@ def test_a_providers_key_is_the_clients_business():
         credentials.ours({})
 
 
+def test_a_providers_key_alone_opens_nothing_and_is_told_apart():
+    """
+    Whoever forgot to change the key hears what to change; a key of ours beside it, or an agent's token, is as ever.
+    """
+    credentials = Credentials(Settings())
+
+    for place in ({"authorization": "Bearer sk-provider"}, {"x-api-key": "sk-ant-provider"}):
+        with pytest.raises(Unauthenticated, match="a provider's key: put a Memplane key in its place"):
+            credentials.shown(place)
+        assert credentials.shown({**place, "x-memplane-key": KEY}) == KEY
+    assert credentials.shown({"authorization": "Bearer sk-agent:secret"}) == "sk-agent:secret"
+
+
 def test_headers_that_end_here():
     """
     Those of one connection, those it names, ours, and credentials that are not a provider's; also where one came twice.

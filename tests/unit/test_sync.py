@@ -266,13 +266,15 @@ def test_what_a_lost_machine_left_behind_is_cleaned_up(machines, objects, clock)
     A segment that nobody has named for a day goes; one that was written just now may be about to be named.
     """
     left = segments.make("lost", 1, [segments.Written(b'{"memplane":1,"id":"t1","op":"turn"}', None)])
-    objects.put(left.key, left.data)
     desk = machines("desk")
+    desk.space.retain("hello")
+    desk.sync.push()
+    objects.put(left.key, left.data)
 
     assert desk.sync.push(look=True).given.deleted == 0
     clock.advance(days=2)
     assert desk.sync.push(look=True).given.deleted == 1
-    assert keys(objects, "ledger/") == []
+    assert left.key not in keys(objects)
 
 
 def test_a_copy_of_a_data_directory_is_another_replica(machines, tmp_path, objects):
@@ -499,3 +501,47 @@ def test_stop_in_the_middle_of_a_push_ends_the_watch(machines):
 
     assert desk.sync.push().given.entries == 1
     assert [entry.op for entry in desk.space.entries()] == [Op.TURN]
+
+
+def test_files_of_an_agent_are_kept_in_step(machines, objects):
+    """
+    What an agent keeps under /memories is written, edited, taken in and deleted at the place like everything else.
+    """
+    desk, lap = machines("desk"), machines("lap")
+    desk.space.create_file("/memories/notes.md", "likes plum\n")
+    desk.sync.push()
+    lap.sync.push(look=True)
+    objects.put("files/notes.md", b"likes pear\n")
+    objects.put("files/more.md", b"by hand\n")
+    lap.sync.push(look=True)
+    desk.sync.push(look=True)
+    assert {file.path for file in desk.space.files()} >= {"/memories/notes.md", "/memories/more.md"}
+    assert desk.space.file("/memories/notes.md").text == "likes pear\n"
+
+    desk.space.delete_file("/memories/notes.md")
+    desk.sync.push(look=True)
+    lap.sync.push(look=True)
+    desk.space.create_file("/memories/notes.md", "likes figs\n")
+    desk.sync.push(look=True)
+    lap.sync.push(look=True)
+
+    assert lap.space.file("/memories/notes.md").text == "likes figs\n"
+    assert b"plum" not in content(objects)
+    assert b"pear" not in content(objects)
+
+
+def test_a_forgotten_memory_leaves_no_name_of_its_file(machines):
+    """
+    Names of files are made of what memories say; after a push they are in no file of either machine.
+    """
+    desk, lap = machines("desk"), machines("lap")
+    stored = desk.space.store("preference", "Prefers zqplumxy")
+    desk.sync.push()
+    lap.sync.push(look=True)
+    desk.space.forget(entries=[stored.id])
+    desk.sync.push(look=True)
+    lap.sync.push(look=True)
+
+    for machine in (desk, lap):
+        files = [path for path in machine.folder.rglob("*") if path.is_file()]
+        assert not [path.name for path in files if b"zqplumxy" in path.read_bytes()]

@@ -1,10 +1,20 @@
 """Identity: who holds a credential, and the making and ending of credentials."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from memplane.clock import SECOND, Clock, Instant, system_clock
 from memplane.identity.guesses import Guesses
-from memplane.identity.keys import Grant, KeyUnknown, Minted, matching, mint, principal_of, split_key
+from memplane.identity.keys import (
+    Grant,
+    KeyUnknown,
+    Minted,
+    is_key_id,
+    matching,
+    mint,
+    principal_of,
+    split_key,
+)
 from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Unauthenticated
 from memplane.identity.secret import Secret
 from memplane.identity.tokens import TTL_DEFAULT_S, Claims, Tokens
@@ -71,10 +81,12 @@ class Identity:
 
     def _of_key(self, record: KeyRecord) -> Principal:
         now = self._clock()
-        if record.revoked is not None:
-            raise Unauthenticated("this key was revoked")
-        if record.expires is not None and record.expires <= now:
-            raise Unauthenticated("this key has expired")
+        _check_lives(record, now)
+        if record.parent is not None:
+            parent = self._credentials.key(record.parent)
+            if parent is None:
+                raise Unauthenticated("the key of this session is gone")
+            _check_lives(parent, now)
         if record.used is None or now - record.used >= USED_EVERY:
             self._credentials.touch(record.id, now)
         return principal_of(record)
@@ -95,6 +107,35 @@ class Identity:
         minted = mint(grant, now=self._clock(), secret=secret)
         self._credentials.add(minted.key)
         return minted
+
+    def ticket(self, *, door: str, ttl: timedelta) -> Secret:
+        """What a link of the installation's owner carries: it lives for minutes, opens one door, and `sign_in` with
+        `once` takes it a single time."""
+        grant = Grant(
+            name=f"{door} link", subject=_OWNER.subject, doors=(door,), rights=tuple(Right), ttl=ttl
+        )
+        return self.create_key(grant).bearer
+
+    def sign_in(
+        self, principal: Principal, *, door: str, ttl: timedelta, once: str | None = None
+    ) -> Minted | None:
+        """A key for one session at one door, with no more rights than whoever signs in has, and no longer life. With
+        `once`, None for everybody but the first who comes with that word."""
+        now = self._clock()
+        if principal.expires is not None:
+            ttl = min(ttl, timedelta(microseconds=principal.expires - now))
+        grant = Grant(
+            name=f"{door} session",
+            tenant=principal.tenant,
+            subject=principal.subject,
+            spaces=principal.spaces,
+            doors=(door,),
+            rights=tuple(principal.rights),
+            ttl=max(ttl, timedelta(seconds=1)),
+            parent=principal.credential if is_key_id(principal.credential) else None,
+        )
+        minted = mint(grant, now=now)
+        return minted if self._credentials.add(minted.key, once=once) else None
 
     def owner_key(self) -> Minted | None:
         """The key of the installation's owner, for the first caller in the life of the data directory, in whichever
@@ -119,6 +160,13 @@ class Identity:
 
     def close(self) -> None:
         self._credentials.close()
+
+
+def _check_lives(record: KeyRecord, now: Instant) -> None:
+    if record.revoked is not None:
+        raise Unauthenticated("this key was revoked")
+    if record.expires is not None and record.expires <= now:
+        raise Unauthenticated("this key has expired")
 
 
 def _is_text(credential: str) -> bool:

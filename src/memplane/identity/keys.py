@@ -58,6 +58,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     rights: Collection[Right] = (Right.READ, Right.WRITE)
     ttl: timedelta | None = None
     """None: until it is revoked."""
+    parent: str | None = None
+    """The id of the key it is made with, where it is to end with that one."""
 
 
 class Minted(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +103,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
         rights=tuple(sorted({right.value for right in grant.rights})),
         created=now,
         expires=None if grant.ttl is None else now + grant.ttl // _MICROSECOND,
+        parent=grant.parent,
     )
     bearer = f"{grant.agent}:{drawn}" if grant.agent is not None else f"mp_{key_id}_{drawn}"
     return Minted(key=record, bearer=Secret(bearer))

@@ -19,7 +19,7 @@ from memplane.objects.lines import entries_at, head_of
 from memplane.objects.link import Link, is_file
 from memplane.objects.manifest import Manifest, ManifestEntry
 from memplane.objects.positions import Positions
-from memplane.objects.pull import Taken, pull_segments
+from memplane.objects.pull import Taken, pull_segments, take_orphans
 from memplane.objects.seen import FileSeen
 from memplane.objects.store import ABSENT, Got, Listed
 from memplane.objects.tree import TreeReport, files_of, take_in
@@ -67,6 +67,7 @@ def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
     listed = {item.key: item for item in everything if is_file(item.key)}
     pull_segments(link, taken)
     link.note_orphans(everything)
+    take_orphans(link, taken)
     fetched: dict[str, Got] = {}
     for key, item in listed.items():
         if _is_seen(link, item) or _is_written(link, item, link.manifest.entries.get(key)):

@@ -17,13 +17,13 @@ from memplane.objects.manifest import Change, Manifest, ManifestEntry
 from memplane.objects.replica import replica_of_space
 from memplane.objects.seen import Seen, keep, seen_of
 from memplane.objects.store import Listed, ObjectStore
-from memplane.objects.tree.names import INTERACTIONS, MADE, PREFIXES, STATE, below
+from memplane.objects.tree.names import FILES, INTERACTIONS, MADE, PREFIXES, STATE, below
 from memplane.space import Space
 
 if sys.platform != "win32":
     import fcntl
 
-_FOLDERS = (*PREFIXES, INTERACTIONS, STATE, *MADE)
+_FOLDERS = (*PREFIXES, INTERACTIONS, STATE, FILES, *MADE)
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how far, and out of how much."""

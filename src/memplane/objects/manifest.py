@@ -21,8 +21,9 @@ from typing import Any, Final
 import msgspec
 
 from memplane.clock import Clock, iso, system_clock
-from memplane.errors import Changed, ManifestUnreadable, RemoteUnavailable, Unchanged
+from memplane.errors import Changed, InvalidRequest, ManifestUnreadable, RemoteUnavailable, Unchanged
 from memplane.objects.backend import Pause, pause_s
+from memplane.objects.keys import checked
 from memplane.objects.store import ABSENT, Got, ObjectStore
 
 KEY: Final = "manifest.json"
@@ -293,13 +294,16 @@ def _parsed(got: Got | None, key: str, store: ObjectStore) -> Manifest:
                 f"{SCHEMA_VERSION}; install a newer one. Nothing was changed"
             )
         entries = msgspec.convert(raw.pop("entries", {}), dict[str, dict[str, Any]])
+        split = msgspec.convert(raw.pop(_SPLIT, ()), tuple[str, ...])
+        for part in split:
+            checked(_part_key(part))
         return Manifest(
             updated_at=msgspec.convert(raw.pop("updated_at", ""), str),
-            split=msgspec.convert(raw.pop(_SPLIT, ()), tuple[str, ...]),
+            split=split,
             entries={name: _entry(members) for name, members in entries.items()},
             others=raw,
         )
-    except msgspec.MsgspecError as exc:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, InvalidRequest) as exc:
         raise ManifestUnreadable(
             f"{key} in {store.url} is damaged ({exc}); nothing was changed. Move it away: it is made anew from what is there"
         ) from exc

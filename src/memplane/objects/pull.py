@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from memplane.clock import iso
 from memplane.objects import segments
 from memplane.objects.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, places_of
 from memplane.objects.link import Link
-from memplane.objects.manifest import Manifest
+from memplane.objects.manifest import Manifest, ManifestEntry
 from memplane.objects.positions import Positions
 from memplane.objects.seen import Held
 from memplane.objects.segments import SegmentDamaged, Written
+from memplane.objects.store import ABSENT
 from memplane.transfer.full import Line
 
 KEPT_BYTES_MAX = 256 * 1024 * 1024
@@ -47,6 +49,8 @@ def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
     same."""
     if not link.read_manifest(again=again):
         return False
+    if link.version == ABSENT:
+        _name_what_is_there(link)
     if link.version != link.seen.version:
         taken.changed = True
     elif not again:
@@ -65,6 +69,36 @@ def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
     _drop_unnamed(link)
     link.save()
     return True
+
+
+def _name_what_is_there(link: Link) -> None:
+    """Where the manifest was lost, segments are there all the same, and perhaps nobody else has what they hold."""
+    found = {
+        item.key: ManifestEntry(size=item.size, mtime=iso(item.modified))
+        for item in link.store.list(segments.PREFIX)
+        if segments.replica_of(item.key) is not None
+    }
+    if found:
+        link.update_manifest(lambda there: there if there.updated_at else there.with_entries(found))
+
+
+def take_orphans(link: Link, taken: Taken) -> None:
+    """Before they are deleted, what segments hold that nobody names is taken in: a manifest that was lost or cut off may
+    have named them. Damaged ones say nothing any more."""
+    read: list[list[Written]] = []
+    for key in link.orphans:
+        try:
+            got = link.store.get(key)
+            read += [] if got is None else [segments.read(key, got.data)]
+        except SegmentDamaged:
+            continue
+    lines = [line for found in read for line in _read(found)]
+    if lines:
+        merged = merge_lines(link.space, lines, forgets_in(lines))
+        taken.added += merged.added
+        taken.known += merged.known
+        taken.forgotten += merged.forgotten
+        taken.conflicts += len(merged.variants)
 
 
 class _Fetch:
@@ -107,7 +141,7 @@ def _take(link: Link, fetch: _Fetch, taken: Taken) -> list[str]:
     for done, key in enumerate(new):
         link.progress("Fetching", done, len(new))
         try:
-            found = fetch(key)
+            found = fetch(segments.checked(key))
         except SegmentDamaged:
             if key not in taken.damaged:
                 taken.damaged.append(key)

@@ -66,11 +66,17 @@ def make(replica: str, first: int, lines: Iterable[Written]) -> Segment:
     return Segment(f"{PREFIX}{replica}/{first:012d}-{digest}.jsonl", data, len(raws))
 
 
+def checked(key: str) -> str:
+    """The key itself; `SegmentDamaged` where no segment is called like that, so that nobody asks for it."""
+    if _KEY.fullmatch(key) is None:
+        raise SegmentDamaged(key, "no segment is called like that")
+    return key
+
+
 def read(key: str, data: bytes) -> list[Written]:
     """Raises `SegmentDamaged` where the content is not what the name says."""
-    named = _KEY.fullmatch(key)
-    if named is None:
-        raise SegmentDamaged(key, "no segment is called like that")
+    named = _KEY.fullmatch(checked(key))
+    assert named is not None
     if sha256(data).hexdigest()[:_DIGEST_HEX] != named["digest"]:
         raise SegmentDamaged(key, "its content is not what was written")
     # A line ends with a line feed and nothing else: JSON may hold whatever else breaks a line.

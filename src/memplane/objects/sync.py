@@ -113,7 +113,10 @@ class Sync:
         """
         pulled = Pulled(url=self.url, taken=Taken(), files=FilesTaken())
         with only_one(self._data, self._space, self.url):
-            self._pull(self._link(), pulled.taken, pulled.files, look=look)
+            link = self._link()
+            before = set(link.seen.files)
+            self._pull(link, pulled.taken, pulled.files, look=look)
+            self._wipe_names(link, before)
         return pulled
 
     def push(self, *, look: bool = False) -> Pushed:
@@ -123,11 +126,13 @@ class Sync:
         )
         with only_one(self._data, self._space, self.url):
             link = self._link()
+            before = set(link.seen.files)
             self._pull(link, pushed.taken, pushed.files_taken, look=look)
             push_segments(link, pushed.given)
             if self._files:
                 push_files(link, pushed.files_given, pushed.files_taken, pushed.taken)
                 # What was taken in on the way is given out with the next push.
+            self._wipe_names(link, before)
         return pushed
 
     def _pull(self, link: Link, taken: Taken, files: FilesTaken, *, look: bool) -> None:
@@ -138,6 +143,11 @@ class Sync:
         if changed:
             link.seen.version = link.version
             link.save()
+
+    def _wipe_names(self, link: Link, before: set[str]) -> None:
+        """A file's name tells what its memory says. Where one went, nothing is left of its name on the disk either."""
+        if not before <= link.seen.files.keys():
+            self._space.wipe()
 
     def status(self) -> Status:
         """How far both sides are, by the manifest alone; changes nothing."""

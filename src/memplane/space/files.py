@@ -121,8 +121,12 @@ class Files(Writing):
             raise InvalidRequest(f"the {ROOT} directory itself cannot be deleted", field="path")
 
         def work(writer: Writer) -> Receipt:
+            # What came from elsewhere, an edit by hand or another machine's, does not say what it followed.
             versions = [
-                id_ for memory in _of(writer, path, now) for id_ in _versions(writer, memory.entry_id)
+                id_
+                for memory in _of(writer, path, now)
+                for version in (memory, *writer.key_history(_key(memory)))
+                for id_ in _versions(writer, version.entry_id)
             ]
             return self._forget(writer, Scope(entries=tuple(dict.fromkeys(versions))), reason="deleted")
 

@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
+from memplane.errors import NotFound
 from memplane.ledger.payloads import KEEPING, Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
@@ -13,10 +14,13 @@ from memplane.memory.forget import bury
 from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
+from memplane.memory.shown import shown, shown_turn
+from memplane.memory.timeline import Happening, Narrowed, tell, told
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Scope
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import (
     AboutDocument,
     AuditRecord,
@@ -29,6 +33,7 @@ from memplane.types import (
     Pins,
     Receipt,
     Tombstone,
+    Turn,
     Variant,
 )
 
@@ -137,6 +142,39 @@ class Records(Access):
         """Every forget there was, oldest first."""
         with self._read() as reader:
             return [receipt_of(row) for row in reader.forgets()]
+
+    def turns_of(self, entry_id: str) -> list[Turn]:
+        """What an entry shows of what was said."""
+        with self._read() as reader:
+            entry = reader.entry(entry_id)
+            if entry is None:
+                return []
+            first = turn_number(entry.seq, 0)
+            found = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
+        return [shown_turn(turn) for turn in found]
+
+    def timeline(
+        self, narrowed: Narrowed | None = None, *, before: int | None = None, limit: int = 50
+    ) -> list[Happening]:
+        """The ledger as a person reads it, the newest first; `before` goes on where a page ended."""
+        with self._read() as reader:
+            return tell(reader, narrowed or Narrowed(), before=before, limit=limit)
+
+    def happening(self, entry_id: str) -> Happening:
+        """One entry of it."""
+        with self._read() as reader:
+            entry = reader.entry(entry_id)
+            if entry is None:
+                raise NotFound("entry", entry_id)
+            return told(reader, entry)
+
+    def memories_from(self, entry_id: str) -> list[Memory]:
+        """What was read out of an entry, whatever became of it."""
+        now = self._clock()
+        with self._read() as reader:
+            seq = reader.known([entry_id]).get(entry_id)
+            found = [] if seq is None else reader.memories_from([seq])
+        return [shown(memory, now) for memory in found]
 
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""

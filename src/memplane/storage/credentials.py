@@ -31,6 +31,8 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     used: Instant | None = None
     """Roughly: see `Credentials.touch`."""
     revoked: Instant | None = None
+    parent: str | None = None
+    """The id of the key it was made with and ends with: that of a session somebody signed in to."""
 
     def __repr__(self) -> str:
         return f"KeyRecord(id={self.id!r}, name={self.name!r}, …)"

@@ -47,7 +47,7 @@ def _part(module: str, panel: str, commands: str) -> Part:
 PARTS = (
     _part("demo", "Start here", "demo"),
     _part("chat", "Start here", "chat"),
-    _part("serving", "Start here", "serve"),
+    _part("serving", "Start here", "serve console"),
     _part("mcp", "Start here", "mcp"),
     _part("ipc", "Start here", "ipc"),
     _part("memories", "Remember and recall", "retain store search brief conversations memories"),

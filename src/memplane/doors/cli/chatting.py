@@ -21,6 +21,7 @@ from memplane.governance.neutral import one_line, printable
 
 _PROVIDER_MODEL = "gpt-4o-mini"
 _ENDINGS = frozenset({"/quit", "/exit"})
+_HELP = "/help"
 _RECALLED_CHARS_MAX = 200
 
 
@@ -79,7 +80,13 @@ def _said(call: Call) -> Iterator[str]:
             if sys.stdin.isatty():
                 call.out.note("")
             return
-        if text.strip():
+        if text.strip() == _HELP:
+            call.out.show(
+                line(
+                    "Say something. What is recalled for it stands beside the answer; Ctrl-D or /quit ends it.",
+                )
+            )
+        elif text.strip():
             yield text.strip()
 
 

@@ -13,7 +13,7 @@ from memplane.config import reason_of
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
 from memplane.doors.cli.options import LISTED_DEFAULT, Limit, SpaceArgument
-from memplane.doors.cli.output import cell, line, table
+from memplane.doors.cli.output import cell, counted, line, table
 from memplane.errors import InvalidRequest
 from memplane.memory.retention import day_of
 from memplane.memory.review import Compaction, DayCompacted, Learning
@@ -108,10 +108,11 @@ def retention(call: Call) -> None:
     shown: list[RenderableType] = [line(words) for words in standing.words]
     entries = sum(due.entries for due in standing.due)
     if standing.due or standing.digest_lines_due or standing.summary_lines_due:
+        days = counted(len(standing.due), "raw day", "raw days")
         first = f" ({standing.due[0].day} to {standing.due[-1].day})" if standing.due else ""
         shown.append(
             line(
-                f"Due now: {len(standing.due):,} raw days{first} with {entries:,} entries, and "
+                f"Due now: {days}{first} with {counted(entries, 'entry', 'entries')}, and "
                 f"{standing.digest_lines_due + standing.summary_lines_due:,} lines of digests, rejected drafts and summaries. "
                 "`memplane compact` keeps the days in short and removes them."
             )

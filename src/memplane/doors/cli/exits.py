@@ -75,6 +75,12 @@ class SpaceMissing(InvalidRequest):
     code = "not_found"
 
 
+class NothingThere(InvalidRequest):
+    """A command that takes something in was pointed at a place where nothing is."""
+
+    code = "not_found"
+
+
 def exit_code(error: MemplaneError) -> int:
     """The code of the class itself, or of the nearest class it derives from."""
     return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)

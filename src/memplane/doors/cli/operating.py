@@ -13,7 +13,7 @@ from memplane.clock import system_clock
 from memplane.config import reason_of
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.exits import FOUND_WRONG
-from memplane.doors.cli.output import cell, line, table
+from memplane.doors.cli.output import cell, counted, line, table
 from memplane.doors.http.plane.describe import DESCRIPTOR
 from memplane.errors import InvalidRequest
 from memplane.governance.events import Listener, MemoryOp, log_event, spell_event
@@ -293,10 +293,6 @@ def _described(given: str) -> tuple[str, bytes]:
             return service, file.read(_DESCRIPTOR_BYTES_MAX)
     except OSError as exc:
         raise InvalidRequest(f"{name} cannot be read: {reason_of(exc)}", field="describe") from exc
-
-
-def counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _entries(number: int) -> str:

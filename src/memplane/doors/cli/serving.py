@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 import sys
+from datetime import timedelta
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -20,6 +21,9 @@ app = typer.Typer()
 _LAUNCH = "memplane.doors.http.launch"
 """Loaded when it is needed: other commands need no web server."""
 _PORT_MAX = 65_535
+_LINK_TTL = timedelta(minutes=15)
+CONSOLE = "/console"
+CONSOLE_DOOR = "console"
 
 
 @command(
@@ -58,6 +62,29 @@ def serve(
         raise typer.Exit(code)
 
 
+@command(
+    app,
+    examples=["memplane console", "memplane console --url https://memory.example"],
+)
+def console(
+    call: Call,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="Where the server is; else where the settings say."),
+    ] = None,
+) -> None:
+    """Print a link that signs a browser in to the console: once, within a quarter of an hour."""
+    settings = settings_from(call.wiring.environment)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    link = console_link(call, (url or f"http://{host}:{settings.port}").rstrip("/"))
+    call.out.answer_text({"console": link}, link)
+
+
+def console_link(call: Call, url: str) -> str:
+    ticket = call.identity.ticket(door=CONSOLE_DOOR, ttl=_LINK_TTL)
+    return f"{url}{CONSOLE}/enter?ticket={ticket.reveal()}"
+
+
 def _settings(call: Call, host: str | None, port: int | None, workers: int | None) -> Settings:
     given = {"host": host, "port": port, "workers": workers}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -78,7 +105,14 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     key = _owner_key(call) if auth else None
-    document = {"url": url, "data": str(call.directory), "auth": auth, "owner_key": key}
+    console = console_link(call, url) if auth else f"{url}{CONSOLE}"
+    document = {
+        "url": url,
+        "data": str(call.directory),
+        "auth": auth,
+        "owner_key": key,
+        "console": console,
+    }
     shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.directory}")]
     if key is not None:
         shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
@@ -86,7 +120,12 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
         shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
     else:
         shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
+    shown += [line("The console, in a browser:" if not auth else "The console, by a link that works once:")]
+    shown += [line(f"  {console}")]
     shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
+    shown.append(
+        line(f"Programs that speak to OpenAI have memory with the base URL {url}/v1, Anthropic's with {url}")
+    )
     call.out.answer(document, *shown)
     sys.stdout.flush()
 

@@ -17,13 +17,15 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG, MENDABLE
 from memplane.doors.cli.options import SpaceArgument, Yes
-from memplane.doors.cli.output import line, pairs
+from memplane.doors.cli.output import counted, line, pairs
+from memplane.doors.cli.places import require_something
 from memplane.errors import InvalidRequest, RemoteError, StorageBusy
 from memplane.objects.files import FilesTaken
 from memplane.objects.link import Progress
 from memplane.objects.opening import check_local, open_store
 from memplane.objects.pull import Taken
 from memplane.objects.seen import keep_target, target_of
+from memplane.objects.store import ObjectStore
 from memplane.objects.sync import Pushed, Status, Sync
 from memplane.objects.watch import INTERVAL_S, Round, Stopped, Watch
 from memplane.space import Space
@@ -80,9 +82,8 @@ def push(
     The first push to an empty place says how much it is and asks. Exit code 3 if something there is damaged.
     """
     call.name_space(name)
-    found = call.existing_space()
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
-    with _linked(call, found, options) as (link, told):
+    with _linked(call, options) as (link, told):
         _make_sure(call, link, yes=yes)
         with call.out.progress("Syncing") as advance:
             told(lambda _what, done, total: advance(done, total))
@@ -113,10 +114,9 @@ def pull(
     Exit code 3 if something there is damaged.
     """
     call.name_space(name)
-    found = call.space() if to is not None else call.existing_space()
-    options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
+    options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local, takes=to is not None)
     with (
-        _linked(call, found, options) as (link, told),
+        _linked(call, options) as (link, told),
         call.out.progress("Syncing") as advance,
     ):
         told(lambda _what, done, total: advance(done, total))
@@ -133,8 +133,7 @@ def status(
 ) -> None:
     """How far both sides are. Changes nothing; exit code 3 if they are not even."""
     call.name_space(name)
-    found = call.existing_space()
-    with _linked(call, found, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
+    with _linked(call, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
         standing = link.status()
     document = {**msgspec.to_builtins(standing), "even": standing.even}
     call.out.answer(document, *_status_shown(standing))
@@ -163,9 +162,8 @@ def watch(
 ) -> None:
     """Push and pull again and again until SIGTERM or Ctrl-C; an outage is waited out."""
     call.name_space(name)
-    found = call.existing_space()
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
-    with _linked(call, found, options) as (link, told):
+    with _linked(call, options) as (link, told):
         _make_sure(call, link, yes=yes)
         stop = threading.Event()
 
@@ -192,20 +190,14 @@ class _Options(msgspec.Struct, frozen=True):
     to: str | None
     files: bool = True
     keep_memory_local: bool = False
+    takes: bool = False
+    """Only takes in, so something must be there; the space need not be."""
 
 
 @contextmanager
-def _linked(call: Call, space: Space, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
+def _linked(call: Call, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
     """The sync, and a way to say who is told of its progress. Where it leads is remembered once it went well."""
-    to = options.to
-    given = to if to is not None else target_of(space)
-    if given is None:
-        raise InvalidRequest(
-            f"say where to: `--to URL`; {call.space_name!r} was never synced before", field="to"
-        )
-    store = open_store(given, call.wiring.environment)
-    if options.keep_memory_local or call.plane.settings.keep_memory_local:
-        check_local(store)
+    space, store = _ends(call, options)
     listener: list[Progress] = []
 
     def progress(what: str, done: int, total: int) -> None:
@@ -214,11 +206,34 @@ def _linked(call: Call, space: Space, options: _Options) -> Iterator[tuple[Sync,
 
     data = Path(call.plane.settings.data)
     yield Sync(space, store, data, progress=progress, files=options.files), listener.append
+    to = options.to
     if to is not None:
         kept = remembered(to)
         keep_target(space, kept)
         if "?" in to and "?" not in kept:
             call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
+
+
+def _ends(call: Call, options: _Options) -> tuple[Space, ObjectStore]:
+    """Here and there. A mistyped address must not make a space, nor be remembered."""
+    if options.takes and options.to is not None:
+        store = _opened(call, options.to, options)
+        require_something(store)
+        return call.space(), store
+    space = call.existing_space()
+    given = options.to if options.to is not None else target_of(space)
+    if given is None:
+        raise InvalidRequest(
+            f"say where to: `--to URL`; {call.space_name!r} was never synced before", field="to"
+        )
+    return space, _opened(call, given, options)
+
+
+def _opened(call: Call, url: str, options: _Options) -> ObjectStore:
+    store = open_store(url, call.wiring.environment)
+    if options.keep_memory_local or call.plane.settings.keep_memory_local:
+        check_local(store)
+    return store
 
 
 def remembered(url: str) -> str:
@@ -235,7 +250,7 @@ def _make_sure(call: Call, link: Sync, *, yes: bool) -> None:
     standing = link.status()
     if not standing.empty or not standing.unpushed:
         return
-    size = f"{standing.unpushed:,} entries (~{_kib(link.unpushed_bytes()):,} KB)"
+    size = f"{_entries(standing.unpushed)} (~{_kib(link.unpushed_bytes()):,} KB)"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidRequest(
             f"nothing is at {standing.url} yet; {size} of {call.space_name!r} would be uploaded. "
@@ -262,7 +277,9 @@ def _end(call: Call, taken: Taken, files: FilesTaken) -> None:
     for key in taken.missing:
         call.out.warn(f"{key} is not there any more; whoever has what it held pushes it again")
     if taken.unreadable:
-        call.out.warn(f"{taken.unreadable} lines cannot be read; a newer Memplane may have written them")
+        call.out.warn(
+            f"{counted(taken.unreadable, 'line', 'lines')} cannot be read; a newer Memplane may have written them"
+        )
     if taken.damaged or taken.unreadable or files.rejected:
         raise typer.Exit(FOUND_WRONG)
 
@@ -273,29 +290,29 @@ def _pushed_shown(pushed: Pushed) -> Iterator[RenderableType]:
     if given.segments:
         yield line(
             ("Pushed", "green"),
-            f" {given.entries:,} entries, {given.segments:,} segments ({_kib(given.bytes):,} KB) to {pushed.url}",
+            f" {_entries(given.entries)}, {_segments(given.segments)} ({_kib(given.bytes):,} KB) to {pushed.url}",
         )
     if given.rewritten or given.deleted:
-        yield line(f"{given.rewritten:,} segments replaced, {given.deleted:,} deleted")
+        yield line(f"{_segments(given.rewritten)} replaced, {given.deleted:,} deleted")
     yield from _files_shown(pushed.files_taken)
     files = pushed.files_given
     if files.written or files.removed:
-        yield line(f"{len(files.written):,} files written, {len(files.removed):,} removed")
+        yield line(f"{counted(len(files.written), 'file', 'files')} written, {len(files.removed):,} removed")
 
 
 def _files_shown(files: FilesTaken) -> Iterator[RenderableType]:
     if files.taken:
-        yield line(("Taken in", "green"), f" {len(files.taken):,} files that others wrote")
+        yield line(("Taken in", "green"), f" {counted(len(files.taken), 'file', 'files')} that others wrote")
 
 
 def _taken_shown(taken: Taken) -> Iterator[RenderableType]:
     if taken.segments:
         yield line(
             ("Pulled", "green"),
-            f" {taken.added:,} entries out of {taken.segments:,} segments ({_kib(taken.bytes):,} KB)",
+            f" {_entries(taken.added)} out of {_segments(taken.segments)} ({_kib(taken.bytes):,} KB)",
         )
     if taken.conflicts:
-        yield line((f"{taken.conflicts:,} entries came under an id that was taken; both are kept", "yellow"))
+        yield line((f"{_entries(taken.conflicts)} came under an id that was taken; both are kept", "yellow"))
 
 
 def _status_shown(standing: Status) -> Iterator[RenderableType]:
@@ -303,10 +320,10 @@ def _status_shown(standing: Status) -> Iterator[RenderableType]:
     yield pairs(
         [
             ("place", standing.url),
-            ("here", f"{standing.unpushed:,} entries to push"),
-            ("there", f"{standing.unpulled:,} segments to pull ({_kib(standing.unpulled_bytes):,} KB)"),
-            ("to clean", f"{standing.foul:,} segments hold what was forgotten"),
-            ("ledger there", f"{standing.segments:,} segments ({_kib(standing.bytes):,} KB)"),
+            ("here", f"{_entries(standing.unpushed)} to push"),
+            ("there", f"{_segments(standing.unpulled)} to pull ({_kib(standing.unpulled_bytes):,} KB)"),
+            ("to clean", f"{_segments(standing.foul)} with what was forgotten"),
+            ("ledger there", f"{_segments(standing.segments)} ({_kib(standing.bytes):,} KB)"),
             ("machines", f"{standing.replicas:,}"),
             ("files there", f"{standing.files:,}"),
             ("replica", standing.replica),
@@ -344,3 +361,11 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
 
 def _kib(count: int) -> int:
     return -(-count // _KIB)
+
+
+def _entries(number: int) -> str:
+    return counted(number, "entry", "entries")
+
+
+def _segments(number: int) -> str:
+    return counted(number, "segment", "segments")

@@ -10,7 +10,10 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG
 from memplane.doors.cli.output import line, pairs
+from memplane.doors.cli.places import require_something
+from memplane.errors import InvalidRequest
 from memplane.objects.opening import open_store
+from memplane.objects.store import ObjectStore
 from memplane.objects.tree import BEHAVIORAL, CLAUDE, PREFIXES, TreeReport, WriteReport, read_tree, write_tree
 
 app = typer.Typer()
@@ -18,10 +21,14 @@ tree = typer.Typer(help="A space as plain files that people and other programs e
 app.add_typer(tree, name="tree")
 
 _SHOWN = 10
+_ENDS_MAX = 2
 
-Owner = Annotated[str, typer.Argument(metavar="SPACE", help="Whose memory.")]
-Place = Annotated[
-    str, typer.Argument(metavar="PLACE", help="A directory, or a URL: file://, az://, s3://, gs://.")
+Ends = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[SPACE] PLACE",
+        help="Whose memory, else --space; and a directory, or a URL: file://, az://, s3://, gs://.",
+    ),
 ]
 Folder = Annotated[
     str,
@@ -43,8 +50,7 @@ Folder = Annotated[
 )
 def export(
     call: Call,
-    owner: Owner,
-    place: Place,
+    ends: Ends,
     prefix: Folder = BEHAVIORAL,
     ledger: Annotated[
         bool,
@@ -52,10 +58,8 @@ def export(
     ] = True,
 ) -> None:
     """Write a space as files. What was edited there and not imported yet is left alone: exit code 3."""
-    call.name_space(owner)
-    report = write_tree(
-        call.existing_space(), open_store(place, call.wiring.environment), prefix=prefix, ledger=ledger
-    )
+    store = _opened(call, ends)
+    report = write_tree(call.existing_space(), store, prefix=prefix, ledger=ledger)
     call.out.answer(report, *_exported(report))
     if report.kept:
         raise typer.Exit(FOUND_WRONG)
@@ -72,8 +76,7 @@ def export(
 )
 def import_(
     call: Call,
-    owner: Owner,
-    place: Place,
+    ends: Ends,
     prefix: Folder = BEHAVIORAL,
     forget_missing: Annotated[
         bool, typer.Option("--forget-missing", help="Forget memories and files whose file was removed.")
@@ -81,9 +84,10 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
 ) -> None:
     """Take files in, the ledger among them first. Exit code 3 if something was rejected."""
-    call.name_space(owner)
+    store = _opened(call, ends)
+    require_something(store)
     report = read_tree(
-        open_store(place, call.wiring.environment),
+        store,
         call.space(),
         prefix=prefix,
         forget_missing=forget_missing,
@@ -92,6 +96,14 @@ def import_(
     call.out.answer(report, *_imported(report, dry_run=dry_run))
     if report.rejected:
         raise typer.Exit(FOUND_WRONG)
+
+
+def _opened(call: Call, ends: list[str]) -> ObjectStore:
+    """The place; the space is named before it, or by the option that every command has."""
+    if len(ends) > _ENDS_MAX:
+        raise InvalidRequest(f"give a space and a place, not {len(ends)} arguments: [SPACE] PLACE")
+    call.name_space(ends[0] if len(ends) == _ENDS_MAX else None)
+    return open_store(ends[-1], call.wiring.environment)
 
 
 def _exported(report: WriteReport) -> Iterator[RenderableType]:

@@ -252,8 +252,7 @@ class App:
 
 def _credential(exchange: Exchange, route: Route) -> str:
     """What says who knocks, where the clients of this route put it."""
-    place = route.credential if isinstance(route, AsgiRoute) else None
-    return (place or credential_of)(exchange.headers)
+    return (route.credential or credential_of)(exchange.headers)
 
 
 def _caller(exchange: Exchange, route: Route) -> str:

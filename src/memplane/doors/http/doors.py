@@ -4,6 +4,7 @@ from memplane.config import Settings
 from memplane.doors.http import plane as plane_door
 from memplane.doors.http import proxy as proxy_door
 from memplane.doors.http import system
+from memplane.doors.http.console.door import door as console_door
 from memplane.doors.http.endpoint import Door
 from memplane.doors.http.facts.door import door as facts_door
 from memplane.doors.http.metrics import Metrics
@@ -32,6 +33,7 @@ def all_doors(
         mcp.door(plane, settings),
         tool.door(),
         v6_door(plane, settings),
+        console_door(plane, authenticator),
         proxy_door.door(
             plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
         ),

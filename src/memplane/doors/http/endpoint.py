@@ -195,6 +195,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     query: tuple[Query, ...] = ()
     statuses: tuple[int, ...] = ()
     """Refusals of its own, besides those that every endpoint may answer."""
+    credential: Callable[[Mapping[str, str]], str] | None = None
+    """Where its clients put a credential of ours, if not where everybody does."""
+    described: bool = True
+    """Whether it is a call for programs, and stands in the description of all calls."""
     refuse: Callable[[Exception], Refusal | None] | None = None
     """A door whose clients expect other statuses, codes or words; None leaves it to the frame's table."""
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import msgspec
 
+from memplane.doors.http.console.links import SIGN_IN
+from memplane.doors.http.console.pages import HEADERS, HTML, rendered
 from memplane.doors.http.endpoint import Response, json_response, text_response
 from memplane.doors.http.refusal import Refusal
 
 Envelope = Callable[[Refusal, str], Response]
 """A refusal and the request's id make an answer."""
 
+_CONSOLE_PREFIX = "/console"
 _FACTS_PREFIX = "/api/v1/"
 _PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
 _PLANE_PREFIXES = ("/history/", "/internal/context/")
@@ -115,6 +118,8 @@ class AnthropicError(msgspec.Struct):
 def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) -> Envelope:
     if path.startswith(_FACTS_PREFIX):
         return flat
+    if path == _CONSOLE_PREFIX or path.startswith(f"{_CONSOLE_PREFIX}/"):
+        return told_in_page if "hx-request" in headers else shown
     if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIXES):
         return plain
     if path.startswith(_V6_PREFIXES):
@@ -127,6 +132,27 @@ def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) ->
 def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
     """By its path, or by the header that Anthropic's clients always send. Threads of OpenAI's have messages too."""
     return "/v1/messages/" in f"{path}/" or "anthropic-version" in headers
+
+
+def shown(refusal: Refusal, _request_id: str) -> Response:
+    """A page; whoever has to sign in is led there."""
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        return Response(status=HTTPStatus.SEE_OTHER, media=HTML, headers={"location": SIGN_IN})
+    headers = {**HEADERS, **refusal.headers}
+    return rendered(
+        "refused.html",
+        status=refusal.status,
+        headers=headers,
+        status_shown=refusal.status,
+        message=refusal.message,
+    )
+
+
+def told_in_page(refusal: Refusal, _request_id: str) -> Response:
+    """For a part of a page: the words alone, which the page says."""
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        return Response(status=HTTPStatus.NO_CONTENT, headers={"hx-redirect": SIGN_IN})
+    return text_response(f"{refusal.message}\n", status=refusal.status, headers=refusal.headers)
 
 
 def nested(refusal: Refusal, request_id: str) -> Response:

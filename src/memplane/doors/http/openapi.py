@@ -20,7 +20,9 @@ _TITLE = "Memplane"
 def describe(doors: Iterable[Door], version: str) -> dict[str, Any]:
     """Streams and websockets are no calls, and stand beside the paths under `x-streams`."""
     doors = list(doors)
-    endpoints = [route for door in doors for route in door.routes if isinstance(route, Endpoint)]
+    endpoints = [
+        route for door in doors for route in door.routes if isinstance(route, Endpoint) and route.described
+    ]
     streams = [route for door in doors for route in door.routes if not isinstance(route, Endpoint)]
     schemas, components = _schemas(endpoints)
     paths: dict[str, dict[str, Any]] = {}

@@ -11,6 +11,7 @@ from memplane.doors.http.endpoint import AsgiRoute, Route
 from memplane.doors.http.refusal import Refused
 
 _PATH_MARK = ":path"
+_VERSION = "/v1"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -96,7 +97,13 @@ class Routes:
             matched = ((pattern.match(segments), route) for pattern, route in self._patterns)
             candidates = [Found(route, found) for found, route in matched if found is not None]
         if not candidates:
-            raise Refused(404, "not_found", "nothing is at this path; /docs lists every call")
+            there = f"{_VERSION}{path}"
+            hint = (
+                f"{there} is there, so end the base URL in {_VERSION}"
+                if there in self._fixed
+                else "/docs lists every call"
+            )
+            raise Refused(404, "not_found", f"nothing is at this path; {hint}")
         for found in candidates:
             if method in methods_of(found.route) or (method is None and _is_websocket(found.route)):
                 return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import Instant, iso, parse_instant
+from memplane.clock import STATED_MAX, Instant, iso, just_after, parse_instant
 from memplane.errors import InvalidRequest
 from memplane.governance.redact import redact
 from memplane.governance.veil import Splice, Veil
@@ -276,7 +276,11 @@ def _edit(space: Space, versions: Versions, file: Told, base: Version, modified:
     others = [head for head in versions.heads(base) if head.id != base.id]
     if any(_says(file, head, versions) for head in others):
         return Unchanged()
-    at = max(space.now() if modified is None else modified, base.entry.recorded + 1, base.stored.at + 1)
+    at = max(
+        space.now() if modified is None else modified,
+        just_after(base.entry.recorded),
+        just_after(base.stored.at),
+    )
     body = _body(space, file, base, at)
     said = msgspec.json.decode(body)
     del said["at"]  # two who read the same edit at different times read the same edit
@@ -399,9 +403,11 @@ def _first_seen(space: Space, file: Told, modified: Instant | None) -> Instant:
     """When a memory came to be that is not known here."""
     for name in ("updated", "created"):
         try:
-            return parse_instant(_text(file.members, name) or "", field=name)
+            at = parse_instant(_text(file.members, name) or "", field=name)
         except InvalidRequest:
             continue
+        if at <= STATED_MAX:
+            return at
     return space.now() if modified is None else modified
 
 

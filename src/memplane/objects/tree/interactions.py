@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import Instant, to_datetime, to_instant
+from memplane.clock import STATED_MAX, Instant, to_datetime, to_instant
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
@@ -212,6 +212,8 @@ def _draft(raw: bytes) -> Draft:
     if line.id.startswith(DERIVED_PREFIXES):
         raise InvalidRequest("id: ids of this form belong to what is derived")
     at = to_instant(line.moment)
+    if at > STATED_MAX:
+        raise InvalidRequest("ts is not a time that anybody can have said it at")
     said = _said(line, at)
     plain = line.fields() | {"ts": to_datetime(at).isoformat(timespec="microseconds")}
     if _line_of(line.id, said).fields() != plain:

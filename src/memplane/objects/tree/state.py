@@ -7,7 +7,16 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import SECOND, Instant, iso, parse_instant, to_instant
+from memplane.clock import (
+    INSTANT_MAX,
+    SECOND,
+    STATED_MAX,
+    Instant,
+    iso,
+    just_after,
+    parse_instant,
+    to_instant,
+)
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.payloads import Put, decode, encode
 from memplane.memory.checks import check_encodable, check_tags
@@ -114,8 +123,9 @@ def _put_at(space: Space, fact: Fact, live: Memory | None, modified: Instant | N
     """When it was put: as the file says where the fact is not known here, and after what it replaces."""
     at = space.now() if modified is None else modified
     if live is not None:
-        return max(at, to_instant(live.updated_at) + 1)
-    return at if fact.updated is None else parse_instant(fact.updated, field="updated")
+        return max(at, just_after(to_instant(live.updated_at)))
+    stated = at if fact.updated is None else parse_instant(fact.updated, field="updated")
+    return stated if stated <= STATED_MAX else at
 
 
 def _is_version(space: Space, fact: Fact, key: str, entry_id: str) -> bool:
@@ -139,7 +149,7 @@ def _expires(fact: Fact, at: Instant) -> Instant:
     if fact.expires is not None:
         lasts = parse_instant(fact.expires, field="expires") - at
     shortest, longest = (int(length.total_seconds()) * SECOND for length in (TTL_MIN, TTL_MAX))
-    return at + min(max(lasts, shortest), longest)
+    return min(at + min(max(lasts, shortest), longest), INSTANT_MAX)
 
 
 def _created(fact: Fact, live: Memory | None, at: Instant) -> Instant | None:
@@ -186,7 +196,9 @@ def judged_file(space: Space, path: str, data: bytes, written: Written, modified
     id_ = put_id(key, entry or "", text)
     if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
         id_ = entry
-    at = max(space.now() if modified is None else modified, to_instant(live.updated_at) + 1 if live else 0)
+    at = max(
+        space.now() if modified is None else modified, just_after(to_instant(live.updated_at)) if live else 0
+    )
     if live is None or before is None or live.id == entry:
         value = text if before is None else restored(before[1].value, text)
         created = None if live is None else to_instant(live.created_at)
@@ -247,7 +259,9 @@ def judged_carried(
         return Unchanged()
     if known and written.is_as_written(path, data):
         return Unchanged()
-    at = max(space.now() if modified is None else modified, to_instant(live.updated_at) + 1 if live else 0)
+    at = max(
+        space.now() if modified is None else modified, just_after(to_instant(live.updated_at)) if live else 0
+    )
     id_ = put_id(key, live.id if live is not None else "", text)
     if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
         id_ = entry
@@ -293,4 +307,4 @@ def _decoded(data: bytes, bytes_max: int) -> str:
 
 
 def modified_at(modified: datetime | None) -> Instant | None:
-    return None if modified is None else to_instant(modified)
+    return None if modified is None else min(to_instant(modified), STATED_MAX)

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from memplane.clock import SECOND, Instant, to_datetime
+from memplane.clock import SECOND, Instant, just_after, to_datetime
 from memplane.entropy import random_bytes
 from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
@@ -463,7 +463,12 @@ class SqliteWriter(
             position += 1
             salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
             of_payload = payload_digest(salt, draft.body)
-            last = max(recorded, last + 1) if draft.recorded is None else draft.recorded
+            before = last
+            last = max(recorded, just_after(last)) if draft.recorded is None else draft.recorded
+            if (
+                draft.recorded is None and last == before
+            ):  # at the end of time, ids decide: with the next merge
+                self._set_note("ordered", "0")
             digest = entry_digest(digest, of_payload, position, draft, last)
             by, id_, op, ref = draft.caller, draft.id, draft.op, draft.ref
             header = (seq, id_, op, last, by.actor, by.door, by.session, ref)

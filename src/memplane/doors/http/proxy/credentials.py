@@ -25,11 +25,25 @@ _TOKEN_DOTS = 2
 _CLAIMS: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
+_PROVIDERS_BEGIN = "sk-"
+"""How keys of OpenAI and Anthropic begin, and of those who do as they do."""
+
+
 class Credentials:
     """Tells ours from a provider's."""
 
     def __init__(self, settings: Settings) -> None:
         self._issuers = {settings.jwt_issuer, settings.jwks_issuer} - {None}
+
+    def shown(self, headers: Mapping[str, str]) -> str:
+        """What says who knocks. Raises `Unauthenticated` where that can only be a provider's, and says what is needed."""
+        given = self.ours(headers)
+        if given.startswith(_PROVIDERS_BEGIN) and ":" not in given:  # an agent's own token has a colon
+            raise Unauthenticated(
+                "this is a provider's key: put a Memplane key in its place (`memplane key create`), or beside it in "
+                f"{KEY_HEADER}"
+            )
+        return given
 
     def ours(self, headers: Mapping[str, str]) -> str:
         """What says who knocks: the header for it, or else the first place that holds something of our form, or else

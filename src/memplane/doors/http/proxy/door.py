@@ -53,7 +53,7 @@ def door(
             app=proxy,
             right=right,
             methods=methods or _ALL,
-            credential=proxy.credentials.ours,
+            credential=proxy.credentials.shown,
             own_headers=_OWN_HEADERS,
             lasting=True,
         )
@@ -184,7 +184,10 @@ class Proxy:
             owner = principal.subject
         if owner is None:
             raise Refused(
-                400, "space_required", "say whose memory: X-Memplane-Space, metadata.memplane_space or user"
+                400,
+                "space_required",
+                "say whose memory: with a key of one space, X-Memplane-Space, metadata.memplane_space, or user "
+                "(for Anthropic metadata.user_id)",
             )
         conversation = request.conversation or asked.named_conversation()
         return open_space(

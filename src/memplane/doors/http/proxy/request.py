@@ -118,6 +118,8 @@ def _check_path(path: str) -> None:
     segments = unquote(path).replace("\\", "/").split("/")
     if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_DOORS):
         raise Refused(404, "not_found", "nothing is at this path; /docs lists every call")
+    if path.startswith("/v1/v1/"):
+        raise Refused(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")
 
 
 def _text(header: str | None) -> str | None:

@@ -1,0 +1,1 @@
+"""The console: pages for people who would rather look than read JSON."""

@@ -1,0 +1,18 @@
+"""The brief: what an agent is told at session start, as it is told."""
+
+from memplane.doors.http.console.views import space_of, space_page
+from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.identity.principal import Right
+
+_ASKED = (Query(name="conversation", default=""), Query(name="project", default=""))
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    asked = {query.name: call.query[query.name] for query in _ASKED}
+    brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)
+    return space_page(call, "brief.html", "brief", space, brief=brief, asked=asked)
+
+
+def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+    return [("GET", "/space/{space}/brief", show, Right.READ, _ASKED)]

@@ -1,0 +1,26 @@
+"""The token budget: what an agent would load at its start, layer by layer."""
+
+from memplane.doors.http.console.views import space_of, space_page
+from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.identity.principal import Right
+from memplane.objects.budget import budget_of
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    budget = budget_of(space)
+    full = max(budget.tokens, budget.budget_tokens, 1)
+    shares = [(layer, 100 * layer.tokens / full) for layer in budget.layers]
+    return space_page(
+        call,
+        "budget.html",
+        "budget",
+        space,
+        budget=budget,
+        shares=shares,
+        mark=100 * budget.budget_tokens / full,
+    )
+
+
+def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+    return [("GET", "/space/{space}/budget", show, Right.READ, ())]

@@ -1,0 +1,68 @@
+"""The door: which page is where. Pages translate and never decide; what they do goes through the same engine calls as
+everybody's."""
+
+from memplane.doors.http.console import (
+    briefing,
+    budgeting,
+    credentials,
+    home,
+    inbox,
+    library,
+    memories,
+    pages,
+    playground,
+    records,
+    timeline,
+)
+from memplane.doors.http.console.cookies import credential_of
+from memplane.doors.http.console.forms import MEDIA
+from memplane.doors.http.console.links import ROOT
+from memplane.doors.http.console.signing import DOOR, Signing
+from memplane.doors.http.endpoint import Door, Endpoint, Handle, Query
+from memplane.engine import Engine
+from memplane.identity.principal import Authenticator, Right
+
+Row = tuple[str, str, Handle, Right | None, tuple[Query, ...]]
+"""Method, path below the root, who answers, what the session must allow (None: open), parameters."""
+
+
+def door(plane: Engine, authenticator: Authenticator | None) -> Door:
+    signing = Signing(authenticator)
+    rows: list[Row] = [
+        ("GET", "/static/{name}", pages.static, None, ()),
+        ("GET", "/sign-in", signing.show, None, ()),
+        ("POST", "/sign-in", signing.enter_with_key, None, ()),
+        ("GET", "/enter", signing.enter_with_link, None, (Query(name="ticket", default=""),)),
+        ("POST", "/sign-out", signing.leave, Right.READ, ()),
+        *home.rows(plane, signing),
+        *memories.rows(),
+        *playground.rows(),
+        *timeline.rows(),
+        *inbox.rows(),
+        *library.rows(),
+        *briefing.rows(),
+        *budgeting.rows(),
+        *records.rows(),
+        *credentials.rows(authenticator),
+    ]
+    return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
+
+
+def _endpoint(
+    method: str, path: str, handle: Handle, right: Right | None, query: tuple[Query, ...]
+) -> Endpoint:
+    return Endpoint(
+        method=method,
+        path=ROOT + path,
+        door=DOOR,
+        summary="A page of the console",
+        handle=handle,
+        right=right,
+        body=None if method == "GET" else bytes,
+        body_required=False,
+        media=(MEDIA,),
+        answer_media=pages.HTML,
+        query=query,
+        credential=credential_of,
+        described=False,
+    )

@@ -1,0 +1,38 @@
+"""What needs a person: memories that cannot both be so, and what compaction proposes. One key decides each."""
+
+from memplane.doors.http.console import links
+from memplane.doors.http.console.forms import Form
+from memplane.doors.http.console.pages import redirect
+from memplane.doors.http.console.views import space_of, space_page, writable_space
+from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.identity.principal import Right
+from memplane.storage.compaction import Standing
+
+TAB = "inbox"
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN]
+    return space_page(call, "inbox.html", TAB, space, conflicts=space.conflicts(), drafts=drafts)
+
+
+def resolve(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    space.resolve(form.text("winner"))
+    return redirect(call, links.space_link(space.owner, TAB))
+
+
+def decide(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    settle = space.confirm if form.text("verdict") == "confirm" else space.reject
+    settle(form.text("learning"))
+    return redirect(call, links.space_link(space.owner, TAB))
+
+
+def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+    return [
+        ("GET", "/space/{space}/inbox", show, Right.READ, ()),
+        ("POST", "/space/{space}/inbox/resolve", resolve, Right.WRITE, ()),
+        ("POST", "/space/{space}/inbox/decide", decide, Right.WRITE, ()),
+    ]

@@ -1,0 +1,132 @@
+"""Pages from templates. Everything in them is escaped: what is remembered is data, whatever it looks like."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+
+from memplane.doors.http.console import links
+from memplane.doors.http.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
+from memplane.doors.http.endpoint import Call, Response
+
+HTML = "text/html; charset=utf-8"
+SESSION_SECONDS = 12 * 3_600
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+_PACKAGE = "memplane.doors.http.console"
+_STATIC_NAME = re.compile(r"[a-z0-9-]+(\.min)?\.(css|js|svg)")
+_MEDIA = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_FOREVER = "public, max-age=31536000, immutable"
+_BIDI = dict.fromkeys(
+    [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C],
+)
+"""Marks that change the direction of what follows them: shown as what they are, or a text could pass for another."""
+
+
+@cache
+def environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"moment": moment, "day": day, "plain": plain, "count": count, "named": links.named}
+    made.globals |= {"static": static_link, "space_link": links.space_link, "with_query": links.with_query}
+    return made
+
+
+def page(call: Call, template: str, *, status: int = 200, **values: Any) -> Response:
+    """A whole page, or the part of it that htmx asked for: templates decide by `partial`."""
+    cookie = cookie_of(call.headers)
+    headers = dict(HEADERS)
+    if not cookie:
+        cookie = fresh()
+        headers["set-cookie"] = set_cookie(cookie, seconds=SESSION_SECONDS, headers=call.headers)
+    return rendered(
+        template,
+        status=status,
+        headers=headers,
+        word=word_of(cookie),
+        word_field=WORD_FIELD,
+        word_header=WORD_HEADER,
+        partial="hx-request" in call.headers and "hx-boosted" not in call.headers,
+        **values,
+    )
+
+
+def rendered(template: str, *, status: int, headers: Mapping[str, str], **values: Any) -> Response:
+    text = environment().get_template(template).render(**values)
+    return Response(status=status, body=text.encode("utf-8", "replace"), media=HTML, headers=dict(headers))
+
+
+def redirect(call: Call, to: str, **headers: str) -> Response:
+    """To another page; htmx is told in a header, since it would follow a redirect and show the page inside this one."""
+    if "hx-request" in call.headers:
+        return Response(status=204, headers={"hx-redirect": to, **headers})
+    return Response(status=303, media=HTML, headers={"location": to, **headers})
+
+
+def static(call: Call) -> Response:
+    """A file of ours. Its address says which version it is, so browsers may keep it."""
+    found = _static(call.path["name"])
+    if found is None:
+        return rendered("refused.html", status=404, headers=HEADERS, status_shown=404, message="no such file")
+    body, media = found
+    return Response(body=body, media=media, headers={"cache-control": _FOREVER})
+
+
+@cache
+def static_link(name: str) -> str:
+    found = _static(name)
+    assert found is not None, name
+    return f"{links.ROOT}/static/{name}?{sha256(found[0]).hexdigest()[:12]}"
+
+
+@cache
+def _static(name: str) -> tuple[bytes, str] | None:
+    if not _STATIC_NAME.fullmatch(name):
+        return None
+    file = files(_PACKAGE).joinpath("static", name)
+    return (file.read_bytes(), _MEDIA[name.rpartition(".")[2]]) if file.is_file() else None
+
+
+def moment(at: datetime | None) -> str:
+    """To the second, in UTC: console and ledger speak of the same moment."""
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def day(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d}"
+
+
+def count(number: float) -> str:
+    return f"{number:,}"
+
+
+def plain(text: str) -> str:
+    """Marks of direction and controls as what they are, where a person reads a text that anybody may have written."""
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    code = ord(character)
+    if code in _BIDI or (code < ord(" ") and character not in "\n\t") or 0x7F <= code < 0xA0:  # noqa: PLR2004
+        return f"⟨U+{code:04X}⟩"
+    return character

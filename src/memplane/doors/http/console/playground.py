@@ -1,0 +1,132 @@
+"""The recall playground: type a turn and see what an agent would be told, why, and how long it took."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from memplane.clock import to_datetime
+from memplane.doors.http.console import links
+from memplane.doors.http.console.views import space_of, space_page
+from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.identity.principal import Right
+from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.space import Space
+
+TAB = "recall"
+
+_HITS_SHOWN = 30
+_LIMITS = Limits(turns=_HITS_SHOWN, facts=_HITS_SHOWN)
+_ASKED = (
+    Query(name="q", default=""),
+    Query(name="conversation", default=""),
+    Query(name="project", default=""),
+    Query(name="as_of", default=""),
+    Query(name="superseded", default=""),
+)
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One thing that was ranked, as a row shows it."""
+
+    hit: RecallHit
+    told: bool
+    text: str
+    link: str
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    asked = _asked(call)
+    recall = _recall(space, asked) if asked["q"].strip() else None
+    channels = () if recall is None else _channels(recall)
+    return space_page(
+        call,
+        "playground.html",
+        TAB,
+        space,
+        asked=asked,
+        recall=recall,
+        channels=channels,
+        ranked=[] if recall is None else _ranked(space, recall),
+        span=_span(space),
+    )
+
+
+def why_not(call: Call) -> Response:
+    """One sentence about anything that one expected to be told."""
+    space = space_of(call)
+    asked, expected = _asked(call), call.query["id"].strip()
+    reason = ""
+    if expected and asked["q"].strip():
+        reason = space.why_not(
+            asked["q"],
+            expected,
+            conversation=asked["conversation"] or None,
+            project=asked["project"] or None,
+            as_of=_moment(asked["as_of"]),
+            include_superseded=bool(asked["superseded"]),
+        )
+    return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
+
+
+def _asked(call: Call) -> dict[str, str]:
+    return {query.name: call.query[query.name] for query in _ASKED}
+
+
+def _recall(space: Space, asked: dict[str, str]) -> Recall:
+    return space.recall(
+        asked["q"],
+        conversation=asked["conversation"] or None,
+        project=asked["project"] or None,
+        as_of=_moment(asked["as_of"]),
+        include_superseded=bool(asked["superseded"]),
+        limits=_LIMITS,
+    )
+
+
+def _moment(text: str) -> str | None:
+    """A day alone means its end: what was known on that day."""
+    if not text:
+        return None
+    return f"{text}T23:59:59Z" if "T" not in text else text
+
+
+def _channels(recall: Recall) -> tuple[str, ...]:
+    """Those that brought something, in one order for all rows."""
+    return tuple(dict.fromkeys(name for hit in recall.hits for name in hit.channels))
+
+
+def _ranked(space: Space, recall: Recall) -> list[Ranked]:
+    told = {block.id for block in recall.blocks}
+    return [
+        Ranked(
+            hit,
+            hit.id in told,
+            hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",
+            links.space_link(
+                space.owner,
+                f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",
+            ),
+        )
+        for hit in recall.hits
+    ]
+
+
+def _span(space: Space) -> tuple[datetime, datetime]:
+    """From the first entry to now, for the slider."""
+    first = space.entries(limit=1)
+    now = datetime.now(UTC)
+    return (to_datetime(first[0].recorded) if first else now), now
+
+
+def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+    return [
+        ("GET", "/space/{space}/recall", show, Right.READ, _ASKED),
+        (
+            "GET",
+            "/space/{space}/recall/why-not",
+            why_not,
+            Right.READ,
+            (*_ASKED, Query(name="id", default="")),
+        ),
+    ]

@@ -1,0 +1,66 @@
+// What the console does besides links and forms: keys, live parts, and words that say what happened.
+"use strict";
+
+(() => {
+  const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
+
+  // One key moves through a list (j, k), opens (Enter), searches (/), or decides: any element with data-key is pressed by it.
+  const rows = () => [...document.querySelectorAll("[data-row]")];
+  const move = (step) => {
+    const all = rows();
+    if (!all.length) return;
+    const at = all.indexOf(document.activeElement.closest("[data-row]"));
+    const next = all[Math.max(0, Math.min(all.length - 1, at + step))];
+    next.focus();
+    next.scrollIntoView({ block: "nearest" });
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && typing(event.target)) { event.preventDefault(); return event.target.blur(); }
+    if (typing(event.target)) return;
+    if (event.key === "j") return move(1);
+    if (event.key === "k") return move(-1);
+    if (event.key === "/") {
+      const search = document.querySelector("[data-search]");
+      if (search) { event.preventDefault(); search.focus(); }
+      return;
+    }
+    const row = document.activeElement.closest("[data-row]") || document;
+    const key = CSS.escape(event.key);
+    const pressed = row.querySelector(`[data-key="${key}"]`) || document.querySelector(`[data-key="${key}"]`);
+    if (pressed) { event.preventDefault(); pressed.click(); }
+  });
+
+  // Forms that destroy something ask first.
+  document.addEventListener("submit", (event) => {
+    const asked = event.target.dataset.confirm;
+    if (asked && !window.confirm(asked)) event.preventDefault();
+  });
+
+  // What came wrong out of a request of a part of a page is said, not swallowed.
+  document.addEventListener("htmx:responseError", (event) => {
+    const told = document.getElementById("told");
+    if (told) told.textContent = `That did not work (${event.detail.xhr.status}).`;
+  });
+
+  // A slider moves a date: days since the first one.
+  document.addEventListener("input", (event) => {
+    const slider = event.target;
+    if (!slider.dataset || !slider.dataset.slider) return;
+    const day = new Date(`${slider.dataset.from}T00:00:00Z`);
+    day.setUTCDate(day.getUTCDate() + Number(slider.value));
+    const field = document.getElementById(slider.dataset.slider);
+    field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
+  });
+
+  // Live parts: data-live names a stream of server-sent events; each brings a piece of page to put first.
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const source = new EventSource(part.dataset.live);
+    source.onmessage = (event) => {
+      part.insertAdjacentHTML("afterbegin", event.data);
+      if (window.htmx) window.htmx.process(part);
+    };
+    window.addEventListener("pagehide", () => source.close());
+  }
+})();

@@ -1,0 +1,43 @@
+"""What every page of a space needs: the space, and what stands around the page."""
+
+from typing import Any
+
+from memplane.doors.http.console.links import owner_of
+from memplane.doors.http.console.pages import page
+from memplane.doors.http.endpoint import Call, Response
+from memplane.errors import NotFound
+from memplane.identity.principal import Right
+from memplane.space import Space
+
+TABS = (
+    ("", "Overview"),
+    ("timeline", "Timeline"),
+    ("memories", "Memories"),
+    ("recall", "Recall"),
+    ("inbox", "Inbox"),
+    ("documents", "Documents"),
+    ("brief", "Brief"),
+    ("budget", "Budget"),
+    ("receipts", "Receipts"),
+    ("audit", "Audit"),
+)
+"""The pages of a space, in the order they are shown: path and name."""
+
+
+def space_of(call: Call) -> Space:
+    """The space that the path names; a look never creates one."""
+    owner = owner_of(call.path["space"])
+    space = call.existing_space(owner)
+    if space is None:
+        raise NotFound("space", owner, place="this installation")
+    return space
+
+
+def writable_space(call: Call) -> Space:
+    """As `space_of`, for a form that changes something."""
+    return call.space(space_of(call).owner, Right.WRITE)
+
+
+def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
+    """A page of a space, under its tab."""
+    return page(call, template, owner=space.owner, tab=tab, tabs=TABS, **values)

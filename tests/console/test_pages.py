@@ -1,0 +1,142 @@
+"""Every page, with memory in it that tries to be more than text."""
+
+import pytest
+
+from memplane.identity.keys import Grant
+from memplane.identity.principal import Right
+
+EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1> \u202etxt.exe\u2066 {{ 7*7 }} & \"quoted\" 'too'"
+SPACE = "/console/space/@alice"
+PAGES = (
+    "",
+    "timeline",
+    "memories",
+    "recall?q=script",
+    "inbox",
+    "documents",
+    "brief",
+    "budget",
+    "receipts",
+    "audit?verify=yes",
+)
+
+
+@pytest.fixture
+def evil(plane):
+    space = plane.space("alice")
+    space.retain(f"I live in Lisbon. {EVIL}", conversation=EVIL, id="told")
+    space.retain("I live in Rome.", conversation=EVIL)
+    space.store("preference", EVIL, tags=["<b>"])
+    space.put("k/<b>", EVIL, category="<i>c</i>")
+    collection = space.create_collection(EVIL[:100])
+    document = space.upload(
+        f"# {EVIL}\n\n{EVIL}", name=EVIL[:100], media_type="text/markdown", collection=collection.id
+    )
+    gone = space.retain("to be forgotten")
+    space.forget(entries=[gone.id], reason=EVIL)
+    space.enrich()
+    return space, document
+
+
+def test_content_is_text_on_every_page(open_page, evil):
+    """
+    Nothing of it runs, is fetched, or turns what stands beside it around.
+    """
+    space, document = evil
+    memory = space.memories()[0]
+    page = open_page()
+    paths = [
+        *(f"{SPACE}/{path}".rstrip("/") for path in PAGES),
+        f"{SPACE}/documents/@{document.id}",
+        f"{SPACE}/memories/@{memory.id}",
+        f"{SPACE}/timeline/@told",
+        f"{SPACE}/receipts/@{space.receipts()[0].id}",
+        "/console/keys",
+        "/console",
+    ]
+    for path in paths:
+        page.goto(path)
+        assert page.evaluate("window.pwned") is None, path
+        assert "\u202e" not in page.content(), path
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1_280, path
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_narrow(open_page, evil, dark):
+    """
+    No page is wider than a telephone, in either light.
+    """
+    page = open_page(width=400, dark=dark)
+    for path in PAGES:
+        page.goto(f"{SPACE}/{path}".rstrip("/"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+
+
+def test_the_keyboard_settles_a_conflict(open_page, plane):
+    """
+    One key moves, one key decides.
+    """
+    space = plane.space("alice")
+    space.retain("I live in Lisbon.")
+    space.retain("I live in Rome.")
+    space.enrich()
+    assert len(space.conflicts()) == 1
+    page = open_page()
+    page.goto(f"{SPACE}/inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("1")
+    page.wait_for_selector("text=Nothing contradicts anything.")
+
+    assert space.conflicts() == []
+
+
+def test_a_key_is_made_and_ended(open_page, identity):
+    """
+    Its secret is shown once; revoking asks first.
+    """
+    page = open_page()
+    page.goto("/console/keys")
+    page.fill("#name", "laptop")
+    page.click("text=Make it")
+    secret = page.inner_text(".notice pre")
+    assert identity.authenticate(secret, peer="").rights
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("row", name="laptop").get_by_role("button").click()
+    page.wait_for_selector("text=revoked")
+
+    assert next(key for key in identity.list_keys() if key.name == "laptop").revoked
+
+
+def test_keys_are_for_administrators(client, identity):
+    """
+    Whoever may only read sees none of them.
+    """
+    minted = identity.create_key(Grant(name="reader", rights=(Right.READ,))).bearer.reveal()
+    word = client.get("/console/sign-in").text.partition('name="_word" value="')[2][:32]
+    client.post("/console/sign-in", data={"key": minted, "_word": word})
+
+    assert client.get("/console/keys").status_code == 403
+
+
+def test_a_key_confirms_a_draft(open_page, plane, clock):
+    """
+    What compaction proposes becomes a memory, or does not.
+    """
+    space = plane.space("alice")
+    space.retain("Always answer me in French, please.", at=clock.moment)
+    space.retain("I prefer short answers.", at=clock.moment)
+    space.enrich()
+    day = f"{clock.moment:%Y-%m-%d}"
+    clock.advance(days=1)
+    space.compact(day=day)
+    assert len(space.learnings()) == 2
+    page = open_page()
+    page.goto(f"{SPACE}/inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("y")
+    page.wait_for_selector("section.card >> nth=0")
+    page.keyboard.press("j")
+    page.keyboard.press("n")
+    page.wait_for_selector("text=Nothing waits.")
+
+    assert sorted(learning.standing for learning in space.learnings()) == ["confirmed", "rejected"]
