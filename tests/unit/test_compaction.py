@@ -416,4 +416,6 @@ def test_a_policy_takes_the_owners_word_alone(open_plane, clock):
 
     standing = {learning.text: learning.standing for learning in space.learnings()}
     assert sorted(standing.values()) == ["confirmed", "open"]
-    assert next(text for text, stands in standing.items() if stands == "confirmed").startswith("I prefer short")
+    assert next(text for text, stands in standing.items() if stands == "confirmed").startswith(
+        "I prefer short"
+    )

@@ -122,10 +122,10 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
         shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
     shown += [line("The console, in a browser:" if not auth else "The console, by a link that works once:")]
     shown += [line(f"  {console}")]
-    shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
     shown.append(
         line(f"Programs that speak to OpenAI have memory with the base URL {url}/v1, Anthropic's with {url}")
     )
+    shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
     call.out.answer(document, *shown)
     sys.stdout.flush()
 
