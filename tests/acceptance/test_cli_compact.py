@@ -1,11 +1,13 @@
 """Compaction, retention and the budget on the command line."""
 
 import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.acceptance.test_cli import Terminal
 
 from memplane.doors.cli.call import Wiring
+from memplane.objects.made import is_made
 
 DAY = "2026-11-02"
 
@@ -124,3 +126,32 @@ def test_on_a_terminal_review_asks(adr, shell, answer, standing):
     assert "I prefer Teams over email" in shown
     assert (code, standing in out) == (0, True)
     assert adr("compact", "review", "--json").json["learnings"][0]["standing"] == standing
+
+
+def test_a_day_is_told_in_short(cli):
+    """
+    Yesterday, unless a day is named: for people, for programs, and as the page that a sync writes.
+    """
+    day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    cli("retain", "Can you <call> me?", "--speaker", "Bob", "--at", f"{day}T10:00:00Z")
+    told, page = cli("summary").out, cli("summary", "default", "--day", day, "--html").out
+    found = cli("summary", "--json").json
+
+    assert "Bob: Can you <call> me?" in told
+    assert "Heads-up: nothing" in told
+    assert "Can you &lt;call&gt; me?" in page
+    assert is_made(page.encode())
+    assert found["counts"] == {"needs_you": 1, "handled": 0, "heads_up": 0}
+    assert [it["sender"] for it in found["needs_you"]] == ["Bob"]
+    assert cli("summary", "--html", "--json").json["html"].strip() == page.strip()
+
+
+@pytest.mark.parametrize(
+    ("day", "why"), [("2020-01-01", "no summary"), ("2999-01-01", "not over yet"), ("tomorrow", "no day")]
+)
+def test_a_day_that_cannot_be_told(cli, day, why):
+    cli("retain", "Hello")
+    done = cli("summary", "--day", day)
+
+    assert (done.code, done.out) != (0, "")
+    assert why in done.err

@@ -69,7 +69,7 @@ def test_only_what_a_command_line_may_be_about_is_loaded(arguments, loaded):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--help"], ["--version"], ["recal", "store"], ["--data", "recall"]]
+    "arguments", [[], ["--help"], ["--version"], ["recal", "store"], ["--data", "recall"], ["demo"]]
 )
 def test_help_and_mistakes_need_everything(arguments):
     """

@@ -46,7 +46,14 @@ def test_python_examples_run(page, tmp_path, request):
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "docs/quickstart.md", ROOT / "docs/guides/sync.md"], ids=page_id
+    "page",
+    [
+        ROOT / "README.md",
+        ROOT / "docs/quickstart.md",
+        ROOT / "docs/guides/portable-memory.md",
+        ROOT / "docs/guides/sync.md",
+    ],
+    ids=page_id,
 )
 def test_shell_examples_run(page, tmp_path, commands):
     """

@@ -23,6 +23,9 @@ PROGRAM = "memplane"
 _WITH_VALUE = frozenset({"--data", "--space", "-s"})
 """Options of the program itself that something belongs to."""
 
+_TOUR = "demo"
+"""Runs other commands."""
+
 _EXAMPLES = [
     "memplane demo                                    # a tour in a minute",
     "memplane serve                                   # the server",
@@ -103,13 +106,13 @@ def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
 
 def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
     """Those that a command line may be about: all that have a command which it mentions. One that begins with something
-    else is for help, or wrong; to say what is right, all are needed."""
+    else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
     words = iter(arguments)
     for word in words:
         if word in _WITH_VALUE:
             next(words, None)
         elif not word.startswith("-"):
-            if not any(word in part.commands for part in PARTS):
+            if word == _TOUR or not any(word in part.commands for part in PARTS):
                 break
             said = frozenset(arguments)
             return [part for part in PARTS if part.commands & said]
