@@ -94,9 +94,13 @@ def _is_told(space: Space, day: str) -> bool:
 
 def _daily(space: Space, day: str) -> DailySummary | None:
     lines: list[dict[str, Any]] = []
+    begin = begin_of(day)
     for entry in space.said_on(day):
         for at, made in interactions_of(entry):
             role = (made.metadata or {}).get("role", Role.USER)
-            if role in (Role.USER, Role.ASSISTANT) and begin_of(day) <= at < begin_of(day) + DAY:
-                lines.append(without_secrets(made.fields() | {"summary": in_short(made.summary)}))
-    return DailySummary(day, triage(lines)) if lines else None
+            if role in (Role.USER, Role.ASSISTANT) and begin <= at < begin + DAY:
+                lines.append(made.fields())
+    buckets = triage(lines)
+    for told in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
+        told[:] = [without_secrets(line | {"summary": in_short(line["summary"])}) for line in told]
+    return DailySummary(day, buckets) if lines else None
