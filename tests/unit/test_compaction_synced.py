@@ -43,8 +43,9 @@ def said(tmp_path_factory):
     folder, objects = tmp_path_factory.mktemp("said") / "data", MemoryObjects()
     machine = Machine(folder, objects, HandClock(), settings=ADR)
     for day in (2, 3):
-        for text in ("My sister Anna lives in Lisbon.", "I prefer Teams over email.", "Hello there!"):
-            machine.space.retain(text, at=f"2026-11-0{day}T10:00:00Z", conversation=f"c{day}")
+        said = ("Hello there!", "My sister Anna lives in Lisbon.", "I prefer Teams over email.")
+        for second, text in enumerate(said):
+            machine.space.retain(text, at=f"2026-11-0{day}T10:00:0{second}Z", conversation=f"c{day}")
         machine.sync.push()
     machine.plane.close()
     return folder, objects

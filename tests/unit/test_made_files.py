@@ -46,9 +46,12 @@ def machines(tmp_path, objects, clock):
 
 
 def talk(space):
-    """A day with one thread that was answered, one that waits, and one that the agent began."""
+    """A day with one thread that was answered, three that wait, and one that the agent began."""
     at = f"{DAY}T10:00:0{{}}Z"
     space.retain("Where is Anna?", conversation="c1", at=at.format(0))
+    space.retain("Are you there?", conversation="c5", at=at.format(0))
+    space.retain("Hello?", conversation="c6", at=at.format(6))
+    space.retain("Still nobody?", conversation="c5", at=at.format(7))
     space.retain("My sister Anna lives in Lisbon.", conversation="c1", at=at.format(1))
     space.retain("Noted, Lisbon <b>it is</b>.", role="assistant", conversation="c1", at=at.format(2))
     space.retain("Can you call me?", conversation="c2", speaker="Bob", at=at.format(3))
@@ -81,7 +84,7 @@ def test_a_day_that_is_over_has_a_summary(machines, objects, clock):
     desk.sync.push()
     html = text(objects, HTML)
 
-    assert counts(objects) == {"needs_you": 1, "handled": 1, "heads_up": 1}
+    assert counts(objects) == {"needs_you": 3, "handled": 1, "heads_up": 1}
     assert "Bob" in html
     assert "Can you call me?" in html
     assert "Lisbon &lt;b&gt;it is&lt;/b&gt;." in html
@@ -161,6 +164,20 @@ def test_a_summary_outlives_its_day(machines, objects, clock):
     assert b"exit code" not in content(objects)
 
 
+def test_what_was_said_at_the_same_time(machines, objects, clock):
+    """
+    Which of it was the last does not change when the day is removed.
+    """
+    desk = machines("desk")
+    for number in range(12):
+        desk.space.retain(f"thing {number}", at=f"{DAY}T10:00:00Z", conversation=f"c{number % 2}")
+    desk.sync.push()
+    before = text(objects, HTML)
+    decay(desk, clock)
+
+    assert text(objects, HTML) == before
+
+
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("scope", [{"conversation": "c2"}, {"everything": True}])
 def test_a_forget_reaches_summaries_and_digests(machines, objects, clock, gone, scope):
@@ -184,7 +201,7 @@ def test_a_forget_reaches_summaries_and_digests(machines, objects, clock, gone, 
         with pytest.raises(NotFound):
             summary_of(desk.space, DAY)
     else:
-        assert counts(objects) == {"needs_you": 0, "handled": 1, "heads_up": 1}
+        assert counts(objects) == {"needs_you": 2, "handled": 1, "heads_up": 1}
 
 
 def test_a_digest_is_a_file_and_goes_with_its_lines(machines, objects, clock):
@@ -237,7 +254,7 @@ def test_old_files_go_where_the_day_itself_stays(machines, objects, clock):
     desk.sync.push()
 
     assert keys(objects, "summaries/") == []
-    assert len(desk.space.turns()) == 6
+    assert len(desk.space.turns()) == 9
 
 
 def test_what_another_program_wrote_stays_as_it_is(machines, objects, clock):

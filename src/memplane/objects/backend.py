@@ -46,9 +46,6 @@ class Backend(Protocol):
         """The keys that begin with `prefix`, letter by letter, in the order of their UTF-8."""
 
 
-TextBackend = Backend
-
-
 class RemoteBackend:
     """Texts in an object store, each read and written there. See `CachedBackend` for one that keeps a copy."""
 

@@ -1,11 +1,10 @@
 """EntraBot's `.env`: a line `NAME=value` for each setting. It holds secrets of others, so no copy of it is left about."""
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from memplane.doors.entrabot.config import PREFIX
+from memplane.doors.settings_file import replace_file
 from memplane.errors import InvalidRequest
 
 
@@ -28,18 +27,7 @@ def write_env(path: Path, values: Mapping[str, str]) -> bool:
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        descriptor, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(after.encode("utf-8", "surrogateescape"))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(aside).chmod(mode)
-            Path(aside).replace(target)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
+        replace_file(target, after.encode("utf-8", "surrogateescape"))
     except OSError as exc:
         raise InvalidRequest(f"{path} cannot be written: {exc.strerror}") from exc
     return True

@@ -4,7 +4,6 @@ changed, merged and not rewritten, copied first, and replaced in one step."""
 import difflib
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from memplane.doors.settings_file import replace_file
 from memplane.errors import InvalidRequest
 from memplane.governance.redact import redact
 
@@ -96,7 +96,7 @@ def carry_out(change: Change) -> Path | None:
     try:
         change.path.parent.mkdir(parents=True, exist_ok=True)
         backup = None if change.before is None else _copied(change.path)
-        _replace(change.path, change.after)
+        replace_file(change.path, change.after.encode("utf-8"))
     except OSError as exc:
         raise InvalidRequest(f"{change.path} cannot be written: {exc.strerror}") from exc
     return backup
@@ -146,18 +146,3 @@ def _copied(path: Path) -> Path:
                 file.write(path.read_bytes())
             return backup
     raise AssertionError
-
-
-def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -20,7 +20,7 @@ from memplane.objects.digests import digest_files
 from memplane.objects.interactions import checked_day
 from memplane.objects.made import COMMENT, NOTE
 from memplane.objects.summaries import Buckets, counts_of, html_key, json_key, render, triage
-from memplane.objects.tree.interactions import interactions_of, without_secrets
+from memplane.objects.tree.interactions import entry_id, interactions_of, without_secrets
 from memplane.space import Space
 from memplane.types import Role
 
@@ -93,10 +93,19 @@ def _is_told(space: Space, day: str) -> bool:
 
 
 def _daily(space: Space, day: str) -> DailySummary | None:
-    lines: list[dict[str, Any]] = []
+    """All in the order in which it was said, and by id where that was at once: what was said last, and what stands first,
+    is the same before the day is removed and after."""
+    found: list[tuple[Any, dict[str, Any]]] = []
+    begin = begin_of(day)
     for entry in space.said_on(day):
-        for at, made in interactions_of(entry):
+        for place, (at, made) in enumerate(interactions_of(entry)):
             role = (made.metadata or {}).get("role", Role.USER)
-            if role in (Role.USER, Role.ASSISTANT) and begin_of(day) <= at < begin_of(day) + DAY:
-                lines.append(without_secrets(made.fields() | {"summary": in_short(made.summary)}))
-    return DailySummary(day, triage(lines)) if lines else None
+            if role in (Role.USER, Role.ASSISTANT) and begin <= at < begin + DAY:
+                found.append(((at, entry_id(made.id), place), made.fields()))
+    found.sort(key=lambda pair: pair[0])
+    order = {line["id"]: number for number, (_, line) in enumerate(found)}
+    buckets = triage([line for _, line in found])
+    for told in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
+        told.sort(key=lambda line: order[line["id"]])
+        told[:] = [without_secrets(line | {"summary": in_short(line["summary"])}) for line in told]
+    return DailySummary(day, buckets) if found else None

@@ -75,17 +75,17 @@ def day_of_entry(entry: Entry) -> str | None:
 def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
     """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
     they are and where they were; without what is forgotten."""
-    ours = {_entry_id(line.id) for line in lines}
+    ours = {entry_id(line.id) for line in lines}
     kept: list[tuple[str | None, str]] = []
     for raw in there.decode("utf-8", "surrogateescape").split("\n"):
         theirs = parse(raw) if raw.strip() else None
-        entry_id = None if theirs is None else _entry_id(theirs.id)
-        if raw.strip() and entry_id not in ours:
-            kept.append((entry_id, f"{raw}\n"))
-    others = [entry_id for entry_id, _ in kept if entry_id is not None]
+        under = None if theirs is None else entry_id(theirs.id)
+        if raw.strip() and under not in ours:
+            kept.append((under, f"{raw}\n"))
+    others = [under for under, _ in kept if under is not None]
     forgotten = space.standing(others)[1] if others else set()
     rows = [(line.at, line.id, line.text) for line in lines]
-    rows += [(_at(raw), "", raw) for entry_id, raw in kept if entry_id not in forgotten]
+    rows += [(_at(raw), "", raw) for under, raw in kept if under not in forgotten]
     return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
         "utf-8", "surrogateescape"
     )
@@ -186,15 +186,13 @@ def drafts_of(space: Space, data: bytes) -> tuple[list[Draft], list[tuple[int, s
             rejected.append((number, str(exc)))
             continue
         drafts.setdefault(draft.id, draft)
-    ids = {id_: _entry_id(id_) for id_ in drafts}
+    ids = {id_: entry_id(id_) for id_ in drafts}
     known, forgotten = space.standing(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
     seen = known | forgotten
-    return [
-        drafts[id_] for id_, entry_id in ids.items() if id_ not in seen and entry_id not in seen
-    ], rejected
+    return [drafts[id_] for id_, under in ids.items() if id_ not in seen and under not in seen], rejected
 
 
-def _entry_id(id_: str) -> str:
+def entry_id(id_: str) -> str:
     """One entry of a session history makes several lines."""
     first, mark, number = id_.rpartition(_PART)
     return first if mark and number.isdecimal() else id_

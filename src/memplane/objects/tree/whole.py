@@ -3,8 +3,7 @@
 This is a copy made at once, for a move, a look or a backup; `sync` keeps a space and a place alike.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 
@@ -14,6 +13,7 @@ from memplane.clock import to_datetime
 from memplane.entropy import random_bytes
 from memplane.errors import Changed
 from memplane.objects import manifest, segments
+from memplane.objects.lines import forgets_in, merge_lines
 from memplane.objects.store import ABSENT, Got, ObjectStore
 from memplane.objects.tree.daily import is_over, made_files
 from memplane.objects.tree.interactions import joined
@@ -22,7 +22,7 @@ from memplane.objects.tree.report import TreeReport, WriteReport
 from memplane.objects.tree.tree import Hook, check_prefix, files_of, take_in
 from memplane.objects.tree.written import compose, digest_of, parse
 from memplane.space import Space
-from memplane.transfer.full import TOMBSTONE, Line, draft_of, full_lines
+from memplane.transfer.full import TOMBSTONE, Line, full_lines
 
 _REPLICA = "tree-replica"
 _NAME_BYTES = 8
@@ -280,16 +280,10 @@ def _lines(store: ObjectStore, rejected: list[tuple[str, str]]) -> Iterator[Line
                 yield written.line
 
 
-def _merge(space: Space, lines: Iterable[Line], *, dry_run: bool) -> int:
+def _merge(space: Space, lines: Sequence[Line], *, dry_run: bool) -> int:
     """How many entries are, or would be, new."""
-    entries = {line.id: line for line in lines if line.op != TOMBSTONE}
-    forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for line in lines:
-        if line.op == TOMBSTONE:
-            forgets[line.forget][line.id] = line.reason
     if dry_run:
-        known, forgotten = space.standing(list(entries))
-        return len(entries.keys() - known - forgotten)
-    buried = {id_ for reasons in forgets.values() for id_ in reasons}
-    drafts = [draft_of(line, erased=line.id in buried) for line in lines if line.op != TOMBSTONE]
-    return space.merge(drafts, forgets).added if drafts or forgets else 0
+        ids = {line.id for line in lines if line.op != TOMBSTONE}
+        known, forgotten = space.standing(list(ids))
+        return len(ids - known - forgotten)
+    return merge_lines(space, lines, forgets_in(lines)).added if lines else 0
