@@ -289,7 +289,7 @@ def test_a_kill_during_replay_changes_nothing(data):
             space.put(f"key/{number % 20}", f"lantern {number}")
         space.forget(conversation="c7")
     before = projection_of(data)
-    for _ in range(12 * OFTEN):
+    for _ in range(13 * OFTEN):
         Victim(crash_writer.replay, str(data)).kill(rng, lines_max=4)
         with Memplane.open(data, embedder=None) as plane:
             verification = plane.space(OWNER).verify()

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -98,11 +99,23 @@ _SHOWING = re.compile(
     + "]{6,}"
     f"|[{IDEOGRAPHS[0]}-{IDEOGRAPHS[-1]}]{{2,}}"
 )
+_WINDOW, _OVERLAP = 4_096, 256
 _ESCAPED = re.compile(rb"(?:\\u[0-9a-fA-F]{4}){2,}")
 
 
 def showing(content: bytes) -> Iterator[str]:
-    """Where a secret could begin to show: stretches of nothing but its characters, in any encoding."""
+    """Where a secret could begin to show: stretches of nothing but its characters, in any encoding. Most of a file is
+    what it was when one looked last, so it is looked at in windows, each long enough into the next for any trace."""
+    for begin in range(0, len(content), _WINDOW):
+        yield from _showing(content[begin : begin + _WINDOW + _OVERLAP])
+
+
+@lru_cache(maxsize=4_000)
+def _showing(content: bytes) -> tuple[str, ...]:
+    return tuple(_runs(content))
+
+
+def _runs(content: bytes) -> Iterator[str]:
     yield from _SHOWING.findall(content.decode("utf-8", "replace"))
     for encoding, begin in itertools.product(("utf-16-le", "utf-16-be"), (0, 1)):
         found = _SHOWING.findall(content[begin:].decode(encoding, "replace"))
