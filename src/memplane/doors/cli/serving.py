@@ -120,8 +120,7 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
         shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
     else:
         shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
-    shown += [line("The console, in a browser:" if not auth else "The console, by a link that works once:")]
-    shown += [line(f"  {console}")]
+    shown.append(line(f"The console{', by a link that works once' if auth else ''}: {console}"))
     shown.append(
         line(f"Programs that speak to OpenAI have memory with the base URL {url}/v1, Anthropic's with {url}")
     )
