@@ -34,8 +34,9 @@ def client(console):
     return console.client(None, follow_redirects=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """For one file: as long as it is open, the event loop that leads it is the only one of its thread."""
     with browsing() as opened:
         yield opened
 

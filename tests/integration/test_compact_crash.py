@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from tests.integration import compact_victim
 from tests.integration.compact_victim import OWNER
-from tests.integration.test_crash import THOROUGH, Victim, data, forked  # noqa: F401  # the fixture
+from tests.integration.test_crash import OFTEN, Victim, data, forked  # noqa: F401  # the fixture
 
 SAID = 100
 
@@ -60,7 +60,7 @@ def test_a_killed_compaction_goes_on_where_it_was(data, said, undisturbed, seed)
     """Killed at any change of its files, it loses nothing and repeats nothing."""
     rng = random.Random(seed)
     kills = 0
-    for run in range(2 * THOROUGH):
+    for run in range(2 * OFTEN):
         folder = data / str(run)
         shutil.copytree(said, folder)
         for attempt in range(rng.randrange(1, 4)):

@@ -333,7 +333,7 @@ def test_a_killed_merge_loses_nothing(data):
     total, chunk = 120, 30
     with Memplane.open(data, embedder=None) as plane:
         here = [plane.space(OWNER).retain(f"lantern here{number}").id for number in range(40)]
-    for _ in range(12 * THOROUGH):
+    for _ in range(12 * OFTEN):
         lines = Victim(crash_writer.merge, str(data), total, chunk).kill(rng, lines_max=8)
         merged = {
             number for line in lines if line[0] == "merged" for number in range(line[1], line[1] + chunk)

@@ -211,7 +211,7 @@ def test_a_forget_empties_the_index(scribe):
     gone = turns[1]
     forget = scribe.entry()
     scribe.store.write(
-        lambda writer: writer.erase([(gone.seq, gone.entry_id)], seq=forget.seq, at=0, reason="")
+        lambda writer: writer.erase([(gone.seq, gone.entry_id)], position=forget.seq, at=0, reason="")
     )
     with scribe.store.read() as reader:
         asking = asking_of(reader, index, "two", embedder=embedder)
@@ -233,7 +233,7 @@ def test_who_ranks_while_another_forgets_ranks_what_it_saw(scribe):
         asking = asking_of(slow, index, "milk", embedder=embedder)
         forget = scribe.entry()
         victims = [(turn.seq, turn.entry_id) for turn in turns[:2]]
-        scribe.store.write(lambda writer: writer.erase(victims, seq=forget.seq, at=0, reason=""))
+        scribe.store.write(lambda writer: writer.erase(victims, position=forget.seq, at=0, reason=""))
         with scribe.store.read() as quick:
             assert index.refresh(quick).count == 2
         ranked = rank_turns(slow, asking, limit=4)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from memplane.errors import MemplaneError, RemoteError, StorageBusy
+from memplane.errors import RemoteError, StorageBusy
 from memplane.objects.sync import Pushed, Sync
 
 Wait = Callable[[float], bool]
@@ -21,7 +21,7 @@ _JITTER = 0.2
 """Of the interval, either way: machines that started together do not all come at once."""
 
 
-class Stopped(MemplaneError):
+class Stopped(RemoteError):
     """Somebody said stop in the middle of a push; the next one goes on where it was."""
 
     code = "stopped"
