@@ -70,6 +70,8 @@ class Watch:
         self._rounds += 1
         try:
             pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
+        except Stopped:
+            raise
         except (RemoteError, StorageBusy) as exc:
             self._failures += 1
             return Round(None, exc, self._pause())
