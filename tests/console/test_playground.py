@@ -39,6 +39,17 @@ def test_why_not_this_one(open_page, told):
     assert "Nothing with this id" in page.inner_text(".notice")
 
 
+def test_looking_is_no_use(open_page, told, console):
+    """
+    What a person tries out does not rise in the memory of an agent.
+    """
+    page = open_page()
+    for _ in range(3):
+        page.goto("/console/space/@alice/recall?q=Where+does+Ana+live")
+
+    assert console.plane._parts.uses.take(told.tenant, told.owner) == []
+
+
 def test_as_it_was_then(open_page, told):
     """
     Before anything was said, nothing is told.

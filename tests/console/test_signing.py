@@ -94,6 +94,16 @@ def test_a_session_ends_with_its_key(client, identity):
     assert client.get("/console").status_code == 303
 
 
+def test_sessions_are_in_no_list_of_keys(client, identity, key):
+    """
+    Whoever looks through the keys sees those that somebody keeps.
+    """
+    ticket_of(identity)
+    sign_in(client, key)
+
+    assert [record.name for record in identity.list_keys()] == ["owner"]
+
+
 def test_a_session_ends_by_itself_and_by_signing_out(client, key, clock):
     """
     After half a day, or when asked; the cookie is worth nothing then.

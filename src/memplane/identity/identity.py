@@ -112,7 +112,12 @@ class Identity:
         """What a link of the installation's owner carries: it lives for minutes, opens one door, and `sign_in` with
         `once` takes it a single time."""
         grant = Grant(
-            name=f"{door} link", subject=_OWNER.subject, doors=(door,), rights=tuple(Right), ttl=ttl
+            name=f"{door} link",
+            subject=_OWNER.subject,
+            doors=(door,),
+            rights=tuple(Right),
+            ttl=ttl,
+            passing=True,
         )
         return self.create_key(grant).bearer
 
@@ -133,6 +138,7 @@ class Identity:
             rights=tuple(principal.rights),
             ttl=max(ttl, timedelta(seconds=1)),
             parent=principal.credential if is_key_id(principal.credential) else None,
+            passing=True,
         )
         minted = mint(grant, now=now)
         return minted if self._credentials.add(minted.key, once=once) else None
@@ -144,8 +150,8 @@ class Identity:
         return minted if self._credentials.add(minted.key, once=_OWNER_ONCE) else None
 
     def list_keys(self) -> Sequence[KeyRecord]:
-        """Every key there is and was, the oldest first."""
-        return self._credentials.list_keys()
+        """Every key there is and was, the oldest first; without sessions, which come and go."""
+        return [record for record in self._credentials.list_keys() if not record.passing]
 
     def revoke(self, key_id: str) -> KeyRecord:
         """End a key for good; the next request with it is refused, in every process."""

@@ -60,6 +60,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """None: until it is revoked."""
     parent: str | None = None
     """The id of the key it is made with, where it is to end with that one."""
+    passing: bool = False
+    """Whether it is a session, or the link to one, rather than a key that somebody keeps."""
 
 
 class Minted(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +106,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
         created=now,
         expires=None if grant.ttl is None else now + grant.ttl // _MICROSECOND,
         parent=grant.parent,
+        passing=grant.passing,
     )
     bearer = f"{grant.agent}:{drawn}" if grant.agent is not None else f"mp_{key_id}_{drawn}"
     return Minted(key=record, bearer=Secret(bearer))

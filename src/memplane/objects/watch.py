@@ -21,11 +21,9 @@ _JITTER = 0.2
 """Of the interval, either way: machines that started together do not all come at once."""
 
 
-class Stopped(RemoteError):
-    """Somebody said stop in the middle of a push; the next one goes on where it was."""
-
-    code = "stopped"
-    retryable = True
+class Stopped(Exception):
+    """Somebody said stop in the middle of a push; the next one goes on where it was. Nothing is wrong, so it is no error of
+    ours, and nobody takes it for an outage."""
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -70,8 +68,6 @@ class Watch:
         self._rounds += 1
         try:
             pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
-        except Stopped:
-            raise
         except (RemoteError, StorageBusy) as exc:
             self._failures += 1
             return Round(None, exc, self._pause())

@@ -42,6 +42,7 @@ class Recalling(Records):
         as_of: Moment | None = None,
         include_superseded: bool = False,
         limits: Limits | None = None,
+        noted: bool = True,
     ) -> Recall:
         """What to tell the agent before its next turn.
 
@@ -50,7 +51,8 @@ class Recalling(Records):
         says.
 
         `reference_time` is the now that words such as `last week` are told against; `as_of` answers as it would have
-        been answered then. A turn may be anything, so a question that is too long is cut rather than refused.
+        been answered then. A turn may be anything, so a question that is too long is cut rather than refused. For a person who
+        only looks, `noted` is False: what they are shown was of no use to an agent, and does not rise for it.
         """
         request = self._request(
             query,
@@ -68,8 +70,9 @@ class Recalling(Records):
             if event is not None:
                 event.memory_blocks = len(told.blocks)
                 event.memory_bytes = len(told.text.encode("utf-8"))
-        used = [block.id for block in told.blocks if block.source == "memory"]
-        self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
+        if noted:
+            used = [block.id for block in told.blocks if block.source == "memory"]
+            self._note_uses(self._parts.uses.add(self.tenant, self.owner, used))
         return told
 
     def recall_by_words(

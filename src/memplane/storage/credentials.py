@@ -33,6 +33,8 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Instant | None = None
     parent: str | None = None
     """The id of the key it was made with and ends with: that of a session somebody signed in to."""
+    passing: bool = False
+    """A session, or the link to one: it comes and goes by itself, and is in no list of keys."""
 
     def __repr__(self) -> str:
         return f"KeyRecord(id={self.id!r}, name={self.name!r}, …)"

@@ -1,7 +1,7 @@
 """The brief: what an agent is told at session start, as it is told."""
 
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
 
 _ASKED = (Query(name="conversation", default=""), Query(name="project", default=""))
@@ -14,5 +14,5 @@ def show(call: Call) -> Response:
     return space_page(call, "brief.html", "brief", space, brief=brief, asked=asked)
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [("GET", "/space/{space}/brief", show, Right.READ, _ASKED)]

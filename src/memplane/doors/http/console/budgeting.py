@@ -1,7 +1,7 @@
 """The token budget: what an agent would load at its start, layer by layer."""
 
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Response
 from memplane.identity.principal import Right
 from memplane.objects.budget import budget_of
 
@@ -22,5 +22,5 @@ def show(call: Call) -> Response:
     )
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [("GET", "/space/{space}/budget", show, Right.READ, ())]

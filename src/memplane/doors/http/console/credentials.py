@@ -6,7 +6,8 @@ from memplane.clock import to_datetime
 from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.links import ROOT
 from memplane.doors.http.console.pages import page, redirect
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row
+from memplane.doors.http.endpoint import Call, Response
 from memplane.errors import InvalidRequest
 from memplane.identity.identity import Identity
 from memplane.identity.keys import Grant, KeyUnknown
@@ -52,14 +53,9 @@ class Keys:
         return redirect(call, f"{ROOT}/keys")
 
     def _listed(self, call: Call) -> list[KeyRecord]:
-        """Of the tenant; sessions and links come and go, and are not listed."""
         if self._identity is None:
             return []
-        return [
-            record
-            for record in self._identity.list_keys()
-            if record.tenant == call.principal.tenant and record.doors != (call.endpoint.door,)
-        ]
+        return [record for record in self._identity.list_keys() if record.tenant == call.principal.tenant]
 
     def _page(self, call: Call, *, secret: str = "") -> Response:
         shown = [
@@ -84,7 +80,7 @@ class Keys:
 
 def rows(
     authenticator: Authenticator | None,
-) -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+) -> list[Row]:
     keys = Keys(authenticator)
     return [
         ("GET", "/keys", keys.show, Right.ADMIN, ()),

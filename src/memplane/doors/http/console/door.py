@@ -18,12 +18,10 @@ from memplane.doors.http.console.cookies import credential_of
 from memplane.doors.http.console.forms import MEDIA
 from memplane.doors.http.console.links import ROOT
 from memplane.doors.http.console.signing import DOOR, Signing
+from memplane.doors.http.console.views import Row
 from memplane.doors.http.endpoint import Door, Endpoint, Handle, Query
 from memplane.engine import Engine
 from memplane.identity.principal import Authenticator, Right
-
-Row = tuple[str, str, Handle, Right | None, tuple[Query, ...]]
-"""Method, path below the root, who answers, what the session must allow (None: open), parameters."""
 
 
 def door(plane: Engine, authenticator: Authenticator | None) -> Door:

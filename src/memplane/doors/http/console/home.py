@@ -2,8 +2,8 @@
 
 from memplane.doors.http.console.pages import page
 from memplane.doors.http.console.signing import DOOR, Signing
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Response
 from memplane.engine import Engine
 from memplane.identity.principal import Right
 
@@ -43,7 +43,7 @@ class Home:
         return space_page(call, "overview.html", "", space, sizes=space.stats(), lag=space.lag())
 
 
-def rows(plane: Engine, signing: Signing) -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows(plane: Engine, signing: Signing) -> list[Row]:
     home = Home(plane, signing)
     return [
         ("GET", "", home.show, Right.READ, ()),

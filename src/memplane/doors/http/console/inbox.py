@@ -3,8 +3,8 @@
 from memplane.doors.http.console import links
 from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.pages import redirect
-from memplane.doors.http.console.views import space_of, space_page, writable_space
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page, writable_space
+from memplane.doors.http.endpoint import Call, Response
 from memplane.identity.principal import Right
 from memplane.storage.compaction import Standing
 
@@ -30,7 +30,7 @@ def decide(call: Call) -> Response:
     return redirect(call, links.space_link(space.owner, TAB))
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/inbox", show, Right.READ, ()),
         ("POST", "/space/{space}/inbox/resolve", resolve, Right.WRITE, ()),

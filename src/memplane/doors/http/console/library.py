@@ -3,8 +3,8 @@
 import msgspec
 
 from memplane.doors.http.console import links
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
 from memplane.types import Section, Span
 
@@ -64,7 +64,7 @@ def one(call: Call) -> Response:
     )
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [
         (
             "GET",

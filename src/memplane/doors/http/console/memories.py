@@ -5,8 +5,8 @@ import msgspec
 from memplane.doors.http.console import links
 from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.pages import redirect
-from memplane.doors.http.console.views import space_of, space_page, writable_space
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page, writable_space
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.errors import NotFound
 from memplane.identity.principal import Right
 from memplane.space import Space
@@ -171,7 +171,7 @@ def _place(space: Space, memory: Memory) -> Place:
     return Place(memory, turn.text[: memory.start], memory.quote, turn.text[memory.end :])
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     memory = "/space/{space}/memories/{memory}"
     return [
         ("GET", "/space/{space}/memories", listing, Right.READ, _LISTING),

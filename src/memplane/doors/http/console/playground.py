@@ -1,13 +1,13 @@
 """The recall playground: type a turn and see what an agent would be told, why, and how long it took."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
 from memplane.clock import to_datetime
 from memplane.doors.http.console import links
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
 from memplane.recall.result import Limits, Recall, RecallHit
 from memplane.space import Space
@@ -81,6 +81,7 @@ def _recall(space: Space, asked: dict[str, str]) -> Recall:
         as_of=_moment(asked["as_of"]),
         include_superseded=bool(asked["superseded"]),
         limits=_LIMITS,
+        noted=False,
     )
 
 
@@ -115,11 +116,11 @@ def _ranked(space: Space, recall: Recall) -> list[Ranked]:
 def _span(space: Space) -> tuple[datetime, datetime]:
     """From the first entry to now, for the slider."""
     first = space.entries(limit=1)
-    now = datetime.now(UTC)
+    now = to_datetime(space.now())
     return (to_datetime(first[0].recorded) if first else now), now
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/recall", show, Right.READ, _ASKED),
         (

@@ -1,8 +1,8 @@
 """Proof: receipts of what was forgotten, the audit log, and whether the ledger is whole."""
 
 from memplane.doors.http.console import links
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.errors import NotFound
 from memplane.identity.principal import Right
 
@@ -36,7 +36,7 @@ def audit(call: Call) -> Response:
     )
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/receipts", receipts, Right.READ, ()),
         ("GET", "/space/{space}/receipts/{receipt}", receipt, Right.READ, ()),

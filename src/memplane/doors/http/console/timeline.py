@@ -15,8 +15,8 @@ from memplane.doors.http.console import links
 from memplane.doors.http.console.cookies import credential_of
 from memplane.doors.http.console.pages import environment
 from memplane.doors.http.console.signing import DOOR
-from memplane.doors.http.console.views import space_of, space_page
-from memplane.doors.http.endpoint import AsgiRoute, Call, Handle, Query, Response
+from memplane.doors.http.console.views import Row, space_of, space_page
+from memplane.doors.http.endpoint import AsgiRoute, Call, Query, Response
 from memplane.doors.opening import existing_space
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
@@ -133,6 +133,7 @@ def _recalled(space: Space, happening: Happening) -> str:
         conversation=asked.conversation,
         project=asked.project,
         as_of=happening.recorded - _MOMENT,
+        noted=False,
     ).text
 
 
@@ -199,7 +200,7 @@ async def _holds(again: Callable[[], Awaitable[object]]) -> bool:
     return True
 
 
-def rows() -> list[tuple[str, str, Handle, Right | None, tuple[Query, ...]]]:
+def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/timeline", listing, Right.READ, _LISTING),
         ("GET", "/space/{space}/timeline/{entry}", one, Right.READ, ()),

@@ -4,10 +4,13 @@ from typing import Any
 
 from memplane.doors.http.console.links import owner_of
 from memplane.doors.http.console.pages import page
-from memplane.doors.http.endpoint import Call, Response
+from memplane.doors.http.endpoint import Call, Handle, Query, Response
 from memplane.errors import NotFound
 from memplane.identity.principal import Right
 from memplane.space import Space
+
+Row = tuple[str, str, Handle, Right | None, tuple[Query, ...]]
+"""One page: method, path below the root, who answers, what the session must allow (None: open), parameters."""
 
 TABS = (
     ("", "Overview"),

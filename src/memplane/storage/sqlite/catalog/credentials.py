@@ -78,4 +78,5 @@ def _record(row: Sequence[Any]) -> KeyRecord:
     for name in _LISTS:
         if fields[name] is not None:
             fields[name] = _names.decode(fields[name])
+    fields["passing"] = bool(fields["passing"])
     return KeyRecord(**fields)

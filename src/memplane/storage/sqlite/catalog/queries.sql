@@ -1,24 +1,24 @@
 -- name: add_key
 INSERT INTO key (id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked,
-    parent)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    parent, passing)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: first_time
 INSERT OR IGNORE INTO once (word) VALUES (:word) RETURNING word
 
 -- name: key
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked,
-    parent
+    parent, passing
 FROM key WHERE id = :id
 
 -- name: keys_of_agent
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked,
-    parent
+    parent, passing
 FROM key WHERE agent = :agent ORDER BY id
 
 -- name: keys
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked,
-    parent
+    parent, passing
 FROM key ORDER BY created, id
 
 -- name: revoke
