@@ -70,7 +70,7 @@ def _prepare(connection: Connection[Any]) -> None:
         ) from exc
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
         _create_role(connection)
-    if not connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone() == (
+    if connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone() == (
         True,
     ):
         connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
