@@ -70,9 +70,8 @@ def _prepare(connection: Connection[Any]) -> None:
         ) from exc
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
         _create_role(connection)
-    if connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone() == (
-        True,
-    ):
+    is_member = connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone()
+    if is_member != (True,):
         connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
     connection.execute(f"SET LOCAL search_path = {SCHEMA}, public".encode())
