@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import msgspec
 
 from memplane.clock import Clock, system_clock
-from memplane.config import Settings
+from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
@@ -22,7 +22,6 @@ from memplane.providers.llm import LLM
 from memplane.providers.llm_anthropic import AnthropicMessages
 from memplane.providers.llm_endpoint import LLMEndpoint
 from memplane.providers.llm_openai import OpenAIChat
-from memplane.storage.base import is_url
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
