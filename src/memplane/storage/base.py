@@ -22,6 +22,7 @@ from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.work import Work
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -337,6 +338,10 @@ class Stores(Protocol):
 
     def accounts(self) -> Accounts:
         """What tenants used and may use; open for as long as the spaces are."""
+
+    def work(self) -> Work | None:
+        """Which spaces have something waiting, where workers on several machines share them; None where the process that
+        writes also enriches."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

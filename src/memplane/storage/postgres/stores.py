@@ -11,6 +11,7 @@ from memplane.storage.postgres.catalog import PostgresCatalog
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import Place, PostgresStore
+from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
@@ -58,6 +59,10 @@ class PostgresStores:
 
     def accounts(self) -> SqlAccounts:
         return SqlAccounts(self._catalog)
+
+    def work(self) -> PostgresWork:
+        """Which spaces have something waiting."""
+        return PostgresWork(self._connections)
 
     def credentials(self) -> SqlCredentials:
         """The keys of the installation."""

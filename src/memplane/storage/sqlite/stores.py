@@ -73,6 +73,9 @@ class SqliteStores:
         """What tenants used and may use; open for as long as the spaces are."""
         return SqlAccounts(self._catalog)
 
+    def work(self) -> None:
+        """Files are of one machine, and whoever serves them enriches them."""
+
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""
         path = self._root / CATALOG
