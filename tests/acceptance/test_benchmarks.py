@@ -6,7 +6,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import chunking, console, documents, engine, metering, peers, proxy, quality, recall, server, sync
+from benchmarks import (
+    chunking,
+    console,
+    documents,
+    engine,
+    metering,
+    peers,
+    proxy,
+    quality,
+    recall,
+    server,
+    sync,
+)
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.files import usual_files

@@ -38,11 +38,6 @@ from memplane.types import (
 T = TypeVar("T")
 
 
-def is_url(data: str) -> bool:
-    """Whether a place for data is a database rather than a directory."""
-    return data.startswith(("postgresql://", "postgres://"))
-
-
 LOOKED_THROUGH_MAX = 50_000
 """So many entries are looked through for those that pass a filter."""
 
