@@ -21,6 +21,7 @@ from memplane.storage.sql.compaction import SqlCompactionReader, SqlCompactionWr
 from memplane.storage.sql.episodes import SqlEpisodeReader, SqlEpisodeWriter
 from memplane.storage.sql.index import SqlIndexReader, SqlIndexWriter
 from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
+from memplane.storage.sql.overview import SqlOverviewReader
 from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
 from memplane.storage.sql.statements import ALL, Statements
 from memplane.storage.words import held_words, stems_of
@@ -64,6 +65,7 @@ class SqlReader(
     SqlLibraryReader,
     SqlCompactionReader,
     SqlReplicaReader,
+    SqlOverviewReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
