@@ -145,6 +145,12 @@ class Engine:
         background = self._parts.background
         return nullcontext() if background is None else background.giving_way()
 
+    @property
+    def worker_name(self) -> str | None:
+        """What the other workers of a database know this one by; None where none works in this process."""
+        background = self._parts.background
+        return background.holder if isinstance(background, FleetWorker) else None
+
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""
         embedder = self._parts.embedder
@@ -185,7 +191,7 @@ class Engine:
             made.look_after(self._look_after)
             return made
         model, dimension = model_of(self._parts.embedder)
-        return FleetWorker(
+        member = FleetWorker(
             stores,
             work,
             worker,
@@ -195,6 +201,8 @@ class Engine:
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
         )
+        member.begin()
+        return member
 
     def _drop_old_usage(self) -> None:
         self._stores.accounts().add({}, oldest=self.clock() // DAY - KEPT_DAYS)

@@ -35,6 +35,7 @@ SILENT = 3 * LEASE_S * SECOND
 _LOOK_EVERY_S = 2.0
 """So often an idle worker looks whether something waits, in case nobody told it."""
 _JOBS_EVERY_S = 30.0
+_REPORT_EVERY_S = 5.0
 _RING_EVERY_S = 0.05
 """Many writes ring once."""
 _BREATH_S = 0.02
@@ -172,6 +173,9 @@ class FleetWorker:
             threading.Thread(target=target, name=f"memplane-{name}", daemon=True)
             for name, target in (("worker", self._run), ("lease", self._keep), ("listener", self._listen))
         ]
+
+    def begin(self) -> None:
+        """From now on by itself."""
         for thread in self._threads:
             thread.start()
 
@@ -193,7 +197,8 @@ class FleetWorker:
         self._stopped.set()
         self._heard.set()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         self._bell.close()
         with suppress(StorageError):
             self._work.report(self.holder, self._done, ended=True)
@@ -265,7 +270,7 @@ class FleetWorker:
             return self._held is not held
 
     def _wait_to_keep(self) -> None:
-        length = self._length / SECOND / 3
+        length = min(_REPORT_EVERY_S, self._length / SECOND / 3)
         if self._stopped.is_set():
             self._threads[0].join(length)
         else:

@@ -15,6 +15,7 @@ from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
 from memplane.main import Memplane
 from memplane.space import Space
+from memplane.storage.work import Work
 from memplane.types import Caller
 
 SPACE_DEFAULT = "default"
@@ -26,6 +27,7 @@ class Plane(Protocol):
     """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
 
     settings: Settings
+    work: Work | None
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from memplane.errors import NotFound
 from memplane.storage.names import checked_name
-from memplane.storage.postgres.catalog import PostgresCatalog
+from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import Place, PostgresStore
@@ -97,8 +97,10 @@ class PostgresStores:
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
-        self._catalog.write(lambda writer: writer.run("add_space", tenant=tenant, owner=owner))
-        place = Place(*self._catalog.read("place", tenant=tenant, owner=owner)[0])
-        with self._connections.transaction(f"BEGIN; {place.said()}") as connection:
+        with self._connections.transaction("BEGIN") as connection:  # one, or a crash would leave a space half begun
+            writer = PostgresCatalogWriter(connection)
+            writer.run("add_space", tenant=tenant, owner=owner)
+            place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])
+            connection.execute(place.said().encode(), prepare=False)
             PostgresStatements(connection).run("begin_space")
         return place
