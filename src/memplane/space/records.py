@@ -188,10 +188,11 @@ class Records(Access):
         start = None if since is None else parse_instant(since, field="since")
         end = None if until is None else parse_instant(until, field="until")
         with self._read() as reader:
-            records = [
-                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
-            ]
-            seq = 0
+            if start is None and end is None:
+                entries, seq = reader.newest_ops(limit=limit), max(0, reader.audit_size() - limit)
+            else:
+                entries, seq = reader.ops(since=start, until=end, limit=limit), 0
+            records = [_as_audit(entry, self.owner) for entry in entries]
             while rows := reader.audit(after=seq):
                 records += [
                     row.record

@@ -21,6 +21,7 @@ from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.types import (
     AuditRecord,
@@ -100,7 +101,14 @@ class Category(msgspec.Struct, frozen=True):
 
 
 class Reader(
-    IndexReader, ClaimReader, EpisodeReader, LibraryReader, CompactionReader, ReplicaReader, Protocol
+    IndexReader,
+    ClaimReader,
+    EpisodeReader,
+    LibraryReader,
+    CompactionReader,
+    ReplicaReader,
+    OverviewReader,
+    Protocol,
 ):
     """One consistent view of a space."""
 
@@ -143,6 +151,14 @@ class Reader(
 
     def forgets(self) -> list[LedgerRow]:
         """The rows of every forget, in order; sweeps are not among them."""
+
+    def forgets_between(
+        self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
+    ) -> list[LedgerRow]:
+        """Those of them that were recorded after the beginning and not after the end, the newest first."""
+
+    def forget_row(self, entry_id: str) -> LedgerRow | None:
+        """The row of one forget."""
 
     def replacement(self, entry_id: str) -> str | None:
         """The id of the last entry whose `ref` this is, forgotten or not."""
@@ -225,6 +241,10 @@ class Reader(
 
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
+
+    def newest_ops(self, *, limit: int) -> list[Entry]:
+        """The last of them in the ledger's order, which is the same unless a merge is still to put it in order; cheap at
+        any size."""
 
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""

@@ -44,7 +44,7 @@ def _assembled(sql: str) -> str:
 SQL = {
     name: _assembled(sql)
     for name, sql in queries.load(
-        "memplane.storage.sqlite", "queries.sql", "library.sql", "compaction.sql"
+        "memplane.storage.sqlite", "queries.sql", "library.sql", "compaction.sql", "overview.sql"
     ).items()
 }
 

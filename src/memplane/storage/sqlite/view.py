@@ -23,6 +23,7 @@ from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCom
 from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
 from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
 from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
+from memplane.storage.sqlite.overview import SqliteOverviewReader
 from memplane.storage.sqlite.replica import Move, SqliteReplicaReader, SqliteReplicaWriter
 from memplane.storage.sqlite.session import SQL, match
 from memplane.storage.words import held_words, index_text, stems_of
@@ -66,6 +67,7 @@ class SqliteReader(
     SqliteLibraryReader,
     SqliteCompactionReader,
     SqliteReplicaReader,
+    SqliteOverviewReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
