@@ -26,7 +26,7 @@ from http_server import serving
 from memplane import Memplane, Settings
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-WIDTH, HEIGHT, SCALE = 1_120, 720, 1.5
+WIDTH, HEIGHT, SCALE = 1_280, 800, 1.5
 COLOURS = 128
 BYTES_MAX = 150_000
 
@@ -38,6 +38,8 @@ PAGES = {
     "memory": f"{_SPACE}/memories/@{{memory}}",
     "recall": f"{_SPACE}/recall?q={quote_plus(ASKED)}",
     "inbox": f"{_SPACE}/inbox",
+    "graph": f"{_SPACE}/graph",
+    "compare": f"{_SPACE}/compare?begin=2026-11-04",
     "document": f"{_SPACE}/documents/@{{document}}",
     "receipt": f"{_SPACE}/receipts/@{{receipt}}",
 }

@@ -127,19 +127,19 @@ def _members(entry: Entry) -> dict[str, str]:
     except (MemplaneError, msgspec.MsgspecError, ValueError):
         return {}
     return {
-        name: redact(_line(value)[:_VALUE_CHARS_MAX]).text
+        name: redact(line_of(value)[:_VALUE_CHARS_MAX]).text
         for name, value in members.items()
         if name not in _NOT_TOLD and value not in (None, "", [], {}, 0)
     }
 
 
-def _line(value: Any) -> str:
+def line_of(value: Any) -> str:
     """As a person would write it: no brackets, and nothing about what there is none of."""
     match value:
         case dict():
-            return ", ".join(f"{name} {_line(given)}" for name, given in value.items() if given)
+            return ", ".join(f"{name} {line_of(given)}" for name, given in value.items() if given)
         case list() | tuple():
-            return ", ".join(map(_line, value))
+            return ", ".join(map(line_of, value))
     return str(value)
 
 

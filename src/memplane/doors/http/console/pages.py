@@ -13,6 +13,7 @@ import jinja2
 from memplane.doors.http.console import links
 from memplane.doors.http.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
 from memplane.doors.http.endpoint import Call, Response
+from memplane.memory.timeline import line_of
 
 HTML = "text/html; charset=utf-8"
 SESSION_SECONDS = 12 * 3_600
@@ -48,7 +49,14 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "day": day, "plain": plain, "count": count, "named": links.named}
+    made.filters |= {
+        "moment": moment,
+        "day": day,
+        "plain": plain,
+        "line": line_of,
+        "count": count,
+        "named": links.named,
+    }
     made.globals |= {"static": static_link, "space_link": links.space_link, "with_query": links.with_query}
     return made
 
