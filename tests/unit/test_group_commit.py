@@ -19,15 +19,17 @@ from tests.conftest import costly
 
 from memplane.errors import InvalidRequest, StorageBusy, StorageFull
 from memplane.ledger.verify import verify
-from memplane.storage.sqlite.commit import GroupCommit, _Ticket
+from memplane.storage.sql.commit import _Ticket
+from memplane.storage.sql.view import SqlReader, SqlWriter
 from memplane.storage.sqlite.connection import connect
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.view import SqliteReader, SqliteWriter
+from memplane.storage.sqlite.statements import SqliteStatements
+from memplane.storage.sqlite.transactions import group_commit
 from memplane.types import Draft, Op
 
 PATIENCE_SECONDS = 60
 
-Work = Callable[[SqliteWriter], object]
+Work = Callable[[SqlWriter], object]
 
 
 class Interrupted(BaseException):
@@ -48,7 +50,9 @@ class Commits:
         migrate(self.connection, path.name)
         self.count = 0
         self.connection.set_commit_hook(self._committed)
-        self.group = GroupCommit(self.connection, path, lambda: SqliteWriter(self.connection, "owner"))
+        self.group = group_commit(
+            self.connection, path, lambda: SqlWriter(SqliteStatements(self.connection), "owner")
+        )
 
     def _committed(self) -> bool:
         self.count += 1
@@ -58,19 +62,21 @@ class Commits:
         """As another program sees them."""
         other = connect(self.path, None)
         try:
-            return [entry.id for entry in SqliteReader(other, "owner").entries(limit=1_000_000)]
+            return [
+                entry.id for entry in SqlReader(SqliteStatements(other), "owner").entries(limit=1_000_000)
+            ]
         finally:
             other.close()
 
     def problems(self) -> tuple[str, ...]:
-        return verify(SqliteReader(self.connection, "owner")).problems
+        return verify(SqlReader(SqliteStatements(self.connection), "owner")).problems
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Someone leads and does not finish before the block has ended."""
         begun, go_on = threading.Event(), threading.Event()
 
-        def work(writer: SqliteWriter) -> None:
+        def work(writer: SqlWriter) -> None:
             begun.set()
             assert go_on.wait(PATIENCE_SECONDS)
 
@@ -103,15 +109,15 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.0002)
 
 
-def append(*ids: str) -> Callable[[SqliteWriter], list[int]]:
-    def work(writer: SqliteWriter) -> list[int]:
+def append(*ids: str) -> Callable[[SqlWriter], list[int]]:
+    def work(writer: SqlWriter) -> list[int]:
         entries = writer.append([Draft(id_, Op.TURN, b"{}") for id_ in ids], recorded=1)
         return [entry.seq for entry in entries]
 
     return work
 
 
-def append_and_name(id_: str) -> Callable[[SqliteWriter], str]:
+def append_and_name(id_: str) -> Callable[[SqlWriter], str]:
     return lambda writer: writer.append([Draft(id_, Op.TURN, b"")], recorded=1)[0].id
 
 
@@ -149,7 +155,7 @@ def test_an_answer_means_it_is_committed(commits):
         for number in range(40):
             id_ = f"t{thread}-{number}"
             commits.group.run(append(id_))
-            if SqliteReader(other, "owner").entry(id_) is None:
+            if SqlReader(SqliteStatements(other), "owner").entry(id_) is None:
                 missing.append(id_)
         other.close()
 
@@ -178,26 +184,26 @@ def test_every_caller_gets_its_own_answer(commits):
     assert commits.count < len(answers)
 
 
-def fail_at_once(writer: SqliteWriter) -> None:
+def fail_at_once(writer: SqlWriter) -> None:
     raise Refused("at once")
 
 
-def fail_after_appending(writer: SqliteWriter) -> None:
+def fail_after_appending(writer: SqlWriter) -> None:
     append("lost-1", "lost-2")(writer)
     raise Refused("after appending")
 
 
-def fail_after_writing(writer: SqliteWriter) -> None:
+def fail_after_writing(writer: SqlWriter) -> None:
     append("lost-3")(writer)
     writer.set_note("lost", "1")
     append("lost-4")(writer)
     raise Refused("after writing")
 
 
-def fail_inside_sqlite(writer: SqliteWriter) -> None:
+def fail_inside_sqlite(writer: SqlWriter) -> None:
     append("lost-5")(writer)
     writer.set_note("lost", "1")
-    writer._connection.execute("INSERT INTO ledger (seq) VALUES (1)")
+    writer._statements._connection.execute("INSERT INTO ledger (seq) VALUES (1)")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +212,7 @@ def fail_inside_sqlite(writer: SqliteWriter) -> None:
 def test_one_failure_harms_nobody_else(commits, failing):
     """A work that fails undoes itself alone, whatever it had done; those around it are written and chained."""
 
-    def noting(writer: SqliteWriter) -> str | None:
+    def noting(writer: SqlWriter) -> str | None:
         append("noting")(writer)
         writer.set_note("kept", "1")
         return writer.note("lost")
@@ -220,7 +226,7 @@ def test_one_failure_harms_nobody_else(commits, failing):
     ] * 3
     assert futures[4].result() is None
     assert commits.ids() == ["a", "b", "c", "noting", "d"]
-    assert SqliteReader(commits.connection, "owner").note("kept") == "1"
+    assert SqlReader(SqliteStatements(commits.connection), "owner").note("kept") == "1"
     assert commits.problems() == ()
 
 
@@ -228,8 +234,8 @@ def test_each_failure_reaches_its_own_caller(commits):
     """The exception a work raised is raised where the work came from, the very same one."""
     errors = [Refused(str(number)) for number in range(6)]
 
-    def failing(error: Refused) -> Callable[[SqliteWriter], None]:
-        def work(writer: SqliteWriter) -> None:
+    def failing(error: Refused) -> Callable[[SqlWriter], None]:
+        def work(writer: SqlWriter) -> None:
             raise error
 
         return work
@@ -245,7 +251,7 @@ STEPS = st.lists(st.sampled_from(["append", "note", "read", "known"]), max_size=
 def planned(number: int, steps: list[str], *, fails: bool) -> Work:
     """A work that does these steps and checks what it sees of its own and of those before it."""
 
-    def work(writer: SqliteWriter) -> None:
+    def work(writer: SqlWriter) -> None:
         before, mine = writer.head().seq, 0
         for step in steps:
             if step == "append":
@@ -278,9 +284,11 @@ def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     connection = apsw.Connection(":memory:")
     migrate(connection, "memory")
     tickets = [_Ticket(planned(number, steps, fails=fails)) for number, (steps, fails) in enumerate(works)]
-    GroupCommit(connection, Path("memory"), lambda: SqliteWriter(connection, "owner"))._transact(tickets)
+    group = group_commit(connection, Path("memory"), lambda: SqlWriter(SqliteStatements(connection), "owner"))
+    group._queue = list(tickets)
+    group._lead()
     good = [(number, steps) for number, (steps, fails) in enumerate(works) if not fails]
-    reader = SqliteReader(connection, "owner")
+    reader = SqlReader(SqliteStatements(connection), "owner")
     notes = {number: reader.note(f"w{number}") for number in range(len(works))}
 
     assert [type(ticket.error) for ticket in tickets] == [
@@ -296,7 +304,7 @@ def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     connection.close()
 
 
-def interrupt(writer: SqliteWriter) -> None:
+def interrupt(writer: SqlWriter) -> None:
     append("interrupted")(writer)
     raise Interrupted
 
@@ -318,7 +326,7 @@ def test_an_interruption_passes_the_lead_on(commits):
     """Those who queued while the interrupted commit was running are served all the same."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def work(writer: SqliteWriter) -> None:
+    def work(writer: SqlWriter) -> None:
         begun.set()
         assert go_on.wait(PATIENCE_SECONDS)
         raise Interrupted
@@ -394,7 +402,7 @@ def test_a_leader_interrupted_before_it_begins_passes_the_lead_on(commits, ctrl_
 
 def test_a_leader_interrupted_while_it_lingers_passes_the_lead_on(commits, ctrl_c, monkeypatch):
     """A leader may be interrupted while it waits for company; whoever came meanwhile leads."""
-    monkeypatch.setattr("memplane.storage.sqlite.commit._LINGER_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("memplane.storage.sql.commit._LINGER_SECONDS", PATIENCE_SECONDS)
     commits.group._expected = 3
     with ThreadPoolExecutor(2) as pool:
 
@@ -438,8 +446,8 @@ def test_a_failed_commit_fails_for_everyone_in_it(commits):
 MANNERS = ("append", "append", "note", "read", "refuse", "interrupt", "wipe")
 
 
-def in_manner(manner: str, ids: list[str]) -> Callable[[SqliteWriter], list[str]]:
-    def work(writer: SqliteWriter) -> list[str]:
+def in_manner(manner: str, ids: list[str]) -> Callable[[SqlWriter], list[str]]:
+    def work(writer: SqlWriter) -> list[str]:
         append(*ids)(writer)
         if manner == "note":
             writer.set_note(ids[0], "1")

@@ -5,9 +5,9 @@ import pytest
 
 from memplane import Memplane
 from memplane.storage.filter import Filter
-from memplane.storage.sqlite import conditions
+from memplane.storage.sql import conditions
 from memplane.storage.sqlite.connection import connect
-from memplane.storage.sqlite.session import SQL
+from memplane.storage.sqlite.statements import SQL
 from memplane.types import Tier
 
 

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,10 +10,11 @@ import apsw
 
 from memplane.errors import StorageBusy
 from memplane.storage.base import Reader, Writer
-from memplane.storage.sqlite.commit import GroupCommit
+from memplane.storage.sql.view import SqlReader, SqlWriter
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.view import SqliteReader, SqliteWriter
+from memplane.storage.sqlite.statements import SqliteStatements
+from memplane.storage.sqlite.transactions import group_commit
 from memplane.storage.sqlite.wipe import leave_nothing
 
 T = TypeVar("T")
@@ -39,7 +39,9 @@ class SqliteStore:
         except BaseException:
             self._writer.close()
             raise
-        self._commits = GroupCommit(self._writer, path, partial(SqliteWriter, self._writer, owner))
+        self._commits = group_commit(
+            self._writer, path, lambda: SqlWriter(SqliteStatements(self._writer), owner)
+        )
 
     @contextmanager
     def read(self) -> Iterator[Reader]:
@@ -47,7 +49,7 @@ class SqliteStore:
         try:
             with translate_errors(self.path):
                 connection.execute("BEGIN")
-                yield SqliteReader(connection, self._owner)
+                yield SqlReader(SqliteStatements(connection), self._owner)
         finally:
             self._give_back(connection)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memplane.errors import NotFound
-from memplane.storage.sqlite.catalog.accounts import SqliteAccounts
-from memplane.storage.sqlite.catalog.credentials import SqliteCredentials
-from memplane.storage.sqlite.catalog.directory import SqliteDirectory
+from memplane.storage.sql.catalog.accounts import SqlAccounts
+from memplane.storage.sql.catalog.credentials import SqlCredentials
+from memplane.storage.sql.catalog.directory import SqlDirectory
 from memplane.storage.sqlite.catalog.file import CatalogFile
 from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
@@ -61,17 +61,17 @@ class SqliteStores:
         self._forget_slot((tenant, owner))
         return rekey_file(self._path((tenant, owner)), self._key, new_key)
 
-    def credentials(self) -> SqliteCredentials:
+    def credentials(self) -> SqlCredentials:
         """The keys of the installation; whoever asks closes it."""
-        return SqliteCredentials(self._root / CATALOG, self._key)
+        return SqlCredentials(CatalogFile(self._root / CATALOG, self._key))
 
-    def directory(self) -> SqliteDirectory:
+    def directory(self) -> SqlDirectory:
         """Which space a thing lives in; open for as long as the spaces are."""
-        return SqliteDirectory(self._catalog)
+        return SqlDirectory(self._catalog)
 
-    def accounts(self) -> SqliteAccounts:
+    def accounts(self) -> SqlAccounts:
         """What tenants used and may use; open for as long as the spaces are."""
-        return SqliteAccounts(self._catalog)
+        return SqlAccounts(self._catalog)
 
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""

@@ -1,7 +1,7 @@
 """Two days of one space side by side: what was learned, changed and forgotten between them."""
 
-from memplane.clock import DAY, to_datetime
-from memplane.doors.http.console.dates import day_given, end_of
+from memplane.clock import DAY
+from memplane.doors.http.console.dates import before, day_given, end_of, written
 from memplane.doors.http.console.views import Row, space_of, space_page
 from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
@@ -24,7 +24,7 @@ def show(call: Call) -> Response:
     end = day_given(call.query["end"], field="end")
     end = space.now() // DAY if end is None else end
     begin = day_given(call.query["begin"], field="begin")
-    begin = end - _DAYS if begin is None else begin
+    begin = before(end, _DAYS) if begin is None else begin
     begin, end = sorted((begin, end))
     number = min(max(1, call.query["page"]), _PAGES_MAX)
     found = space.compare(end_of(begin), end_of(end), limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE)
@@ -34,8 +34,8 @@ def show(call: Call) -> Response:
         TAB,
         space,
         found=found,
-        begin=f"{to_datetime(begin * DAY):%Y-%m-%d}",
-        end=f"{to_datetime(end * DAY):%Y-%m-%d}",
+        begin=written(begin),
+        end=written(end),
         number=number,
         more=bool(found.more) and number < _PAGES_MAX,
     )

@@ -1,8 +1,7 @@
 """The graph: who and what facts are about, as of any day. A picture, and the same as a list."""
 
-from memplane.clock import DAY, to_datetime
 from memplane.doors.http.console import drawing
-from memplane.doors.http.console.dates import day_given, end_of
+from memplane.doors.http.console.dates import day_given, end_of, written
 from memplane.doors.http.console.views import Row, space_of, space_page
 from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
@@ -31,7 +30,7 @@ def show(call: Call) -> Response:
         space,
         graph=graph,
         drawing=None if graph is None or not graph.all else drawing.drawn(graph),
-        as_of="" if as_of is None else f"{to_datetime(as_of * DAY):%Y-%m-%d}",
+        as_of="" if as_of is None else written(as_of),
         subjects=subjects[:_SUBJECTS],
         following=subjects[_SUBJECTS] if len(subjects) > _SUBJECTS else "",
         first=first,

@@ -1,7 +1,8 @@
 """The catalog's file: one connection reads and one writes, for everything that belongs to no single space."""
 
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,21 +10,24 @@ from typing import Any, TypeVar
 import apsw
 
 from memplane.errors import StorageError
-from memplane.storage import queries
-from memplane.storage.sqlite.commit import GroupCommit
+from memplane.storage.sql.catalog.catalog import CatalogWriter
+from memplane.storage.sql.commit import GroupCommit
+from memplane.storage.sql.statements import load
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.files import check_file, create_file
 from memplane.storage.sqlite.migrate import migrate
+from memplane.storage.sqlite.statements import SqliteDialect
+from memplane.storage.sqlite.transactions import group_commit
 
 PACKAGE = "memplane.storage.sqlite.catalog"
-SQL = queries.load(PACKAGE)
+SQL = load(SqliteDialect(), ("memplane.storage.sql.catalog", ["queries.sql"]))
 
 _NOTE_WAIT_MS = 20
 
 T = TypeVar("T")
 
 
-class CatalogWriter:
+class SqliteCatalogWriter:
     """Named queries inside a transaction that several callers may share."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -34,6 +38,9 @@ class CatalogWriter:
 
     def run_many(self, query: str, rows: list[tuple[Any, ...]]) -> None:
         self._connection.executemany(SQL[query], rows)
+
+    def alone(self, *what: str) -> None:
+        """Whoever writes to a file is alone."""
 
     def begin_work(self) -> None:
         self._connection.execute("SAVEPOINT work")
@@ -58,7 +65,7 @@ class CatalogFile:
         self.key = key
         self._reader: apsw.Connection | None = None
         self._writer: apsw.Connection | None = None
-        self._commits: GroupCommit[CatalogWriter] | None = None
+        self._commits: GroupCommit[SqliteCatalogWriter] | None = None
         self._reading = threading.Lock()
         self._opening = threading.Lock()
 
@@ -69,6 +76,9 @@ class CatalogFile:
                     return []
                 self._reader = self._opened()
             return self._reader.execute(SQL[query], parameters).fetchall()
+
+    def listed(self, values: Iterable[str]) -> str:
+        return json.dumps(sorted(values))
 
     def write(self, work: Callable[[CatalogWriter], T]) -> T:
         """Durable when it returns. Callers in several threads share a sync."""
@@ -92,7 +102,7 @@ class CatalogFile:
             finally:
                 group.lock.release()
 
-    def empty_log(self) -> None:
+    def leave_nothing(self) -> None:
         """The write-ahead log holds pages as they were. Raises `StorageBusy` where somebody is in the middle of a read."""
         group = self._group()
         with group.lock, translate_errors(self._path):
@@ -110,7 +120,7 @@ class CatalogFile:
                     self._writer.close()
             self._writer = self._commits = None
 
-    def _group(self) -> GroupCommit[CatalogWriter]:
+    def _group(self) -> GroupCommit[SqliteCatalogWriter]:
         if self._commits is not None:
             return self._commits
         with self._opening:
@@ -120,7 +130,7 @@ class CatalogFile:
                         create_file(self._path, self.key, package=PACKAGE)
                     writer = self._opened()
                 self._writer = writer
-                self._commits = GroupCommit(writer, self._path, lambda: CatalogWriter(writer))
+                self._commits = group_commit(writer, self._path, lambda: SqliteCatalogWriter(writer))
             return self._commits
 
     def _jotted(self, work: Callable[[CatalogWriter], T], wait_ms: int) -> T:
@@ -134,7 +144,7 @@ class CatalogFile:
                     connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    done = work(CatalogWriter(connection))
+                    done = work(SqliteCatalogWriter(connection))
                     connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:

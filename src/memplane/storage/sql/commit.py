@@ -8,14 +8,10 @@ that the callers it just woke can join it.
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-import apsw
-
 from memplane.errors import StorageBusy
-from memplane.storage.sqlite.connection import translate_errors
 
 T = TypeVar("T")
 
@@ -55,10 +51,15 @@ class _Ticket:
 class GroupCommit(Generic[W]):
     """Runs works on one connection with as few commits as the callers' timing allows."""
 
-    def __init__(self, connection: apsw.Connection, path: Path, writer: Callable[[], W]) -> None:
-        self._connection = connection
-        self._path = path
-        self._writer = writer
+    def __init__(
+        self,
+        transaction: Callable[[], AbstractContextManager[W]],
+        fatal: tuple[type[Exception], ...],
+    ) -> None:
+        """A transaction is committed where its block ends well. What is `fatal` is the engine's trouble, not that of the
+        work it struck: the whole batch fails."""
+        self._transaction = transaction
+        self._fatal = fatal
         self._queue: list[_Ticket] = []
         self._queue_lock = threading.Lock()
         self._leading = False
@@ -112,8 +113,10 @@ class GroupCommit(Generic[W]):
             self._linger()
             with self._queue_lock:
                 batch, self._queue = self._queue, []
-            with self.lock, translate_errors(self._path):
-                self._transact(batch)
+            with self.lock, self._transaction() as writer:
+                for ticket in batch:
+                    self._attempt(ticket, writer)
+                writer.finish()
             error = None
         except Exception as exc:  # noqa: BLE001 - it belongs to every caller of the batch, who each raise it
             error = exc
@@ -138,21 +141,17 @@ class GroupCommit(Generic[W]):
                         self._gathered.acquire()
                     self._lingering = False
 
-    def _transact(self, batch: list[_Ticket]) -> None:
-        execute = self._connection.execute
+    def _attempt(self, ticket: _Ticket, writer: Works) -> None:
+        """Run one work so that its failure undoes itself alone."""
+        writer.begin_work()
         try:
-            if self._connection.in_transaction:  # an interrupt came before it could be undone
-                execute("ROLLBACK")
-            execute("BEGIN IMMEDIATE")
-            writer = self._writer()
-            for ticket in batch:
-                _attempt(ticket, writer)
-            writer.finish()
-            execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
+            ticket.value = ticket.work(writer)
+            writer.end_work()
+        except self._fatal:
             raise
+        except Exception as exc:  # noqa: BLE001 - it reaches the caller who brought the work
+            ticket.error = exc
+            writer.undo_work()
 
     def _settle(self, batch: list[_Ticket], error: BaseException | None) -> None:
         """Tell everyone how it went, and wake the next leader if there is one. Doing it twice does no harm."""
@@ -179,16 +178,3 @@ def _wake(ticket: _Ticket) -> None:
     if ticket.wake is not None:
         with suppress(RuntimeError):  # it was woken before
             ticket.wake.release()
-
-
-def _attempt(ticket: _Ticket, writer: Works) -> None:
-    """Run one work so that its failure undoes itself alone."""
-    writer.begin_work()
-    try:
-        ticket.value = ticket.work(writer)
-        writer.end_work()
-    except (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError):
-        raise  # the file's trouble, not this work's: the whole batch fails
-    except Exception as exc:  # noqa: BLE001 - it reaches the caller who brought the work
-        ticket.error = exc
-        writer.undo_work()

@@ -41,7 +41,7 @@ LINE_COLUMNS = (
 )
 DOCUMENT_COLUMNS = (
     "d.id, l.id, d.seq, d.name, d.project, d.media_type, d.bytes, d.chars, d.sections, d.spans, d.created, d.updated, "
-    "d.status, d.error, d.distillation, (SELECT json_group_array(c.id) FROM member b "
+    "d.status, d.error, d.distillation, (SELECT {list_of:c.id} FROM member b "
     "JOIN collection c ON c.seq = b.collection WHERE b.document = d.id)"
 )
 SECTION_COLUMNS = 's.n, s.title, s.level, s.path, s.start, s."end", s.distillation'

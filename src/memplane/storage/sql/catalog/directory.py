@@ -1,19 +1,18 @@
 """`Directory` in the catalog database."""
 
-import json
 from collections.abc import Collection, Mapping
 
 from memplane.clock import Instant
 from memplane.storage.directory import KEPT, Place, Sort
-from memplane.storage.sqlite.catalog.file import CatalogFile, CatalogWriter
+from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
 
 
-class SqliteDirectory:
+class SqlDirectory:
     """Notes are jotted down. That an owner is not complete must be on the disk first, and costs a sync, once: until
     somebody completes them, further notes need none. Completing is durable, and with it every jot before it."""
 
-    def __init__(self, file: CatalogFile) -> None:
-        self._file = file
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
 
     def note(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
         self.note_all(tenant, sort, {id: now}, owner, now=now)
@@ -33,14 +32,14 @@ class SqliteDirectory:
             writer.run("unset_complete", tenant=tenant, owner=owner)
             writer.run_many("note_place", rows)
 
-        if rows and not self._file.jot(jotted):
-            self._file.write(written)
+        if rows and not self._catalog.jot(jotted):
+            self._catalog.write(written)
 
     def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
         def work(writer: CatalogWriter) -> None:
             writer.run("forget_place", tenant=tenant, sort=sort, id=id, owner=owner, before=now - KEPT)
 
-        self._file.jot(work)
+        self._catalog.jot(work)
 
     def drop(self, tenant: str, sort: Sort, ids: Collection[str], owner: str) -> None:
         rows = [(tenant, sort.value, id_, owner) for id_ in ids]
@@ -50,39 +49,42 @@ class SqliteDirectory:
             writer.run_many("drop_place", rows)
 
         if rows:
-            self._file.write(work)
-            self._file.empty_log()
+            self._catalog.write(work)
+            self._catalog.leave_nothing()
 
     def of(self, tenant: str, sort: Sort, owner: str) -> list[str]:
-        return [id_ for (id_,) in self._file.read("places_of", tenant=tenant, sort=sort, owner=owner)]
+        return [id_ for (id_,) in self._catalog.read("places_of", tenant=tenant, sort=sort, owner=owner)]
 
     def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
-        return [owner for (owner,) in self._file.read("owners_of", tenant=tenant, sort=sort, id=id)]
+        return [owner for (owner,) in self._catalog.read("owners_of", tenant=tenant, sort=sort, id=id)]
 
     def newest(
         self, tenant: str, sort: Sort, *, owners: Collection[str] | None, limit: int, offset: int
     ) -> list[Place]:
-        found = self._file.read(
+        found = self._catalog.read(
             "newest_places",
             tenant=tenant,
             sort=sort,
-            owners=_listed(owners),
+            every=owners is None,
+            owners=self._catalog.listed(owners or ()),
             limit=limit,
             offset=offset,
         )
         return [Place(*row) for row in found]
 
     def count(self, tenant: str, sort: Sort, *, owners: Collection[str] | None) -> int:
-        found = self._file.read("count_places", tenant=tenant, sort=sort, owners=_listed(owners))
+        found = self._catalog.read(
+            "count_places",
+            tenant=tenant,
+            sort=sort,
+            every=owners is None,
+            owners=self._catalog.listed(owners or ()),
+        )
         return int(found[0][0]) if found else 0
 
     def complete(self, tenant: str) -> frozenset[str]:
-        return frozenset(owner for (owner,) in self._file.read("complete", tenant=tenant))
+        return frozenset(owner for (owner,) in self._catalog.read("complete", tenant=tenant))
 
     def set_complete(self, tenant: str, owners: Collection[str]) -> None:
         rows = [(tenant, owner) for owner in owners]
-        self._file.write(lambda writer: writer.run_many("set_complete", rows))
-
-
-def _listed(owners: Collection[str] | None) -> str | None:
-    return None if owners is None else json.dumps(sorted(owners))
+        self._catalog.write(lambda writer: writer.run_many("set_complete", rows))

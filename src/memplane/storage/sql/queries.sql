@@ -26,7 +26,7 @@ FROM ledger l LEFT JOIN payload p USING (position) WHERE l.seq > :after ORDER BY
 
 -- name: entries_at
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM ledger l JOIN payload p USING (position) WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
+FROM ledger l JOIN payload p USING (position) WHERE l.seq IN (SELECT value FROM {numbers:seqs:each}) ORDER BY l.seq
 
 -- name: said
 SELECT l.seq FROM ledger l JOIN payload p USING (position)
@@ -42,10 +42,10 @@ SELECT seq, id, op, recorded, actor, door, session, ref, NULL
 FROM ledger WHERE recorded >= :since AND recorded < :until ORDER BY recorded DESC, seq DESC LIMIT :limit
 
 -- name: known
-SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT id, seq FROM ledger WHERE id IN (SELECT value FROM {texts:ids:each})
 
 -- name: tombstoned
-SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT id FROM tombstone WHERE id IN (SELECT value FROM {texts:ids:each})
 
 -- name: tombstones
 SELECT t.id, t.at, t.reason, t.position, coalesce(l.id, ''), t.cause
@@ -73,9 +73,9 @@ SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq DESC LIMI
 SELECT id FROM ledger WHERE ref = :id AND ref IS NOT NULL ORDER BY seq
 
 -- name: usage
-SELECT coalesce(sum(op = 'store'), 0),
-       coalesce(sum(op = 'store' AND ref IS NOT NULL), 0),
-       coalesce(sum(op = 'forget'), 0)
+SELECT count(*) FILTER (WHERE op = 'store'),
+       count(*) FILTER (WHERE op = 'store' AND ref IS NOT NULL),
+       count(*) FILTER (WHERE op = 'forget')
 FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%' AND origin = ''
 
 -- name: note
@@ -89,29 +89,23 @@ SELECT text FROM pinned WHERE name = :name
 
 -- name: pin
 INSERT INTO pinned (name, at, text) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET at = excluded.at, text = excluded.text WHERE excluded.at >= at
+ON CONFLICT (name) DO UPDATE SET at = excluded.at, text = excluded.text WHERE excluded.at >= pinned.at
 
 -- name: drop_old_pins
-DELETE FROM pinned WHERE name IN (SELECT name FROM pinned ORDER BY at DESC LIMIT -1 OFFSET ?)
+DELETE FROM pinned WHERE name IN (SELECT name FROM pinned ORDER BY at DESC LIMIT {all} OFFSET ?)
 
 -- name: drop_pins
 DELETE FROM pinned
 
 -- name: erasures
-SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'erasures'
+SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'erasures'
 
 -- name: count_erasure
-UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'erasures'
+UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'erasures'
 
 -- name: add_turn
 INSERT INTO turn (n, role, text, at, conversation, project, speaker, within) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (n) DO NOTHING
-
--- name: add_turn_words
-INSERT INTO turn_index (rowid, text) VALUES (?, ?)
-
--- name: drop_turn_words
-INSERT INTO turn_index (turn_index, rowid, text) VALUES ('delete', ?, ?)
 
 -- name: turn_texts
 SELECT n, text FROM turn WHERE n >= :first AND n < :beyond
@@ -127,18 +121,8 @@ ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 -- name: conversations
 SELECT t.conversation, count(*), min(t.at), max(t.at),
        (SELECT x.project FROM turn x WHERE x.conversation = t.conversation ORDER BY x.at DESC, x.n DESC LIMIT 1)
-FROM turn t WHERE t.conversation IS NOT NULL AND (:project IS NULL OR t.project = :project)
+FROM turn t WHERE t.conversation IS NOT NULL AND (CAST(:project AS TEXT) IS NULL OR t.project = :project)
 GROUP BY t.conversation ORDER BY max(t.at) DESC, t.conversation LIMIT :limit OFFSET :offset
-
--- name: match_turns
-SELECT {turn_columns}
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
-WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
-
--- name: match_newest_turns
-SELECT {turn_columns}
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
-WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: tail
 SELECT {turn_columns}
@@ -151,17 +135,12 @@ SELECT n, text FROM turn WHERE n > :indexed AND n < :beyond ORDER BY n LIMIT :li
 SELECT count(*) FROM turn WHERE n > :indexed
 
 -- name: add_memory
-INSERT INTO memory (id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
+INSERT INTO memory (n, id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
                     updated, expires, supersedes, superseded_by, superseded, conversation, project,
                     turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
                     time_from, time_until, role, within)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
-
--- name: add_memory_words
-INSERT INTO memory_index (rowid, text) VALUES (?, ?)
-
--- name: drop_memory_words
-INSERT INTO memory_index (memory_index, rowid, text) VALUES ('delete', ?, ?)
+VALUES ((SELECT coalesce(max(n), 0) + 1 FROM memory),
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
 
 -- name: add_tag
 INSERT INTO memory_tag (tag, n) VALUES (?, ?)
@@ -191,21 +170,10 @@ WHERE m.key = :key AND m.key IS NOT NULL ORDER BY m.updated, m.n
 SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
--- name: match_memories
-WITH best (n, place) AS MATERIALIZED (
-    SELECT m.n, i.rank FROM memory_index i CROSS JOIN memory m ON m.n = i.rowid
-    WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
-)
-SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.place
-
--- name: match_newest_memories
-SELECT {columns} FROM memory_index i JOIN memory m ON m.n = i.rowid JOIN ledger l USING (seq)
-WHERE i.memory_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
-
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE {live} AND {not_reserved} AND {not_faded} AND {where}
-  AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral OR m.tier = 'hot')))
+  AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral <> 0 OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: supersede
@@ -216,12 +184,6 @@ SELECT n, text, key, tags, seq, id, turn FROM memory WHERE superseded IS NOT NUL
 
 -- name: memory_texts
 SELECT n, text, key, tags, seq, id, turn FROM memory WHERE seq = :seq
-
--- name: turn_frequency
-SELECT term, doc FROM turn_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
-
--- name: memory_frequency
-SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(:stems))
 
 -- name: corpus_size
 SELECT coalesce((SELECT max(n) / {turns_per_entry} FROM turn), 0) + coalesce((SELECT max(n) FROM memory), 0)
@@ -243,21 +205,21 @@ WHERE l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: seq_ids
 SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
-WHERE l.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY l.seq
+WHERE l.seq IN (SELECT value FROM {numbers:seqs:each}) ORDER BY l.seq
 
 -- name: erasable
 SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
-WHERE l.id IN (SELECT value FROM json_each(:ids)) AND l.op IN ({erasable}) ORDER BY l.seq
+WHERE l.id IN (SELECT value FROM {texts:ids:each}) AND l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: count_turns
-SELECT count(*) FROM json_each(:seqs) s JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
+SELECT count(*) FROM {numbers:seqs:s} JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
 
 -- name: count_memories
-SELECT coalesce(sum(m.key IS NULL AND m.kind <> 'episode'), 0),
-       coalesce(sum(m.key IS NOT NULL AND NOT {reserved}), 0), coalesce(sum({reserved}), 0),
-       coalesce(sum(m.extractor IS NOT NULL AND m.kind <> 'episode'), 0)
-       + (SELECT count(*) FROM json_each(:seqs) s JOIN evidence e ON e.seq = s.value)
-FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
+SELECT count(*) FILTER (WHERE m.key IS NULL AND m.kind <> 'episode'),
+       count(*) FILTER (WHERE m.key IS NOT NULL AND NOT {reserved}), count(*) FILTER (WHERE {reserved}),
+       count(*) FILTER (WHERE m.extractor IS NOT NULL AND m.kind <> 'episode')
+       + (SELECT count(*) FROM {numbers:seqs:s} JOIN evidence e ON e.seq = s.value)
+FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
 
 -- name: hide
 INSERT INTO hidden (seq) VALUES (?) ON CONFLICT (seq) DO NOTHING
@@ -304,26 +266,26 @@ INSERT INTO audit (seq, at, actor, door, session, action, target, outcome, detai
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: marks
-SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'generation'),
-       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'cursor'),
-       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'),
-       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'derived'),
+SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'generation'),
+       (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'cursor'),
+       (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'indexed'),
+       (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'derived'),
        coalesce((SELECT max(stamp) FROM turn_vector), 0),
        coalesce((SELECT max(stamp) FROM memory_vector), 0),
        coalesce((SELECT max(n) FROM turn), 0)
 
 -- name: grow_generation
-UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'generation'
+UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'generation'
 
 -- name: model
 SELECT n FROM model WHERE id = :id AND dimension = :dimension
 
 -- name: add_model
-INSERT INTO model (id, dimension) VALUES (?, ?)
+INSERT INTO model (n, id, dimension) VALUES ((SELECT coalesce(max(n), 0) + 1 FROM model), ?, ?)
 
 -- name: turn_heads
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
-       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, substr(rtrim(t.text), -1) = '?'), t.within
+       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END), t.within
 FROM turn t LEFT JOIN turn_vector v ON v.n = t.n
 WHERE t.n > :after AND t.n <= :until ORDER BY t.n LIMIT :limit
 
@@ -332,51 +294,42 @@ SELECT stamp, n, words, asks, digest, vector FROM turn_vector
 WHERE stamp > :after AND model = :model ORDER BY stamp LIMIT :limit
 
 -- name: turn_vectors_at
-SELECT v.n, v.vector FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value
+SELECT v.n, v.vector FROM {numbers:numbers:s} JOIN turn_vector v ON v.n = s.value
 WHERE v.model = :model AND v.vector IS NOT NULL
 
 -- name: turn_digests
-SELECT v.n, v.digest FROM json_each(:numbers) s JOIN turn_vector v ON v.n = s.value WHERE v.model = :model
+SELECT v.n, v.digest FROM {numbers:numbers:s} JOIN turn_vector v ON v.n = s.value WHERE v.model = :model
 
 -- name: stale_turns
-SELECT n FROM turn_vector WHERE digest = x'' ORDER BY n LIMIT :limit
+SELECT n FROM turn_vector WHERE digest = {no_bytes} ORDER BY n LIMIT :limit
 
 -- name: embed_turn_again
-UPDATE turn_vector SET digest = x'', vector = NULL WHERE n = ?
+UPDATE turn_vector SET digest = {no_bytes}, vector = NULL WHERE n = ?
 
 -- name: memory_vectors
 SELECT v.stamp, v.id, v.digest, v.vector, m.turn, m.within FROM memory_vector v JOIN memory m ON m.id = v.id
 WHERE v.stamp > :after AND v.model = :model AND m.embedded = :model ORDER BY v.stamp LIMIT :limit
 
 -- name: memory_vectors_of
-SELECT v.id, v.vector FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.value
+SELECT v.id, v.vector FROM {texts:ids:s} JOIN memory_vector v ON v.id = s.value
 WHERE v.model = :model AND v.vector IS NOT NULL
 
 -- name: memory_digests
-SELECT v.id, v.digest FROM json_each(:ids) s JOIN memory_vector v ON v.id = s.value WHERE v.model = :model
-
--- name: occurrences
-SELECT json_group_array(doc) FROM turn_words WHERE term = :stem
-
--- name: occurrences_of_prefix
-SELECT json_group_array(doc) FROM turn_words WHERE term >= :stem AND term <= :last
-
--- name: count_up_to
-SELECT count(*) FROM (SELECT 1 FROM turn_index WHERE turn_index MATCH :match LIMIT :limit)
+SELECT v.id, v.digest FROM {texts:ids:s} JOIN memory_vector v ON v.id = s.value WHERE v.model = :model
 
 -- name: not_indexed
 SELECT n, text FROM turn WHERE n > :after AND n <= :until ORDER BY n DESC LIMIT :limit
 
 -- name: turns_at
 SELECT {turn_columns}
-FROM json_each(:numbers) s JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
+FROM {numbers:numbers:s} JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
 
 -- name: turns_between
 SELECT {turn_columns}
 FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE t.n >= :first AND t.n <= :last ORDER BY t.n
 
 -- name: memories_of
-SELECT {columns} FROM json_each(:ids) s JOIN memory m ON m.id = s.value JOIN ledger l USING (seq) WHERE {where}
+SELECT {columns} FROM {texts:ids:s} JOIN memory m ON m.id = s.value JOIN ledger l USING (seq) WHERE {where}
 
 -- name: waiting_memories
 SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.embedded IS NULL ORDER BY m.n LIMIT :limit
@@ -388,7 +341,7 @@ SELECT count(*) FROM memory WHERE embedded IS NULL
 WITH best (n) AS MATERIALIZED (
     SELECT m.n FROM memory m
     WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+      AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
 )
 SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
@@ -396,23 +349,15 @@ SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (se
 WITH best (n) AS MATERIALIZED (
     SELECT m.n FROM memory m
     WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
-      AND json_extract(m.claim, '$.topic') = :topic
-      AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
+      AND {member:m.claim:topic} = :topic
+      AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
 )
 SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
 
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.claim IS NOT NULL
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY m.seq DESC, m.id LIMIT :limit
-
--- name: rivals_by_words
-WITH newest (n) AS MATERIALIZED (
-    SELECT rowid FROM memory_index WHERE memory_index MATCH :match ORDER BY rowid DESC LIMIT 8 * :limit
-)
-SELECT {columns} FROM newest CROSS JOIN memory m USING (n) JOIN ledger l USING (seq)
-WHERE m.subject = :subject AND m.claim IS NOT NULL
-  AND m.within IS :within AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
+  AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY m.seq DESC, m.id LIMIT :limit
 
 -- name: claimed
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
@@ -432,18 +377,18 @@ WHERE m.tier = 'hot' AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 SELECT a, b FROM conflict ORDER BY a, b
 
 -- name: conflicts
-SELECT a, b FROM conflict WHERE a IN (SELECT value FROM json_each(:ids)) OR b IN (SELECT value FROM json_each(:ids))
+SELECT a, b FROM conflict WHERE a IN (SELECT value FROM {texts:ids:each}) OR b IN (SELECT value FROM {texts:ids:each})
 ORDER BY a, b
 
 -- name: evidence
-SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY memory, seq, id
+SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM {texts:ids:each}) ORDER BY memory, seq, id
 
 -- name: memories_from
-SELECT {columns} FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq) ORDER BY m.n
+SELECT {columns} FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq) ORDER BY m.n
 
 -- name: heirs
 WITH RECURSIVE chain (start, id, successor, depth) AS (
-    SELECT s.value, m.id, m.superseded_by, 0 FROM json_each(:ids) s JOIN memory m ON m.id = s.value
+    SELECT s.value, m.id, m.superseded_by, 0 FROM {texts:ids:s} JOIN memory m ON m.id = s.value
     UNION ALL
     SELECT chain.start, m.id, m.superseded_by, chain.depth + 1 FROM chain JOIN memory m ON m.id = chain.successor
     WHERE chain.depth < 64 AND chain.successor <> chain.id
@@ -451,16 +396,16 @@ WITH RECURSIVE chain (start, id, successor, depth) AS (
 SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
 
 -- name: all_replaced
-SELECT m.seq FROM json_each(:seqs) s JOIN memory m ON m.seq = s.value
-GROUP BY m.seq HAVING min(m.state = 'superseded') ORDER BY m.seq
+SELECT m.seq FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
+GROUP BY m.seq HAVING count(*) FILTER (WHERE m.state <> 'superseded') = 0 ORDER BY m.seq
 
 -- name: replaced_by
 SELECT id FROM memory
-WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM json_each(:ids)) AND extractor IS NOT NULL
+WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM {texts:ids:each}) AND extractor IS NOT NULL
 ORDER BY id
 
 -- name: accesses
-SELECT memory, count FROM access WHERE memory IN (SELECT value FROM json_each(:ids))
+SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})
 
 -- name: turn_before
 SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
@@ -502,18 +447,18 @@ SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entr
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n < :before ORDER BY t.n DESC LIMIT 1
 
 -- name: conversations_of
-SELECT DISTINCT t.conversation FROM json_each(:seqs) s
+SELECT DISTINCT t.conversation FROM {numbers:seqs:s}
 JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
 WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 
 -- name: episodes_of
 SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
-WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM json_each(:conversations)) AND {where}
+WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM {texts:conversations:each}) AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: episode_count
 SELECT count(*) FROM memory
-WHERE kind = 'episode' AND conversation IN (SELECT value FROM json_each(:conversations))
+WHERE kind = 'episode' AND conversation IN (SELECT value FROM {texts:conversations:each})
 
 -- name: episode_rows
 SELECT n, text, key, tags, seq, id, turn FROM memory WHERE kind = 'episode' AND conversation = :conversation
@@ -527,19 +472,11 @@ INSERT INTO cited (seq, memory) VALUES (?, ?) ON CONFLICT (seq, memory) DO NOTHI
 -- name: drop_cited
 DELETE FROM cited WHERE memory = ?
 
--- name: add_turn_vector
-INSERT INTO turn_vector (n, words, asks, model, digest, vector)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM turn WHERE n = ?1)
-
 -- name: drop_turn_vector
 DELETE FROM turn_vector WHERE n = ?
 
 -- name: drop_turn_vectors
 DELETE FROM turn_vector WHERE n >= ? AND n < ?
-
--- name: add_memory_vector
-INSERT INTO memory_vector (id, model, digest, vector)
-SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
 
 -- name: drop_memory_vector
 DELETE FROM memory_vector WHERE id = ?
@@ -549,10 +486,6 @@ DELETE FROM memory_vector WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.id = 
 
 -- name: set_embedded
 UPDATE memory SET embedded = ? WHERE id = ?
-
--- name: stamp_memory_vector
-INSERT OR REPLACE INTO memory_vector (id, model, digest, vector)
-SELECT id, model, digest, vector FROM memory_vector WHERE id = ?
 
 -- name: forget_embedded
 DELETE FROM meta WHERE name LIKE 'embedded:%'
@@ -597,32 +530,32 @@ UPDATE memory SET tier = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
 -- name: add_access
 INSERT INTO access (memory, count, last)
 SELECT ?1, 1, ?2 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
-ON CONFLICT (memory) DO UPDATE SET count = count + 1, last = excluded.last
+ON CONFLICT (memory) DO UPDATE SET count = access.count + 1, last = excluded.last
 
 -- name: drop_access
 DELETE FROM access WHERE memory = ?
 
 -- name: entries_of
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.seq
+FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM {texts:ids:each}) ORDER BY l.seq
 
 -- name: positions
-SELECT id, position FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT id, position FROM ledger WHERE id IN (SELECT value FROM {texts:ids:each})
 
 -- name: recordings
-SELECT id, position, recorded FROM ledger WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT id, position, recorded FROM ledger WHERE id IN (SELECT value FROM {texts:ids:each})
 
 -- name: buried
 SELECT t.id FROM ledger l JOIN tombstone t USING (position) WHERE l.id = :id AND t.cause IS NULL
 
 -- name: stones
-SELECT id, position, at, reason FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id, position DESC
+SELECT id, position, at, reason FROM tombstone WHERE id IN (SELECT value FROM {texts:ids:each}) ORDER BY id, position DESC
 
 -- name: all_variants
 SELECT id, base FROM variant ORDER BY id
 
 -- name: variants
-SELECT id, base FROM variant WHERE base IN (SELECT value FROM json_each(:bases)) ORDER BY id
+SELECT id, base FROM variant WHERE base IN (SELECT value FROM {texts:bases:each}) ORDER BY id
 
 -- name: note_variant
 INSERT INTO variant (id, base) VALUES (?, ?) ON CONFLICT (id) DO NOTHING
@@ -631,11 +564,11 @@ INSERT INTO variant (id, base) VALUES (?, ?) ON CONFLICT (id) DO NOTHING
 UPDATE ledger SET id = ?1, chained_id = coalesce(chained_id, id) WHERE id = ?2
 
 -- name: misplaced
-SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY recorded, id) AS place FROM ledger)
+SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY recorded, id) AS place FROM ledger) AS placed
 WHERE seq <> place ORDER BY place LIMIT 1
 
 -- name: beyond_a_gap
-SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY seq) AS place FROM ledger)
+SELECT position, id FROM (SELECT seq, position, id, row_number() OVER (ORDER BY seq) AS place FROM ledger) AS placed
 WHERE seq <> place ORDER BY place LIMIT 1
 
 -- name: last_entry
@@ -667,14 +600,14 @@ UPDATE span_vector SET n = -n WHERE n < 0
 
 -- name: displaced_by
 SELECT id, superseded_by FROM memory
-WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM json_each(:ids)) AND extractor IS NULL ORDER BY id
+WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM {texts:ids:each}) AND extractor IS NULL ORDER BY id
 
 -- name: shelved_beside
 SELECT EXISTS (
-    SELECT 1 FROM json_each(:seqs) v JOIN shelf_entry e ON e.seq = v.value JOIN ledger l ON l.seq = e.seq
-    JOIN shelf_entry o ON o.document IS e.document AND o.collection IS e.collection JOIN ledger k ON k.seq = o.seq
+    SELECT 1 FROM {numbers:seqs:v} JOIN shelf_entry e ON e.seq = v.value JOIN ledger l ON l.seq = e.seq
+    JOIN shelf_entry o ON o.document IS NOT DISTINCT FROM e.document AND o.collection IS NOT DISTINCT FROM e.collection JOIN ledger k ON k.seq = o.seq
     WHERE l.op IN ('document', 'collect') AND k.op IN ('document', 'collect')
-      AND o.seq NOT IN (SELECT value FROM json_each(:seqs))
+      AND o.seq NOT IN (SELECT value FROM {numbers:seqs:each})
 )
 
 -- name: distil_again
@@ -687,16 +620,16 @@ WHERE m.superseded IS NOT NULL AND m.superseded < ? AND m.superseded_by IS NOT N
 ON CONFLICT (by, id) DO NOTHING
 
 -- name: purged_by
-SELECT id, by, seq, entry, at FROM purged WHERE by IN (SELECT value FROM json_each(:ids)) ORDER BY by, id
+SELECT id, by, seq, entry, at FROM purged WHERE by IN (SELECT value FROM {texts:ids:each}) ORDER BY by, id
 
 -- name: drop_purged
 DELETE FROM purged WHERE seq = ?
 
 -- name: rated_by
-SELECT EXISTS (SELECT 1 FROM json_each(:seqs) s JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
+SELECT EXISTS (SELECT 1 FROM {numbers:seqs:s} JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
 
 -- name: note_overruled
 INSERT INTO overruled (id, by) VALUES (?, ?) ON CONFLICT (by, id) DO NOTHING
 
 -- name: overruled
-SELECT id FROM overruled WHERE by IN (SELECT value FROM json_each(:ids)) ORDER BY id
+SELECT id FROM overruled WHERE by IN (SELECT value FROM {texts:ids:each}) ORDER BY id

@@ -1,6 +1,5 @@
-"""`LibraryReader` and `LibraryWriter` over a SQLite connection: documents and collections."""
+"""`LibraryReader` and `LibraryWriter` in SQL: documents and collections."""
 
-import json
 from collections.abc import Sequence
 
 from memplane.clock import Instant, to_datetime, to_instant
@@ -13,15 +12,14 @@ from memplane.storage.library import (
     SpanVector,
     span_number,
 )
-from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.session import SQL, Session
-from memplane.storage.words import index_text
+from memplane.storage.sql import conditions, rows
+from memplane.storage.sql.session import Session
 from memplane.types import Collection, Document, Member, Section, Span
 
 _CHARS_PER_WORD = 6
 
 
-class SqliteLibraryReader(Session):
+class SqlLibraryReader(Session):
     """See `LibraryReader`."""
 
     def library_marks(self) -> LibraryMarks:
@@ -56,17 +54,17 @@ class SqliteLibraryReader(Session):
         return [rows.section_from(row) for row in self._all("sections", id=document_id)]
 
     def sections_titled(self, parts: Sequence[str], *, limit: int) -> list[int]:
-        return [n for (n,) in self._all("sections_titled", parts=json.dumps(parts), limit=limit)]
+        return [n for (n,) in self._all("sections_titled", parts=self._list(parts), limit=limit)]
 
     def sections_at(self, numbers: Sequence[int]) -> dict[int, Section]:
-        found = self._all("sections_at", numbers=json.dumps(numbers))
+        found = self._all("sections_at", numbers=self._list(numbers))
         return {row[1]: rows.section_from(row) for row in found}
 
     def spans(self, document_id: str, *, first: int = 0, limit: int = SPANS_PER_DOCUMENT_MAX) -> list[Span]:
         return [rows.span_from(row) for row in self._all("spans", id=document_id, first=first, limit=limit)]
 
     def spans_at(self, numbers: Sequence[int]) -> list[Span]:
-        return [rows.span_from(row) for row in self._all("spans_at", numbers=json.dumps(numbers))]
+        return [rows.span_from(row) for row in self._all("spans_at", numbers=self._list(numbers))]
 
     def span_heads(self, *, after: int, limit: int) -> list[SpanHead]:
         return [SpanHead(*row) for row in self._all("span_heads", after=after, limit=limit)]
@@ -76,7 +74,7 @@ class SqliteLibraryReader(Session):
         return [(stamp, SpanVector(n, digest, vector)) for stamp, n, digest, vector in found]
 
     def span_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        return dict(self._all("span_vectors_at", model=model, numbers=json.dumps(numbers)))
+        return dict(self._all("span_vectors_at", model=model, numbers=self._list(numbers)))
 
     def spans_waiting(self, *, limit: int) -> list[tuple[int, str]]:
         return [(n, text) for n, text in self._all("spans_waiting", limit=limit)]
@@ -88,13 +86,13 @@ class SqliteLibraryReader(Session):
         return int(self._one("span_count")[0])
 
     def span_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        return dict(self._all("span_digests", model=model, numbers=json.dumps(numbers)))
+        return dict(self._all("span_digests", model=model, numbers=self._list(numbers)))
 
     def span_occurrences(self, stem: str) -> list[int]:
-        return self._holding("span_occurrences", stem)
+        return self._words.holding("span", stem)
 
     def common_in_spans(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        return self._common("count_spans_up_to", words, beyond)
+        return self._words.common("span", words, beyond)
 
     def undistilled(self, *, limit: int) -> list[Document]:
         return [rows.document_from(row) for row in self._all("undistilled", limit=limit)]
@@ -117,14 +115,14 @@ class SqliteLibraryReader(Session):
         ]
 
     def shelved_beside(self, seqs: Sequence[int]) -> bool:
-        return bool(self._one("shelved_beside", seqs=json.dumps(seqs))[0])
+        return bool(self._one("shelved_beside", seqs=self._list(seqs))[0])
 
     def membership(self, collection_id: str, document_id: str) -> str | None:
         row = self._one("membership", collection=collection_id, document=document_id)
         return None if row is None else str(row[0])
 
 
-class SqliteLibraryWriter(SqliteLibraryReader):
+class SqlLibraryWriter(SqlLibraryReader):
     """See `LibraryWriter`."""
 
     def shelve(self, document: Document, shelved: Shelved) -> None:
@@ -154,14 +152,11 @@ class SqliteLibraryWriter(SqliteLibraryReader):
                 for number, span, lead, whole in zip(numbers, shelved.spans, leads, found_by, strict=True)
             ],
         )
-        self._many(
-            "add_span_words",
-            [(number, index_text(whole)) for number, whole in zip(numbers, found_by, strict=True)],
-        )
+        self._words.add("span", list(zip(numbers, found_by, strict=True)))
 
     def unshelve(self, entry_id: str) -> None:
         self._ready()
-        for _, seq in self._all("known", ids=json.dumps([entry_id])):
+        for _, seq in self._all("known", ids=self._list([entry_id])):
             self._drop_library(seq)
 
     def note_upload(
@@ -183,8 +178,7 @@ class SqliteLibraryWriter(SqliteLibraryReader):
 
     def distil(self, document_id: str, *, seq: int, whole: str, sections: Sequence[str | None]) -> bool:
         self._ready()
-        self._connection.execute(SQL["set_distillation"], (whole, document_id, seq))
-        if not self._connection.changes():
+        if not self._run("set_distillation", whole, document_id, seq):
             return False
         self._many(
             "set_section_distillation",
@@ -224,7 +218,7 @@ class SqliteLibraryWriter(SqliteLibraryReader):
 
     def _erase_library(self, seqs: Sequence[int]) -> None:
         """What these entries brought, and that they did."""
-        for row in self._all("shelf_entries", seqs=json.dumps(seqs)):
+        for row in self._all("shelf_entries", seqs=self._list(seqs)):
             self._drop_library(row[0])
             self._many("drop_shelf_entry", [row])
 
@@ -232,10 +226,10 @@ class SqliteLibraryWriter(SqliteLibraryReader):
         """Whatever of it an entry brought; what it is about stays on record for a forget."""
         first, beyond = span_number(seq, 0), span_number(seq + 1, 0)
         texts = self._all("span_texts", first=first, beyond=beyond)
-        self._many("drop_span_words", [(n, index_text(lead + text)) for n, lead, text in texts])
+        self._words.drop("span", [(n, lead + text) for n, lead, text in texts])
         for query in ("drop_spans", "drop_span_vectors", "drop_sections"):
             self._many(query, [(first, beyond)])
         for query in ("drop_document", "drop_members", "drop_collection", "drop_member"):
             self._many(query, [(seq,)])
         if texts:
-            self._connection.execute(SQL["grow_library"])
+            self._run("grow_library")

@@ -1,43 +1,43 @@
 -- name: raw_between
 SELECT t.n / {turns_per_entry}, l.id, min(t.at) FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
-WHERE t.at >= :since AND t.at < :until GROUP BY 1 ORDER BY 3, 1
+WHERE t.at >= :since AND t.at < :until GROUP BY 1, 2 ORDER BY 3, 1
 
 -- name: first_raw
 SELECT min(at) FROM turn WHERE at >= :since
 
 -- name: judged
 SELECT day, entry, item, outcome, line, reason FROM judgement
-WHERE entry IN (SELECT value FROM json_each(:ids)) ORDER BY entry, item
+WHERE entry IN (SELECT value FROM {texts:ids:each}) ORDER BY entry, item
 
 -- name: judged_on
 SELECT day, entry, item, outcome, line, reason FROM judgement
-WHERE :day IS NULL OR day = :day ORDER BY day DESC, entry, item LIMIT :limit OFFSET :offset
+WHERE CAST(:day AS TEXT) IS NULL OR day = :day ORDER BY day DESC, entry, item LIMIT :limit OFFSET :offset
 
 -- name: lines
 SELECT {line_columns} FROM promoted p WHERE p.layer = :layer AND p.day BETWEEN :first AND :last ORDER BY p.day, p.at, p.id
 
 -- name: lines_at
-SELECT {line_columns} FROM promoted p WHERE p.id IN (SELECT value FROM json_each(:ids)) ORDER BY p.seq
+SELECT {line_columns} FROM promoted p WHERE p.id IN (SELECT value FROM {texts:ids:each}) ORDER BY p.seq
 
 -- name: lines_from
 SELECT {line_columns} FROM promoted p WHERE p.seq IN (
-    SELECT f.seq FROM promoted_from f WHERE f.source IN (SELECT value FROM json_each(:ids))
+    SELECT f.seq FROM promoted_from f WHERE f.source IN (SELECT value FROM {texts:ids:each})
 ) ORDER BY p.seq
 
 -- name: verdicts
 SELECT learning, confirmed, decider, at, memory FROM verdict
 
 -- name: payloads_left
-SELECT l.id FROM ledger l JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM json_each(:ids))
+SELECT l.id FROM ledger l JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM {texts:ids:each})
 
 -- name: forgotten_by_someone
-SELECT id FROM tombstone WHERE id IN (SELECT value FROM json_each(:ids)) AND reason <> :retention
+SELECT id FROM tombstone WHERE id IN (SELECT value FROM {texts:ids:each}) AND reason <> :retention
 
 -- name: cited_by
 SELECT seq FROM cited WHERE memory = :id ORDER BY seq
 
 -- name: evidence_at
-SELECT body FROM evidence WHERE seq IN (SELECT value FROM json_each(:seqs)) ORDER BY seq, id
+SELECT body FROM evidence WHERE seq IN (SELECT value FROM {numbers:seqs:each}) ORDER BY seq, id
 
 -- name: scope_promoted
 SELECT p.seq FROM promoted p WHERE {where}
@@ -61,4 +61,4 @@ INSERT INTO judgement (day, entry, item, outcome, line, reason) VALUES (?, ?, ?,
 -- name: add_verdict
 INSERT INTO verdict (learning, confirmed, decider, at, memory) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (learning) DO UPDATE SET confirmed = 1, decider = excluded.decider, at = excluded.at, memory = excluded.memory
-WHERE excluded.confirmed AND NOT verdict.confirmed
+WHERE excluded.confirmed <> 0 AND verdict.confirmed = 0

@@ -1,17 +1,16 @@
-"""`IndexReader` and `IndexWriter` over a SQLite connection: vectors and words."""
+"""`IndexReader` and `IndexWriter` in SQL: vectors and words."""
 
-import json
 from collections.abc import Sequence
 
 from memplane.clock import to_instant
 from memplane.storage.filter import Filter
 from memplane.storage.index import Marks, MemoryVector, TurnHead, TurnVector, turn_number
-from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.session import SQL, Session
+from memplane.storage.sql import conditions, rows
+from memplane.storage.sql.session import Session
 from memplane.types import Memory, Turn
 
 
-class SqliteIndexReader(Session):
+class SqlIndexReader(Session):
     """See `IndexReader`."""
 
     def marks(self) -> Marks:
@@ -41,10 +40,10 @@ class SqliteIndexReader(Session):
         ]
 
     def turn_vectors_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        return dict(self._all("turn_vectors_at", model=model, numbers=json.dumps(numbers)))
+        return dict(self._all("turn_vectors_at", model=model, numbers=self._list(numbers)))
 
     def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        return dict(self._all("turn_digests", model=model, numbers=json.dumps(numbers)))
+        return dict(self._all("turn_digests", model=model, numbers=self._list(numbers)))
 
     def stale_turns(self, *, limit: int) -> list[int]:
         return [n for (n,) in self._all("stale_turns", limit=limit)]
@@ -56,30 +55,30 @@ class SqliteIndexReader(Session):
         ]
 
     def memory_vectors_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
-        return dict(self._all("memory_vectors_of", model=model, ids=json.dumps(ids)))
+        return dict(self._all("memory_vectors_of", model=model, ids=self._list(ids)))
 
     def memory_digests(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
-        return dict(self._all("memory_digests", model=model, ids=json.dumps(ids)))
+        return dict(self._all("memory_digests", model=model, ids=self._list(ids)))
 
     def occurrences(self, stem: str) -> list[int]:
-        return self._holding("occurrences", stem)
+        return self._words.holding("turn", stem)
 
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        return self._common("count_up_to", words, beyond)
+        return self._words.common("turn", words, beyond)
 
     def not_indexed(self, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
         first = max(after, self._indexed())
         return [(n, text) for n, text in self._all("not_indexed", after=first, until=until, limit=limit)]
 
     def turns_at(self, numbers: Sequence[int], where: Filter) -> list[Turn]:
-        found = self._filtered("turns_at", conditions.of_turns(where), numbers=json.dumps(numbers))
+        found = self._filtered("turns_at", conditions.of_turns(where), numbers=self._list(numbers))
         return [rows.turn_from(row) for row in found]
 
     def turns_between(self, first: int, last: int) -> list[Turn]:
         return [rows.turn_from(row) for row in self._all("turns_between", first=first, last=last)]
 
     def memories_of(self, ids: Sequence[str], where: Filter) -> list[Memory]:
-        return self._memories("memories_of", where, ids=json.dumps(ids))
+        return self._memories("memories_of", where, ids=self._list(ids))
 
     def waiting_memories(self, *, limit: int) -> list[Memory]:
         return [rows.memory_from(row) for row in self._all("waiting_memories", limit=limit)]
@@ -111,7 +110,7 @@ class SqliteIndexReader(Session):
         return [rows.turn_from(row) for row in found]
 
 
-class SqliteIndexWriter(SqliteIndexReader):
+class SqlIndexWriter(SqlIndexReader):
     """See `IndexWriter`."""
 
     def use_model(self, model_id: str, dimension: int) -> int:
@@ -126,7 +125,7 @@ class SqliteIndexWriter(SqliteIndexReader):
             for query in ("embed_anew", "embed_spans_anew", "forget_embedded") + (
                 ("grow_generation",) if before else ()
             ):
-                self._connection.execute(SQL[query])
+                self._run(query)
         return number
 
     def add_turn_vectors(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:

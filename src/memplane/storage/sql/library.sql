@@ -1,10 +1,10 @@
 -- name: library_marks
-SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'library'),
+SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'library'),
        coalesce((SELECT max(n) FROM span), 0),
        coalesce((SELECT max(stamp) FROM span_vector), 0)
 
 -- name: grow_library
-UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'library'
+UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'library'
 
 -- name: document
 SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE d.id = :id
@@ -17,7 +17,7 @@ ORDER BY d.updated DESC, d.seq DESC LIMIT :limit OFFSET :offset
 SELECT {document_columns}
 FROM collection c JOIN member b ON b.collection = c.seq JOIN document d ON d.id = b.document JOIN ledger l ON l.seq = d.seq
 WHERE c.id = :collection AND {where}
-ORDER BY CASE WHEN c.ordered THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq LIMIT :limit OFFSET :offset
+ORDER BY CASE WHEN c.ordered <> 0 THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq LIMIT :limit OFFSET :offset
 
 -- name: document_count
 SELECT count(*) FROM document d WHERE {where}
@@ -37,11 +37,11 @@ WHERE d.id = :id ORDER BY s.n
 
 -- name: sections_titled
 SELECT n FROM section
-WHERE title IS NOT NULL AND NOT EXISTS (SELECT 1 FROM json_each(:parts) j WHERE instr(lower(title), lower(j.value)) = 0)
+WHERE title IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {texts:parts:j} WHERE {place_of:lower(j.value):lower(title)} = 0)
 ORDER BY n DESC LIMIT :limit
 
 -- name: sections_at
-SELECT l.id, {section_columns} FROM json_each(:numbers) j JOIN section s ON s.n = j.value
+SELECT l.id, {section_columns} FROM {numbers:numbers:j} JOIN section s ON s.n = j.value
 JOIN ledger l ON l.seq = s.n / {spans_per_document} ORDER BY s.n
 
 -- name: spans
@@ -50,7 +50,7 @@ JOIN span s ON s.n >= d.seq * {spans_per_document} + :first AND s.n < (d.seq + 1
 WHERE d.id = :id ORDER BY s.n LIMIT :limit
 
 -- name: spans_at
-SELECT {span_columns} FROM json_each(:numbers) j JOIN span s ON s.n = j.value
+SELECT {span_columns} FROM {numbers:numbers:j} JOIN span s ON s.n = j.value
 JOIN document d ON d.seq = s.n / {spans_per_document} JOIN ledger l ON l.seq = d.seq ORDER BY s.n
 
 -- name: span_heads
@@ -61,7 +61,7 @@ SELECT stamp, n, digest, vector FROM span_vector
 WHERE stamp > :after AND model = :model ORDER BY stamp LIMIT :limit
 
 -- name: span_vectors_at
-SELECT v.n, v.vector FROM json_each(:numbers) j JOIN span_vector v ON v.n = j.value
+SELECT v.n, v.vector FROM {numbers:numbers:j} JOIN span_vector v ON v.n = j.value
 WHERE v.model = :model AND v.vector IS NOT NULL
 
 -- name: spans_waiting
@@ -74,16 +74,7 @@ SELECT count(*) FROM span WHERE embedded IS NULL
 SELECT count(*) FROM span
 
 -- name: span_digests
-SELECT v.n, v.digest FROM json_each(:numbers) j JOIN span_vector v ON v.n = j.value WHERE v.model = :model
-
--- name: span_occurrences
-SELECT json_group_array(doc) FROM span_words WHERE term = :stem
-
--- name: span_occurrences_of_prefix
-SELECT json_group_array(doc) FROM span_words WHERE term >= :stem AND term <= :last
-
--- name: count_spans_up_to
-SELECT count(*) FROM (SELECT 1 FROM span_index WHERE span_index MATCH :match LIMIT :limit)
+SELECT v.n, v.digest FROM {numbers:numbers:j} JOIN span_vector v ON v.n = j.value WHERE v.model = :model
 
 -- name: undistilled
 SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE d.status = 'processing' ORDER BY d.seq LIMIT :limit
@@ -96,12 +87,12 @@ SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq) WHERE c.
 
 -- name: collections
 SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq)
-WHERE :project IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DESC LIMIT :limit OFFSET :offset
+WHERE CAST(:project AS TEXT) IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DESC LIMIT :limit OFFSET :offset
 
 -- name: members
 SELECT b.document, d.name, b.position, b.at
 FROM collection c JOIN member b ON b.collection = c.seq JOIN document d ON d.id = b.document WHERE c.id = :id
-ORDER BY CASE WHEN c.ordered THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq
+ORDER BY CASE WHEN c.ordered <> 0 THEN coalesce(b.position, 9223372036854775807) END, b.at, b.seq
 
 -- name: membership
 SELECT l.id FROM collection c JOIN member b ON b.collection = c.seq JOIN ledger l ON l.seq = b.seq
@@ -116,12 +107,6 @@ INSERT INTO section (n, title, level, path, start, "end") VALUES (?, ?, ?, ?, ?,
 
 -- name: add_span
 INSERT INTO span (n, section, start, "end", place, words, lead, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: add_span_words
-INSERT INTO span_index (rowid, text) VALUES (?, ?)
-
--- name: drop_span_words
-INSERT INTO span_index (span_index, rowid, text) VALUES ('delete', ?, ?)
 
 -- name: span_texts
 SELECT n, lead, text FROM span WHERE n >= :first AND n < :beyond
@@ -141,10 +126,6 @@ DELETE FROM span WHERE n >= ? AND n < ?
 -- name: drop_span_vectors
 DELETE FROM span_vector WHERE n >= ? AND n < ?
 
--- name: add_span_vector
-INSERT INTO span_vector (n, model, digest, vector)
-SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM span WHERE n = ?1)
-
 -- name: drop_span_vector
 DELETE FROM span_vector WHERE n = ?
 
@@ -153,10 +134,6 @@ UPDATE span SET embedded = ? WHERE n = ?
 
 -- name: embed_spans_anew
 UPDATE span SET embedded = NULL WHERE embedded IS NOT NULL
-
--- name: stamp_span_vector
-INSERT OR REPLACE INTO span_vector (n, model, digest, vector)
-SELECT n, model, digest, vector FROM span_vector WHERE n = ?
 
 -- name: set_distillation
 UPDATE document SET distillation = ?, status = 'ready', error = NULL WHERE id = ? AND seq = ?
@@ -191,12 +168,12 @@ INSERT INTO shelf_entry (seq, document, collection, project, at) VALUES (?, ?, ?
 DELETE FROM shelf_entry WHERE seq = ?
 
 -- name: shelf_entries
-SELECT e.seq FROM json_each(:seqs) j JOIN shelf_entry e ON e.seq = j.value
+SELECT e.seq FROM {numbers:seqs:j} JOIN shelf_entry e ON e.seq = j.value
 
 -- name: scope_shelf
 SELECT seq FROM shelf_entry e WHERE {where}
 
 -- name: count_library
-SELECT (SELECT count(*) FROM json_each(:seqs) j JOIN document d ON d.seq = j.value),
-       (SELECT coalesce(sum(d.spans), 0) FROM json_each(:seqs) j JOIN document d ON d.seq = j.value),
-       (SELECT count(*) FROM json_each(:seqs) j JOIN collection c ON c.seq = j.value)
+SELECT (SELECT count(*) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
+       (SELECT CAST(coalesce(sum(d.spans), 0) AS BIGINT) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
+       (SELECT count(*) FROM {numbers:seqs:j} JOIN collection c ON c.seq = j.value)

@@ -1,18 +1,17 @@
-"""`EpisodeReader` and `EpisodeWriter` over a SQLite connection. Episodes are memories, so the writer of memories adds and
+"""`EpisodeReader` and `EpisodeWriter` in SQL. Episodes are memories, so the writer of memories adds and
 drops them."""
 
-import json
 from collections.abc import Sequence
 
 from memplane.clock import Instant
 from memplane.storage.episodes import Untold
 from memplane.storage.filter import Filter
-from memplane.storage.sqlite import rows
-from memplane.storage.sqlite.session import Session
+from memplane.storage.sql import rows
+from memplane.storage.sql.session import Session
 from memplane.types import Memory, Turn
 
 
-class SqliteEpisodeReader(Session):
+class SqlEpisodeReader(Session):
     """See `EpisodeReader`."""
 
     def untold(self, *, before: Instant, limit: int) -> list[Untold]:
@@ -31,16 +30,16 @@ class SqliteEpisodeReader(Session):
         return None if row is None else rows.turn_from(row)
 
     def episode_count(self, conversations: Sequence[str]) -> int:
-        return int(self._one("episode_count", conversations=json.dumps(conversations))[0])
+        return int(self._one("episode_count", conversations=self._list(conversations))[0])
 
     def conversations_of(self, seqs: Sequence[int]) -> list[str]:
-        return [name for (name,) in self._all("conversations_of", seqs=json.dumps(seqs))]
+        return [name for (name,) in self._all("conversations_of", seqs=self._list(seqs))]
 
     def episodes_of(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("episodes_of", where, conversations=json.dumps(conversations), limit=limit)
+        return self._memories("episodes_of", where, conversations=self._list(conversations), limit=limit)
 
 
-class SqliteEpisodeWriter(SqliteEpisodeReader):
+class SqlEpisodeWriter(SqlEpisodeReader):
     """See `EpisodeWriter`, but for what it does with memories."""
 
     def set_untold(self, untold: Untold) -> None:

@@ -1,6 +1,5 @@
-"""`Reader` and `Writer` over a SQLite connection."""
+"""`Reader` and `Writer` in SQL."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -8,7 +7,6 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-import apsw
 import msgspec
 
 from memplane.clock import SECOND, Instant, just_after, to_datetime
@@ -17,16 +15,16 @@ from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidA
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
-from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.claims import SqliteClaimReader, SqliteClaimWriter
-from memplane.storage.sqlite.compaction import SqliteCompactionReader, SqliteCompactionWriter
-from memplane.storage.sqlite.episodes import SqliteEpisodeReader, SqliteEpisodeWriter
-from memplane.storage.sqlite.index import SqliteIndexReader, SqliteIndexWriter
-from memplane.storage.sqlite.library import SqliteLibraryReader, SqliteLibraryWriter
-from memplane.storage.sqlite.overview import SqliteOverviewReader
-from memplane.storage.sqlite.replica import Move, SqliteReplicaReader, SqliteReplicaWriter
-from memplane.storage.sqlite.session import SQL, match
-from memplane.storage.words import held_words, index_text, stems_of
+from memplane.storage.sql import conditions, rows
+from memplane.storage.sql.claims import SqlClaimReader, SqlClaimWriter
+from memplane.storage.sql.compaction import SqlCompactionReader, SqlCompactionWriter
+from memplane.storage.sql.episodes import SqlEpisodeReader, SqlEpisodeWriter
+from memplane.storage.sql.index import SqlIndexReader, SqlIndexWriter
+from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
+from memplane.storage.sql.overview import SqlOverviewReader
+from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
+from memplane.storage.sql.statements import ALL, Statements
+from memplane.storage.words import held_words, stems_of
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -60,19 +58,19 @@ TAIL_TURNS_MAX = 1_024
 """So many turns outside the index a search still looks through."""
 
 
-class SqliteReader(
-    SqliteIndexReader,
-    SqliteClaimReader,
-    SqliteEpisodeReader,
-    SqliteLibraryReader,
-    SqliteCompactionReader,
-    SqliteReplicaReader,
-    SqliteOverviewReader,
+class SqlReader(
+    SqlIndexReader,
+    SqlClaimReader,
+    SqlEpisodeReader,
+    SqlLibraryReader,
+    SqlCompactionReader,
+    SqlReplicaReader,
+    SqlOverviewReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
-    def __init__(self, connection: apsw.Connection, owner: str) -> None:
-        super().__init__(connection)
+    def __init__(self, statements: Statements, owner: str) -> None:
+        super().__init__(statements)
         self._owner = owner
         self._tail_stems: dict[int, frozenset[str]] = {}
         self._seen: dict[tuple[Any, ...], Any] | None = {}
@@ -101,7 +99,7 @@ class SqliteReader(
         return [rows.entry_from(row) for row in self._all("entries", after=after, limit=limit)]
 
     def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
-        return [rows.entry_from(row) for row in self._all("entries_at", seqs=json.dumps(seqs))]
+        return [rows.entry_from(row) for row in self._all("entries_at", seqs=self._list(seqs))]
 
     def said(self, *, after: int, limit: int) -> list[int]:
         return [seq for (seq,) in self._all("said", after=after, limit=limit)]
@@ -112,15 +110,15 @@ class SqliteReader(
             after=after,
             until=_FOREVER if until is None else until,
             whole=after - after % SECOND + SECOND,
-            limit=-1 if limit is None else limit,
+            limit=ALL if limit is None else limit,
         )
         return [SaidAt(seq, at - at % SECOND if op == Op.TURN else at) for seq, at, op in found]
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
-        return dict(self._all("known", ids=json.dumps(entry_ids)))
+        return dict(self._all("known", ids=self._list(entry_ids)))
 
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
-        return {id_ for (id_,) in self._all("tombstoned", ids=json.dumps(entry_ids))}
+        return {id_ for (id_,) in self._all("tombstoned", ids=self._list(entry_ids))}
 
     def tombstones(self) -> list[Tombstone]:
         return [
@@ -195,8 +193,7 @@ class SqliteReader(
         if not words:
             return []
         query = "match_newest_memories" if newest else "match_memories"
-        found = self._filtered(query, conditions.of_memories(where), limit=limit, match=match(words))
-        return [rows.memory_from(row) for row in found]
+        return self._memories(query, where, limit=limit, match=self._words.matching("memory", words))
 
     def match_turns(
         self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False
@@ -206,7 +203,8 @@ class SqliteReader(
         wanted = conditions.of_turns(where)
         query = "match_newest_turns" if newest else "match_turns"
         found = [
-            rows.turn_from(row) for row in self._filtered(query, wanted, limit=limit, match=match(words))
+            rows.turn_from(row)
+            for row in self._filtered(query, wanted, limit=limit, match=self._words.matching("turn", words))
         ]
         waiting = self._match_tail(words, wanted)
         # What waits for the index is the newest; it may take half of the places, and more where there is room.
@@ -215,9 +213,9 @@ class SqliteReader(
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         counts = dict.fromkeys(stems, 0)
-        for query in ("turn_frequency", "memory_frequency"):
-            for term, count in self._all(query, stems=json.dumps(stems)):
-                counts[term] += count
+        self._ready()
+        for term, count in self._words.frequencies(stems):
+            counts[term] += count
         for row in self._filtered("tail", conditions.Where(), indexed=self._indexed(), limit=TAIL_TURNS_MAX):
             for stem in counts.keys() & self._stems(row[0], row[3]):
                 counts[stem] += 1
@@ -258,13 +256,13 @@ class SqliteReader(
         if scope.everything:
             found = self._all("scope_everything")
         elif scope.entries:
-            found = self._all("erasable", ids=json.dumps(scope.entries))
+            found = self._all("erasable", ids=self._list(scope.entries))
         else:
-            found = self._all("seq_ids", seqs=json.dumps(self._scope_seqs(scope)))
+            found = self._all("seq_ids", seqs=self._list(self._scope_seqs(scope)))
         return [(seq, id_) for seq, id_ in found]
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
-        packed = json.dumps(seqs)
+        packed = self._list(seqs)
         (turns,) = self._one("count_turns", seqs=packed) or (0,)
         memories, facts, runs, claims = self._one("count_memories", seqs=packed)
         documents, spans, collections = self._one("count_library", seqs=packed)
@@ -342,30 +340,30 @@ class SqliteReader(
         return sorted(seqs)
 
 
-class SqliteWriter(
-    SqliteReader,
-    SqliteIndexWriter,
-    SqliteClaimWriter,
-    SqliteEpisodeWriter,
-    SqliteLibraryWriter,
-    SqliteCompactionWriter,
-    SqliteReplicaWriter,
+class SqlWriter(
+    SqlReader,
+    SqlIndexWriter,
+    SqlClaimWriter,
+    SqlEpisodeWriter,
+    SqlLibraryWriter,
+    SqlCompactionWriter,
+    SqlReplicaWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
     Several works share a transaction. What they append waits in memory and is written together, so a work that
     only appends touches no SQL and needs no savepoint; any other work gets one. Turns reach the index some dozens
-    at a time, because FTS5 writes a whole segment at every commit it has something for; until then readers look
+    at a time, because an index takes many as easily as one; until then readers look
     through them one by one.
     """
 
-    def __init__(self, connection: apsw.Connection, owner: str) -> None:
-        super().__init__(connection, owner)
+    def __init__(self, statements: Statements, owner: str) -> None:
+        super().__init__(statements, owner)
         self._seen = None
-        started: Any = connection.execute(SQL["start"]).fetchone() or (0, GENESIS, 0, _NEVER, 0, 0, 0)
+        started: Any = statements.one("start") or (0, GENESIS, 0, _NEVER, 0, 0, 0)
         seq, digest, position, recorded, cursor, indexed, positions = started
         if position != positions:  # the last entry came in before some that stand before it
-            started = connection.execute(SQL["chain_end"]).fetchone()
+            started = statements.one("chain_end")
             digest, position = started
         self._recorded: Instant = recorded
         self._head = Head(seq, digest, position)
@@ -384,13 +382,12 @@ class SqliteWriter(
     def end_work(self) -> None:
         if self._saved:
             self._write_rows()
-            self._connection.execute("RELEASE work")
+            self._statements.keep()
 
     def undo_work(self) -> None:
         lengths, self._head, self._cursor, self._recorded = self._begun
         if self._saved:
-            self._connection.execute("ROLLBACK TO work")
-            self._connection.execute("RELEASE work")
+            self._statements.undo()
             lengths = (0, 0, 0)  # what others appended was written before the savepoint
         for waiting, length in zip(self._all_waiting(), lengths, strict=True):
             del waiting[length:]
@@ -419,12 +416,12 @@ class SqliteWriter(
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
         wanted = frozenset(entry_ids)
-        found: dict[str, int] = dict(self._read("known", ids=json.dumps(entry_ids)))
+        found: dict[str, int] = dict(self._statements.all("known", {"ids": self._list(entry_ids)}))
         found.update((row[1], row[0]) for row in self._ledger if row[1] in wanted)
         return found
 
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
-        return {id_ for (id_,) in self._read("tombstoned", ids=json.dumps(entry_ids))}
+        return {id_ for (id_,) in self._statements.all("tombstoned", {"ids": self._list(entry_ids)})}
 
     def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
         """Take waiting turns into the index, if there are enough to be worth a segment; returns how many.
@@ -435,7 +432,7 @@ class SqliteWriter(
         found = self._all("tail_texts", indexed=self._indexed(), beyond=beyond, limit=limit)
         if len(found) < at_least:
             return 0
-        self._many("add_turn_words", [(n, index_text(text)) for n, text in found])
+        self._words.add("turn", found)
         self._set_note("indexed", str(found[-1][0]))
         return len(found)
 
@@ -486,8 +483,8 @@ class SqliteWriter(
             self._turns.append(rows.turn_row(turn))
         for memory in memories:
             self._ready()
-            ((n,),) = self._connection.execute(SQL["add_memory"], rows.memory_row(memory)).fetchall()
-            self._many("add_memory_words", [(n, index_text(memory.searchable))])
+            (n,) = self._statements.one("add_memory", rows.memory_row(memory))
+            self._words.add("memory", [(n, memory.searchable)])
             self._many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
 
     def add_episodes(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
@@ -500,9 +497,7 @@ class SqliteWriter(
         self._grow_generation(found)
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
-        self._ready()
-        self._connection.execute(SQL["supersede"], (by, at, memory_id))
-        changed = self._connection.changes() > 0
+        changed = self._run("supersede", by, at, memory_id) > 0
         self.settle(memory_id)
         return changed
 
@@ -526,12 +521,10 @@ class SqliteWriter(
     def clear_projection(self) -> None:
         self._ready()
         self._set_note("indexed", "0")
-        for table in ("turn_index", "memory_index", "span_index"):
-            self._connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-        for table in _PROJECTED:
-            self._connection.execute(f"DELETE FROM {table}")
+        self._words.clear()
+        self._statements.clear(_PROJECTED)
         for query in ("forget_embedded", "grow_generation", "grow_library"):
-            self._connection.execute(SQL[query])
+            self._run(query)
         self._unpin()
         self.set_derived(0)
         self.set_cursor(0)
@@ -553,7 +546,7 @@ class SqliteWriter(
             first = victim * TURNS_PER_ENTRY_MAX
             span = (first, first + TURNS_PER_ENTRY_MAX)
             texts = self._all("turn_texts", first=span[0], beyond=span[1])
-            self._many("drop_turn_words", [(n, index_text(text)) for n, text in texts if n <= indexed])
+            self._words.drop("turn", [(n, text) for n, text in texts if n <= indexed])
             self._many("drop_turns", [span] if texts else [])
             self._many("drop_turn_vectors", [span] if texts else [])
             self._drop_memories(self._all("memory_texts", seq=victim))
@@ -564,8 +557,8 @@ class SqliteWriter(
         self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
-        self._connection.execute(SQL["drop_lost_vectors"])
-        self._connection.execute(SQL["grow_generation"])
+        self._run("drop_lost_vectors")
+        self._run("grow_generation")
         self._unpin()
 
     def add_audit(
@@ -598,8 +591,8 @@ class SqliteWriter(
         self._many("drop_old_pins", [(PINS_MAX,)])
 
     def _unpin(self) -> None:
-        self._connection.execute(SQL["drop_pins"])
-        self._connection.execute(SQL["count_erasure"])
+        self._run("drop_pins")
+        self._run("count_erasure")
 
     def _ready(self) -> None:
         """Before a work's first SQL: write what waits, that of the works before it outside its savepoint."""
@@ -610,7 +603,7 @@ class SqliteWriter(
             for waiting, length in zip(self._all_waiting(), self._begun[0], strict=True):
                 del waiting[length:]
             self._write_rows()
-            self._connection.execute("SAVEPOINT work")
+            self._statements.save()
             self._saved = True
             self._ledger, self._payloads, self._turns = own
         self._write_rows()
@@ -631,12 +624,11 @@ class SqliteWriter(
 
     def _grow_generation(self, gone: Sequence[Any]) -> None:
         if gone:
-            self._connection.execute(SQL["grow_generation"])
+            self._run("grow_generation")
 
     def _drop_memories(self, found: Sequence[Any]) -> None:
         for n, text, key, tags, _, id_, _ in found:
-            words = searchable(text, key, rows.tags_from(tags))
-            self._many("drop_memory_words", [(n, index_text(words))])
+            self._words.drop("memory", [(n, searchable(text, key, rows.tags_from(tags)))])
             self._many("drop_tags", [(n,)])
             self._many("drop_memory", [(n,)])
             self.settle(id_)

@@ -1,20 +1,19 @@
-"""`CompactionReader` and `CompactionWriter` over a SQLite connection."""
+"""`CompactionReader` and `CompactionWriter` in SQL."""
 
-import json
 from collections.abc import Sequence
 
 import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.storage.compaction import RETENTION, Decision, Judged, Layer, Line, Raw
-from memplane.storage.sqlite import rows
-from memplane.storage.sqlite.session import Session
+from memplane.storage.sql import rows
+from memplane.storage.sql.session import Session
 from memplane.types import Memory
 
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
 
-class SqliteCompactionReader(Session):
+class SqlCompactionReader(Session):
     """See `CompactionReader`."""
 
     def raw_between(self, since: Instant, until: Instant) -> list[Raw]:
@@ -30,7 +29,7 @@ class SqliteCompactionReader(Session):
         return days
 
     def judged(self, entry_ids: Sequence[str]) -> list[Judged]:
-        return [_judged(row) for row in self._all("judged", ids=json.dumps(entry_ids))]
+        return [_judged(row) for row in self._all("judged", ids=self._list(entry_ids))]
 
     def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[Judged]:
         return [_judged(row) for row in self._all("judged_on", day=day, limit=limit, offset=offset)]
@@ -41,10 +40,10 @@ class SqliteCompactionReader(Session):
         return [_line(row) for row in self._all("lines", layer=layer, first=first, last=last)]
 
     def lines_at(self, ids: Sequence[str]) -> list[Line]:
-        return [_line(row) for row in self._all("lines_at", ids=json.dumps(ids))]
+        return [_line(row) for row in self._all("lines_at", ids=self._list(ids))]
 
     def lines_from(self, entry_ids: Sequence[str]) -> list[Line]:
-        return [_line(row) for row in self._all("lines_from", ids=json.dumps(entry_ids))]
+        return [_line(row) for row in self._all("lines_from", ids=self._list(entry_ids))]
 
     def verdicts(self) -> dict[str, Decision]:
         return {
@@ -55,20 +54,20 @@ class SqliteCompactionReader(Session):
         }
 
     def payloads_left(self, entry_ids: Sequence[str]) -> set[str]:
-        return {id_ for (id_,) in self._all("payloads_left", ids=json.dumps(entry_ids))}
+        return {id_ for (id_,) in self._all("payloads_left", ids=self._list(entry_ids))}
 
     def forgotten_by_someone(self, entry_ids: Sequence[str]) -> set[str]:
-        found = self._all("forgotten_by_someone", ids=json.dumps(entry_ids), retention=RETENTION)
+        found = self._all("forgotten_by_someone", ids=self._list(entry_ids), retention=RETENTION)
         return {id_ for (id_,) in found}
 
     def cited_by(self, memory_id: str) -> list[int]:
         return [seq for (seq,) in self._all("cited_by", id=memory_id)]
 
     def evidence_at(self, seqs: Sequence[int]) -> list[Memory]:
-        return [_decode_memory(body) for (body,) in self._all("evidence_at", seqs=json.dumps(seqs))]
+        return [_decode_memory(body) for (body,) in self._all("evidence_at", seqs=self._list(seqs))]
 
 
-class SqliteCompactionWriter(SqliteCompactionReader):
+class SqlCompactionWriter(SqlCompactionReader):
     """See `CompactionWriter`."""
 
     def add_line(self, line: Line) -> None:

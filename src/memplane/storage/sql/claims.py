@@ -1,6 +1,5 @@
-"""`ClaimReader` and `ClaimWriter` over a SQLite connection: what was read out of turns."""
+"""`ClaimReader` and `ClaimWriter` in SQL: what was read out of turns."""
 
-import json
 from collections.abc import Sequence
 
 import msgspec
@@ -8,15 +7,15 @@ import msgspec
 from memplane.clock import Instant
 from memplane.storage.claims import Evidence, PurgedMemory, Rating
 from memplane.storage.filter import Filter
-from memplane.storage.sqlite import rows
-from memplane.storage.sqlite.session import Session, match
+from memplane.storage.sql import rows
+from memplane.storage.sql.session import Session
 from memplane.types import Memory, State, Tier
 
 _encode = msgspec.json.Encoder().encode
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
 
-class SqliteClaimReader(Session):
+class SqlClaimReader(Session):
     """See `ClaimReader`."""
 
     def rivals(
@@ -35,7 +34,7 @@ class SqliteClaimReader(Session):
             found += self._all("rivals_by_topic", predicate=predicate, topic=topic, **about)
         found += self._all("newest_rivals", **about)
         if words:
-            found += self._all("rivals_by_words", match=match(words), **about)
+            found += self._all("rivals_by_words", match=self._words.matching("memory", words), **about)
         return list({row[0]: rows.memory_from(row) for row in found}.values())
 
     def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
@@ -49,44 +48,44 @@ class SqliteClaimReader(Session):
         return self._memories("hot", where, limit=limit)
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        found = self._all("conflicts", ids=json.dumps(ids)) if ids else self._all("all_conflicts")
+        found = self._all("conflicts", ids=self._list(ids)) if ids else self._all("all_conflicts")
         return [(left, right) for left, right in found]
 
     def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
         return [
             Evidence(memory, _decode_memory(body))
-            for memory, body in self._all("evidence", ids=json.dumps(memory_ids))
+            for memory, body in self._all("evidence", ids=self._list(memory_ids))
         ]
 
     def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
-        return [rows.memory_from(row) for row in self._all("memories_from", seqs=json.dumps(seqs))]
+        return [rows.memory_from(row) for row in self._all("memories_from", seqs=self._list(seqs))]
 
     def heirs(self, ids: Sequence[str]) -> dict[str, str]:
-        return dict(self._all("heirs", ids=json.dumps(ids)))
+        return dict(self._all("heirs", ids=self._list(ids)))
 
     def all_replaced(self, seqs: Sequence[int]) -> list[int]:
-        return [seq for (seq,) in self._all("all_replaced", seqs=json.dumps(seqs))]
+        return [seq for (seq,) in self._all("all_replaced", seqs=self._list(seqs))]
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
-        return [id_ for (id_,) in self._all("replaced_by", ids=json.dumps(ids))]
+        return [id_ for (id_,) in self._all("replaced_by", ids=self._list(ids))]
 
     def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        return [(old, new) for old, new in self._all("displaced_by", ids=json.dumps(ids))]
+        return [(old, new) for old, new in self._all("displaced_by", ids=self._list(ids))]
 
     def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
-        return [PurgedMemory(*row) for row in self._all("purged_by", ids=json.dumps(ids))]
+        return [PurgedMemory(*row) for row in self._all("purged_by", ids=self._list(ids))]
 
     def rated_by(self, seqs: Sequence[int]) -> bool:
-        return bool(self._one("rated_by", seqs=json.dumps(seqs))[0])
+        return bool(self._one("rated_by", seqs=self._list(seqs))[0])
 
     def overruled(self, ids: Sequence[str]) -> list[str]:
-        return [id_ for (id_,) in self._all("overruled", ids=json.dumps(ids))]
+        return [id_ for (id_,) in self._all("overruled", ids=self._list(ids))]
 
     def accesses(self, ids: Sequence[str]) -> dict[str, int]:
-        return dict(self._all("accesses", ids=json.dumps(ids)))
+        return dict(self._all("accesses", ids=self._list(ids)))
 
 
-class SqliteClaimWriter(SqliteClaimReader):
+class SqlClaimWriter(SqlClaimReader):
     """See `ClaimWriter`."""
 
     def set_derived(self, seq: int) -> None:

@@ -1,10 +1,10 @@
-"""`OverviewReader` over a SQLite connection: what a person who looks at a space asks."""
+"""`OverviewReader` in SQL: what a person who looks at a space asks."""
 
 from memplane.clock import DAY, Instant
 from memplane.storage.base import LedgerRow
 from memplane.storage.filter import Filter
-from memplane.storage.sqlite import conditions, rows
-from memplane.storage.sqlite.session import Session
+from memplane.storage.sql import conditions, rows
+from memplane.storage.sql.session import Session
 from memplane.types import Entry, Memory
 
 _ABOUT_MAX = 2_000
@@ -12,7 +12,7 @@ _ABOUT_MAX = 2_000
 _WINDOW = 5_000
 
 
-class SqliteOverviewReader(Session):
+class SqlOverviewReader(Session):
     """See `OverviewReader`."""
 
     def activity(self, first: int, last: int) -> list[int]:

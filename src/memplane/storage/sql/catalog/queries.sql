@@ -4,7 +4,7 @@ INSERT INTO key (id, agent, salt, digest, name, tenant, subject, spaces, doors, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: first_time
-INSERT OR IGNORE INTO once (word) VALUES (:word) RETURNING word
+INSERT INTO once (word) VALUES (:word) ON CONFLICT DO NOTHING RETURNING word
 
 -- name: key
 SELECT id, agent, salt, digest, name, tenant, subject, spaces, doors, rights, created, expires, used, revoked,
@@ -32,14 +32,14 @@ DELETE FROM lock WHERE until <= :now
 
 -- name: lock
 INSERT INTO lock (place, until) VALUES (:place, :until)
-ON CONFLICT (place) DO UPDATE SET until = max(until, excluded.until)
+ON CONFLICT (place) DO UPDATE SET until = {larger:lock.until:excluded.until}
 
 -- name: locked_until
 SELECT until FROM lock WHERE place = :place
 
 -- name: note_place
 INSERT INTO place (tenant, sort, id, owner, at, noted) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET noted = max(noted, excluded.noted)
+ON CONFLICT (tenant, sort, id, owner) DO UPDATE SET noted = {larger:place.noted:excluded.noted}
 
 -- name: forget_place
 DELETE FROM place
@@ -56,18 +56,18 @@ SELECT owner FROM place WHERE tenant = :tenant AND sort = :sort AND id = :id ORD
 
 -- name: newest_places
 SELECT id, owner FROM place
-WHERE tenant = :tenant AND sort = :sort AND (:owners IS NULL OR owner IN (SELECT value FROM json_each(:owners)))
+WHERE tenant = :tenant AND sort = :sort AND (:every OR owner IN (SELECT value FROM {texts:owners:each}))
 ORDER BY at DESC, id DESC, owner LIMIT :limit OFFSET :offset
 
 -- name: count_places
 SELECT count(*) FROM place
-WHERE tenant = :tenant AND sort = :sort AND (:owners IS NULL OR owner IN (SELECT value FROM json_each(:owners)))
+WHERE tenant = :tenant AND sort = :sort AND (:every OR owner IN (SELECT value FROM {texts:owners:each}))
 
 -- name: complete
 SELECT owner FROM complete WHERE tenant = :tenant
 
 -- name: set_complete
-INSERT OR IGNORE INTO complete (tenant, owner) VALUES (?, ?)
+INSERT INTO complete (tenant, owner) VALUES (?, ?) ON CONFLICT DO NOTHING
 
 -- name: is_complete
 SELECT 1 FROM complete WHERE tenant = :tenant AND owner = :owner
@@ -79,15 +79,15 @@ DELETE FROM complete WHERE tenant = :tenant AND owner = :owner
 INSERT INTO usage (
     tenant, day, endpoint, requests, errors, latency_us, request_bytes, response_bytes, ingest_events, tokens, work_units
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    requests = requests + excluded.requests,
-    errors = errors + excluded.errors,
-    latency_us = latency_us + excluded.latency_us,
-    request_bytes = request_bytes + excluded.request_bytes,
-    response_bytes = response_bytes + excluded.response_bytes,
-    ingest_events = ingest_events + excluded.ingest_events,
-    tokens = tokens + excluded.tokens,
-    work_units = work_units + excluded.work_units
+ON CONFLICT (tenant, day, endpoint) DO UPDATE SET
+    requests = usage.requests + excluded.requests,
+    errors = usage.errors + excluded.errors,
+    latency_us = usage.latency_us + excluded.latency_us,
+    request_bytes = usage.request_bytes + excluded.request_bytes,
+    response_bytes = usage.response_bytes + excluded.response_bytes,
+    ingest_events = usage.ingest_events + excluded.ingest_events,
+    tokens = usage.tokens + excluded.tokens,
+    work_units = usage.work_units + excluded.work_units
 
 -- name: drop_usage
 DELETE FROM usage WHERE day < :oldest
@@ -99,11 +99,11 @@ FROM usage WHERE tenant = :tenant AND day BETWEEN :first AND :last ORDER BY day,
 -- name: begin_spent
 INSERT INTO spent (tenant, what, since, used)
 SELECT :tenant, :what, :since, coalesce(sum(ingest_events), 0) FROM usage WHERE tenant = :tenant AND day >= :since
-ON CONFLICT DO UPDATE SET used = max(used, excluded.used)
+ON CONFLICT (tenant, what, since) DO UPDATE SET used = {larger:spent.used:excluded.used}
 
 -- name: spend
 INSERT INTO spent (tenant, what, since, used) SELECT :tenant, :what, :since, 1 WHERE :limit > 0
-ON CONFLICT DO UPDATE SET used = used + 1 WHERE used < :limit
+ON CONFLICT (tenant, what, since) DO UPDATE SET used = spent.used + 1 WHERE spent.used < :limit
 RETURNING used
 
 -- name: give_back

@@ -1,44 +1,43 @@
-"""`ReplicaReader` and `ReplicaWriter` over a SQLite connection, but for what appends."""
+"""`ReplicaReader` and `ReplicaWriter` in SQL, but for what appends."""
 
-import json
 from collections.abc import Iterable, Sequence
 
 from memplane.clock import Instant
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
-from memplane.storage.sqlite import rows
-from memplane.storage.sqlite.session import SQL, Session
+from memplane.storage.sql import rows
+from memplane.storage.sql.session import Session
 from memplane.types import Draft, Entry, Variant
 
 Key = tuple[Instant, str]
 Move = tuple[int, int]
 
 
-class SqliteReplicaReader(Session):
+class SqlReplicaReader(Session):
     """See `ReplicaReader`."""
 
     def entries_of(self, entry_ids: Sequence[str]) -> list[Entry]:
-        return [rows.entry_from(row) for row in self._all("entries_of", ids=json.dumps(entry_ids))]
+        return [rows.entry_from(row) for row in self._all("entries_of", ids=self._list(entry_ids))]
 
     def decisions(self) -> list[Entry]:
         return [rows.entry_from(row) for row in self._all("decisions")]
 
     def positions(self, entry_ids: Sequence[str]) -> dict[str, int]:
-        return dict(self._all("positions", ids=json.dumps(entry_ids)))
+        return dict(self._all("positions", ids=self._list(entry_ids)))
 
     def recordings(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
-        found = self._all("recordings", ids=json.dumps(entry_ids))
+        found = self._all("recordings", ids=self._list(entry_ids))
         return {id_: (position, recorded) for id_, position, recorded in found}
 
     def buried(self, forget_id: str) -> set[str]:
         return {id_ for (id_,) in self._all("buried", id=forget_id)}
 
     def stones(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant, str]]:
-        found = self._all("stones", ids=json.dumps(entry_ids))
+        found = self._all("stones", ids=self._list(entry_ids))
         return {id_: (position, at, reason) for id_, position, at, reason in found}
 
     def variants(self, bases: Sequence[str] | None = None) -> list[Variant]:
-        found = self._all("all_variants") if bases is None else self._all("variants", bases=json.dumps(bases))
+        found = self._all("all_variants") if bases is None else self._all("variants", bases=self._list(bases))
         return [Variant(id=id_, base=base) for id_, base in found]
 
     def ordered(self) -> bool:
@@ -52,7 +51,7 @@ class SqliteReplicaReader(Session):
         return self._note("merged") == "1"
 
 
-class SqliteReplicaWriter(SqliteReplicaReader):
+class SqlReplicaWriter(SqlReplicaReader):
     """See `ReplicaWriter`."""
 
     def sorts_last(self, recorded: Instant, entry_id: str) -> bool:
@@ -115,7 +114,7 @@ class SqliteReplicaWriter(SqliteReplicaReader):
         ):
             self._many(query, _ranges(moves, per_entry))
         for query in ("settle_entries", "settle_turn_vectors", "settle_span_vectors") if moves else ():
-            self._connection.execute(SQL[query])
+            self._run(query)
 
 
 def _ranges(moves: Iterable[Move], per_entry: int) -> list[rows.Row]:

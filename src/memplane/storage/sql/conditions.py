@@ -1,11 +1,10 @@
 """Filters and scopes as SQL conditions. Every clause is ours; every value is a parameter."""
 
-import json
 from typing import Any
 
 from memplane.storage.filter import Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
-from memplane.types import RESERVED_CATEGORIES, Op, State
+from memplane.types import RESERVED_CATEGORIES, Kind, Op, State
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
@@ -27,7 +26,7 @@ _FORGETTABLE = (
 ERASABLE = ", ".join(f"'{op}'" for op in _FORGETTABLE)
 
 _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
-RESERVED = f"coalesce(m.category IN ({_QUOTED}), 0)"
+RESERVED = f"coalesce(m.category IN ({_QUOTED}), FALSE)"
 NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
 
 NOT_FADED = "(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded')"
@@ -45,7 +44,7 @@ class Where:
         self.parameters.update(parameters)
 
     def __str__(self) -> str:
-        return " AND ".join(self._clauses) or "1"
+        return " AND ".join(self._clauses) or "TRUE"
 
 
 def of_memories(where: Filter) -> Where:
@@ -56,7 +55,8 @@ def of_memories(where: Filter) -> Where:
     if not where.include_faded:
         out.add(NOT_FADED)
     if where.kinds:
-        out.add("m.kind IN (SELECT value FROM json_each(:kinds))", kinds=json.dumps(where.kinds))
+        kinds = ", ".join(f"'{Kind(kind).value}'" for kind in where.kinds)
+        out.add(f"m.kind IN ({kinds})")
     for number, tag in enumerate(dict.fromkeys(where.tags)):
         out.add(
             f"EXISTS (SELECT 1 FROM memory_tag g WHERE g.tag = :tag{number} AND g.n = m.n)",

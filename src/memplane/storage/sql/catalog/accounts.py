@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 from memplane.clock import Instant
 from memplane.storage.accounts import MINUTE, Account, Quota, Taken, Tally
-from memplane.storage.sqlite.catalog.file import CatalogFile, CatalogWriter
+from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
 
 _COUNTS = Tally.__struct_fields__
 
 
-class SqliteAccounts:
+class SqlAccounts:
     """The rate is kept exactly by the times of the last calls, as many as one minute may have: whether another may pass
     is a look at the one that was let through so many calls ago."""
 
-    def __init__(self, file: CatalogFile) -> None:
-        self._file = file
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
 
     def add(self, tallies: Mapping[Account, Tally], *, oldest: int) -> None:
         rows = [
@@ -27,20 +27,21 @@ class SqliteAccounts:
             writer.run_many("add_usage", rows)
             writer.run("drop_usage", oldest=oldest)
 
-        self._file.jot(work)
+        self._catalog.jot(work)
 
     def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, Tally]]:
-        found = self._file.read("usage", tenant=tenant, first=first, last=last)
+        found = self._catalog.read("usage", tenant=tenant, first=first, last=last)
         return [
             (Account(tenant, day, endpoint), Tally(**dict(zip(_COUNTS, counts, strict=True))))
             for day, endpoint, *counts in found
         ]
 
     def begin(self, tenant: str, what: str, *, since: int) -> None:
-        self._file.jot(lambda writer: writer.run("begin_spent", tenant=tenant, what=what, since=since))
+        self._catalog.jot(lambda writer: writer.run("begin_spent", tenant=tenant, what=what, since=since))
 
     def take(self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None) -> Taken:
         def work(writer: CatalogWriter) -> Taken:
+            writer.alone(tenant, what)
             if rate is not None and (wait := _wait(writer, tenant, what, now, rate)):
                 return Taken(wait=wait)
             if quota is not None and not writer.run(
@@ -52,13 +53,13 @@ class SqliteAccounts:
                 writer.run("forget_passed", tenant=tenant, what=what, rate=rate)
             return Taken()
 
-        return self._file.jot(work)
+        return self._catalog.jot(work)
 
     def give_back(self, tenant: str, what: str, *, since: int) -> None:
-        self._file.jot(lambda writer: writer.run("give_back", tenant=tenant, what=what, since=since))
+        self._catalog.jot(lambda writer: writer.run("give_back", tenant=tenant, what=what, since=since))
 
     def used(self, tenant: str, what: str, *, since: int) -> int:
-        found = self._file.read("spent", tenant=tenant, what=what, since=since)
+        found = self._catalog.read("spent", tenant=tenant, what=what, since=since)
         return int(found[0][0]) if found else 0
 
 
