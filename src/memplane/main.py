@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import msgspec
 
 from memplane.clock import Clock, system_clock
-from memplane.config import Settings
+from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
@@ -22,7 +22,6 @@ from memplane.providers.llm import LLM
 from memplane.providers.llm_anthropic import AnthropicMessages
 from memplane.providers.llm_endpoint import LLMEndpoint
 from memplane.providers.llm_openai import OpenAIChat
-from memplane.storage.base import is_url
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
@@ -128,7 +127,11 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         )
     from memplane.storage.postgres.stores import PostgresStores  # noqa: PLC0415 - the driver takes long to load
 
-    return PostgresStores(settings.data)
+    return PostgresStores(
+        settings.data,
+        connections_max=settings.database_connections_max,
+        statement_seconds_max=settings.database_statement_seconds_max,
+    )
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

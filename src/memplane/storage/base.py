@@ -38,11 +38,6 @@ from memplane.types import (
 T = TypeVar("T")
 
 
-def is_url(data: str) -> bool:
-    """Whether a place for data is a database rather than a directory."""
-    return data.startswith(("postgresql://", "postgres://"))
-
-
 class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
     """An entry in which something was said, and when."""
 
