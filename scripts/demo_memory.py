@@ -117,7 +117,6 @@ def tell(plane: Memplane, identity: Identity, clock: DemoClock) -> dict[str, str
     identity.create_key(Grant(name="Support desk", rights=(Right.READ,), ttl=timedelta(days=90)))
     return {
         "memory": next(memory.id for memory in space.memories() if "Cascais" in memory.text),
-        "document": next(document.id for document in space.documents() if document.name.startswith("lease")),
         "receipt": space.receipts()[0].id,
     }
 

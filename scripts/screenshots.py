@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote_plus
 
 from PIL import Image
@@ -31,7 +32,7 @@ COLOURS = 128
 BYTES_MAX = 150_000
 
 _SPACE = f"/console/space/@{OWNER}"
-PAGES = {
+PAGES: dict[str, str] = {
     "home": "/console",
     "timeline": f"{_SPACE}/timeline",
     "memories": f"{_SPACE}/memories",
@@ -40,7 +41,6 @@ PAGES = {
     "inbox": f"{_SPACE}/inbox",
     "graph": f"{_SPACE}/graph",
     "compare": f"{_SPACE}/compare?begin=2026-11-04",
-    "document": f"{_SPACE}/documents/@{{document}}",
     "receipt": f"{_SPACE}/receipts/@{{receipt}}",
 }
 """The name of a picture, and what it shows."""
@@ -57,19 +57,19 @@ _FONTS_CONF = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><f
 </fontconfig>"""
 
 
-def take(pages: Sequence[str], folder: Path) -> list[Path]:
-    """The pictures of these pages; `KeyError` for one that is none."""
+def take(pages: Sequence[str], folder: Path, browser: Browser, **options: Any) -> list[Path]:
+    """The pictures of these pages; `KeyError` for one that is none. `options` are for the plane."""
     wanted = {name: PAGES[name] for name in pages}
     folder.mkdir(parents=True, exist_ok=True)
     clock = DemoClock()
     settings = Settings(recall_work_ms=60_000)
     with (
         tempfile.TemporaryDirectory() as place,
-        Memplane.open(Path(place) / "memory", clock=clock, settings=settings) as plane,
+        Memplane.open(Path(place) / "memory", clock=clock, settings=settings, **options) as plane,
         closing(plane.identity()) as identity,
     ):
         ids = tell(plane, identity, clock)
-        with serving(plane, keys=identity) as console, browsing() as browser:
+        with serving(plane, keys=identity) as console:
             ticket = identity.ticket(door="console", ttl=timedelta(minutes=5)).reveal()
             pictures = _Pictures(browser, console.url, f"/console/enter?ticket={ticket}")
             return [
@@ -131,8 +131,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("pages", nargs="*", default=list(PAGES), help="which; all of them if none is named")
     parser.add_argument("--folder", type=Path, default=IMAGES)
     given = parser.parse_args(arguments)
-    with fonts():
-        for file in take(given.pages, given.folder):
+    with fonts(), browsing() as browser:
+        for file in take(given.pages, given.folder, browser):
             print(f"{file.stat().st_size:>8,}  {file.name}")
 
 
