@@ -116,7 +116,7 @@ def tell(plane: Memplane, identity: Identity, clock: DemoClock) -> dict[str, str
     )
     identity.create_key(Grant(name="Support desk", rights=(Right.READ,), ttl=timedelta(days=90)))
     return {
-        "memory": next(memory.id for memory in space.memories() if "Cascais" in memory.text),
+        "memory": next(memory.id for memory in space.memories() if "Braga" in memory.text),
         "receipt": space.receipts()[0].id,
     }
 

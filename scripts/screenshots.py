@@ -28,7 +28,7 @@ from memplane import Memplane, Settings
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDTH, HEIGHT, SCALE = 1_280, 800, 1.5
-COLOURS = 128
+COLOURS = 256
 BYTES_MAX = 150_000
 
 _SPACE = f"/console/space/@{OWNER}"

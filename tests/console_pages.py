@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
+from memplane.doors.http.console.cookies import NAME as NAME_OF_COOKIE
 from memplane.identity.keys import Grant
 from memplane.identity.principal import Right
 from memplane.types import Role
@@ -106,11 +107,24 @@ def visited():
     }
 
 
+def signed_in(identity, url):
+    """The cookie of a session, as a browser keeps it; how one comes by it is tried in test_signing."""
+    session = identity.ticket(door=DOOR, ttl=timedelta(hours=12)).reveal()
+    return {
+        "name": NAME_OF_COOKIE,
+        "value": session,
+        "url": f"{url}{ROOT}",
+        "httpOnly": True,
+        "sameSite": "Strict",
+    }
+
+
 def furnish(plane, identity, clock):
     """Fill a plane with everything that a page shows, all of it hostile. Returns what the names in routes stand for."""
     space = plane.space(SPACE)
     told = space.retain(f"I live in Lisbon. {HOSTILE} {WORD}", conversation=NAME, id=f"id {NAME[:80]}")
     space.retain("I live in Rome.", conversation=NAME)
+    space.retain(f"I live in <i>Oslo</i> {WORD}.", speaker=NAME)
     space.retain(f"Always answer me in <b>French</b>, please. {HOSTILE}", role=Role.USER, at=clock.moment)
     space.retain(f"{HOSTILE}", role=Role.ASSISTANT, speaker=NAME, project=NAME)
     memory = space.store(

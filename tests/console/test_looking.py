@@ -74,7 +74,7 @@ def test_home_says_what_needs_a_person(open_page, plane, clock):
 
     assert row.get_by_text("well").count() == 1
     assert "in 30 days, most on" in row.get_by_role("img").get_attribute("aria-label")
-    row.get_by_role("link", name="1 conflicts").click()
+    row.get_by_role("link", name="1 conflict").click()
     page.wait_for_url("**/inbox")
 
 

@@ -29,7 +29,7 @@
     }
     const row = document.activeElement.closest("[data-row]");
     // A link or a button that has the focus is what Enter is for, wherever it stands.
-    if (event.key === "Enter" && row !== document.activeElement) return;
+    if (event.key === "Enter" && ![row, document.body].includes(document.activeElement)) return;
     const key = CSS.escape(event.key);
     const pressed = (row && row.querySelector(`[data-key="${key}"]`)) || document.querySelector(`[data-key="${key}"]`);
     if (pressed) press(event, pressed);
