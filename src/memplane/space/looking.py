@@ -7,8 +7,10 @@ from memplane.memory.comparison import Comparison, compare
 from memplane.memory.glance import DAYS, Glance, counted, health_of, marks_of, needs_of, today_of
 from memplane.memory.graph import Graph, graph_of, subject_of
 from memplane.memory.receipts import receipt_of
+from memplane.memory.shown import shown
 from memplane.space.access import Access
-from memplane.types import Receipt
+from memplane.storage.overview import TurnSpan
+from memplane.types import Memory, Receipt
 
 
 class Looking(Access):
@@ -77,6 +79,18 @@ class Looking(Access):
         if row is None:
             raise NotFound("receipt", receipt_id)
         return receipt_of(row)
+
+    def turn_span(self, since: Instant | None = None) -> TurnSpan:
+        """How much was said since then, and from when to when."""
+        with self._read() as reader:
+            return reader.turn_span(-INSTANT_MAX if since is None else since)
+
+    def behavioral(self, *, limit: int) -> tuple[int, list[Memory]]:
+        """How many current memories steer how an agent acts, and those of them that a brief tells first."""
+        now = self._clock()
+        with self._operation("behavioral") as reader:
+            found = [memory for memory in reader.brief(now=now, limit=limit) if memory.behavioral]
+            return reader.behavioral_count(), [shown(memory, now) for memory in found]
 
     def _fails(self) -> bool:
         background = self._parts.background

@@ -15,11 +15,11 @@ from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.memory.shown import shown, shown_turn
-from memplane.memory.timeline import Happening, Narrowed, tell, told
+from memplane.memory.timeline import Happening, tell, told
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import Scope
+from memplane.storage.filter import Narrowed, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import (
     AboutDocument,

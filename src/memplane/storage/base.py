@@ -18,7 +18,7 @@ from memplane.storage.claims import ClaimReader, ClaimWriter
 from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
-from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
+from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.storage.overview import OverviewReader
@@ -36,6 +36,10 @@ from memplane.types import (
 )
 
 T = TypeVar("T")
+
+
+LOOKED_THROUGH_MAX = 50_000
+"""So many entries are looked through for those that pass a filter."""
 
 
 class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -241,6 +245,13 @@ class Reader(
 
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
+
+    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+        """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
+        `LOOKED_THROUGH_MAX` only."""
+
+    def last_recorded_before(self, at: Instant) -> int:
+        """The last place of the ledger that was taken before then; 0 where there is none."""
 
     def newest_ops(self, *, limit: int) -> list[Entry]:
         """The last of them in the ledger's order, which is the same unless a merge is still to put it in order; cheap at

@@ -3,9 +3,19 @@ and what changed between two moments."""
 
 from typing import Protocol
 
+import msgspec
+
 from memplane.clock import Instant
 from memplane.storage.filter import Filter
 from memplane.types import Memory
+
+
+class TurnSpan(msgspec.Struct, frozen=True):
+    """How many turns there are, and when the first and the last of them were said."""
+
+    count: int
+    first: Instant | None
+    last: Instant | None
 
 
 class OverviewReader(Protocol):
@@ -41,3 +51,9 @@ class OverviewReader(Protocol):
 
     def replaced(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
         """Memories that held at the beginning and had been replaced by the end, those replaced last first."""
+
+    def turn_span(self, since: Instant) -> TurnSpan:
+        """Of what was said since then."""
+
+    def behavioral_count(self) -> int:
+        """How many of the current memories steer how an agent acts."""

@@ -1,8 +1,11 @@
 """`OverviewReader` in SQL: what a person who looks at a space asks."""
 
-from memplane.clock import DAY, Instant
-from memplane.storage.base import LedgerRow
-from memplane.storage.filter import Filter
+from bisect import bisect_left
+
+from memplane.clock import DAY, INSTANT_MAX, Instant
+from memplane.storage.base import LOOKED_THROUGH_MAX, LedgerRow
+from memplane.storage.filter import Filter, Narrowed
+from memplane.storage.overview import TurnSpan
 from memplane.storage.sql import conditions, rows
 from memplane.storage.sql.session import Session
 from memplane.types import Entry, Memory
@@ -65,6 +68,30 @@ class SqlOverviewReader(Session):
     def forget_row(self, entry_id: str) -> LedgerRow | None:
         row = self._one("forget_row", id=entry_id)
         return None if row is None else rows.chained_from(row)
+
+    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+        floor = 0 if where.conversation is not None else seq - LOOKED_THROUGH_MAX
+        wanted = conditions.of_entries(where)
+        found = self._filtered("entries_before", wanted, before=seq, floor=floor, limit=limit)
+        return [rows.entry_from(row) for row in found]
+
+    def last_recorded_before(self, at: Instant) -> int:
+        # Places are in the order of time, and there is no index of time.
+        return bisect_left(range(1, self._last_place() + 1), at, key=self._recorded_at)
+
+    def turn_span(self, since: Instant) -> TurnSpan:
+        return TurnSpan(*self._one("turn_span", since=since))
+
+    def behavioral_count(self) -> int:
+        return int(self._one("behavioral_count")[0])
+
+    def _last_place(self) -> int:
+        row = self._one("last_entry")
+        return 0 if row is None else int(row[0])
+
+    def _recorded_at(self, seq: int) -> Instant:
+        row = self._one("entry_from_place", seq=seq)
+        return INSTANT_MAX if row is None else int(row[1])
 
     def newest_ops(self, *, limit: int) -> list[Entry]:
         return [rows.entry_from(row) for row in self._all("newest_ops", limit=limit)]

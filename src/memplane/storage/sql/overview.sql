@@ -88,3 +88,16 @@ FROM ledger l JOIN payload p ON p.position = l.position WHERE l.id = :id AND l.o
 
 -- name: newest_ops
 SELECT seq, id, op, recorded, actor, door, session, ref, NULL FROM ledger ORDER BY seq DESC LIMIT :limit
+
+-- name: entries_before
+WITH best (seq) AS MATERIALIZED (
+    SELECT l.seq FROM ledger l WHERE l.seq < :before AND l.seq >= :floor AND {where} ORDER BY l.seq DESC LIMIT :limit
+)
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
+
+-- name: turn_span
+SELECT count(*), min(at), max(at) FROM turn WHERE at >= :since
+
+-- name: behavioral_count
+SELECT count(*) FROM memory WHERE behavioral = 1 AND state IN ('active', 'contested')
