@@ -107,6 +107,8 @@ def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
 def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
     """Those that a command line may be about: all that have a command which it mentions. One that begins with something
     else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
+    if arguments == ["--version"]:
+        return ()
     words = iter(arguments)
     for word in words:
         if word in _WITH_VALUE:
