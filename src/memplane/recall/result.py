@@ -70,6 +70,8 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     replaced: bool = False
     """A turn of which everything that was read out of it was replaced since."""
+    flags: tuple[str, ...] = ()
+    """What it is flagged for, where nobody has released it: it is told last, and with a warning."""
 
 
 class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +156,9 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     """Passages of documents, best first; those of an ordered collection in its order."""
     documents: tuple[DocumentTold, ...] = ()
     """Documents that were asked for, in short."""
+    suspects: tuple[RecallHit, ...] = ()
+    """What is flagged and would have been told: it comes after everything else, with a warning. It is in no other list but
+    `hits`, where it comes last."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()
