@@ -42,7 +42,7 @@ _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
 _CONFLICTS_MAX = 8
 _SUSPECTS_MAX = 3
-_LOOKED_AT_PER_TOLD = 8
+_APART_MAX = 100_000
 _FLAGGED_NEAR_MAX = 1_000
 """Flagged memories may be near in any number; so many more are looked at, that they keep nobody out."""
 _TURN_CHARS_MAX = 20_000
@@ -135,12 +135,9 @@ def recall(
     with watch.stage("near"):
         asking = _with_vector(reader, asking, vector, tools)
     with watch.stage("turns"):
-        said, suspect_turns = _turns_apart(
-            lambda limit: _joined(
-                rank_turns(reader, asking, worded, limit=limit, leave_out=leave_out), unsettled, limit
-            ),
-            limits.turns,
-        )
+        said = rank_turns(reader, asking, worded, limit=limits.turns, leave_out=leave_out)
+        said = _joined(said, unsettled, limits.turns)
+        said, suspect_turns = _turns_apart(reader, asking, said, limit=min(limits.turns, _SUSPECTS_MAX))
     with watch.stage("facts"):
         known, suspects = facts_apart(reader, asking, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
@@ -216,6 +213,7 @@ def _begin(
         turns=turns,
         held=holders(reader, tools.turn_index, turns, question, where.audience),
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
+        apart=reader.quarantined_turns(limit=_APART_MAX),
         where=where,
     )
     return waited, asking
@@ -329,14 +327,28 @@ def _told(
 
 
 def _turns_apart(
-    rank: Callable[[int], list[RankedTurn]], limit: int
+    reader: Reader, asking: Asking, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
-    """The best turns, and those among them that are flagged and were not released: these take nobody's place."""
-    said = rank(limit)
-    if any(shown_turn(ranked.turn).quarantined for ranked in said):
-        said = rank(limit * _LOOKED_AT_PER_TOLD)
-    suspects = [ranked for ranked in said if shown_turn(ranked.turn).quarantined]
-    return [ranked for ranked in said if ranked not in suspects][:limit], suspects
+    """Those of these that are not flagged; and of what is, some that hold words of the question."""
+    clean = [ranked for ranked in said if not shown_turn(ranked.turn).quarantined]
+    suspects = [ranked for ranked in said if ranked not in clean]  # kept before anything was flagged
+    if limit and asking.apart and asking.question.words:
+        flagged = msgspec.structs.replace(asking.where, quarantined=True)
+        found = reader.match_turns(asking.question.words, flagged, limit=limit)
+        suspects += [_by_words(turn, rank, asking) for rank, turn in enumerate(found, start=1)]
+    return clean, suspects
+
+
+def _by_words(turn: Turn, rank: int, asking: Asking) -> RankedTurn:
+    score = round(asking.relevance.score(turn.text), 4)
+    return RankedTurn(
+        turn=turn,
+        score=score,
+        contributions={"words": score},
+        ranks={"words": rank},
+        relevant=turn.role != Role.SYSTEM,
+        nearness=0.0,
+    )
 
 
 def _with_suspects(
@@ -346,7 +358,7 @@ def _with_suspects(
     hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:_SUSPECTS_MAX]
     said = {hit.id for hit in hits}
     hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:_SUSPECTS_MAX]
-    return msgspec.structs.replace(told, suspects=tuple(hits), hits=(*told.hits, *hits))
+    return msgspec.structs.replace(told, suspects=tuple(hits))
 
 
 def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:

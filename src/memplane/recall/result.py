@@ -148,7 +148,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     """How many tokens `text` has, counted from above."""
     blocks: tuple[Block, ...] = ()
     hits: tuple[RecallHit, ...] = ()
-    """Everything that was ranked, turns and memories taking turns, best first."""
+    """Everything that was ranked and is not flagged, turns and memories taking turns, best first."""
     answer_facts: tuple[RecallHit, ...] = ()
     supporting_facts: tuple[RecallHit, ...] = ()
     background_facts: tuple[RecallHit, ...] = ()
@@ -157,8 +157,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[DocumentTold, ...] = ()
     """Documents that were asked for, in short."""
     suspects: tuple[RecallHit, ...] = ()
-    """What is flagged and would have been told: it comes after everything else, with a warning. It is in no other list but
-    `hits`, where it comes last."""
+    """What is flagged and would have been told: in the text and the blocks it comes after everything else, with a warning,
+    and it is in no other list."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()

@@ -33,6 +33,7 @@ class Rulings(Records):
         one memory."""
         check_asked(id=id_)
         now = self._clock()
+        self.catch_up()
 
         def work(writer: Writer) -> None:
             if not _is_flagged(writer, id_):

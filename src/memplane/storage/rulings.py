@@ -34,6 +34,9 @@ class RulingReader(Protocol):
     def quarantine_size(self, *, now: Instant) -> int:
         """How many entries that are."""
 
+    def quarantined_turns(self, *, limit: int) -> list[int]:
+        """The numbers of turns that are flagged and not released, the newest first."""
+
     def flagged_size(self, *, limit: int) -> int:
         """How many memories carry a flag, released or not; counted no further than the limit."""
 

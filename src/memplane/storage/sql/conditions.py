@@ -36,6 +36,7 @@ QUARANTINED = f"(m.flags <> '' AND NOT {RELEASED})"
 NOT_QUARANTINED = f"(m.flags IS NULL OR m.flags = '' OR {RELEASED})"
 TURN_RELEASED = f"EXISTS ({_RULED} ((SELECT x.id FROM ledger x WHERE x.seq = t.n / {TURNS_PER_ENTRY_MAX})))"
 TURN_QUARANTINED = f"(t.flags <> '' AND NOT {TURN_RELEASED})"
+_NO_SUSPECT_TURN = f"(t.flags IS NULL OR t.flags = '' OR {TURN_RELEASED})"
 NOT_FADED = f"(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded' OR {PINNED})"
 TIER = (
     f"CASE WHEN m.state = 'superseded' THEN m.tier WHEN {QUARANTINED} THEN CASE m.tier WHEN 'hot' THEN 'warm' "
@@ -128,6 +129,8 @@ def of_turns(where: Filter) -> Where:
         out.add("t.at <= :as_of", as_of=where.as_of)
     _add_place(out, "t", where.conversation, where.project)
     _add_range(out, "t.at", where.since, where.until)
+    if where.quarantined is not None:
+        out.add(TURN_QUARANTINED if where.quarantined else _NO_SUSPECT_TURN)
     _add_audience(out, "t", where.audience)
     return out
 

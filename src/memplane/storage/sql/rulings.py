@@ -25,6 +25,9 @@ class SqlRulingReader(Session):
     def quarantine_size(self, *, now: Instant) -> int:
         return int(self._one("quarantine_size", now=now)[0])
 
+    def quarantined_turns(self, *, limit: int) -> list[int]:
+        return [n for (n,) in self._all("quarantined_turns", limit=limit)]
+
     def flagged_size(self, *, limit: int) -> int:
         return int(self._one("flagged_size", limit=limit)[0])
 

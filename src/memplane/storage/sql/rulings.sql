@@ -28,6 +28,9 @@ SELECT count(*) FROM (
     SELECT t.n / {turns_per_entry} AS seq FROM turn t WHERE {turn_quarantined}
 ) AS suspect
 
+-- name: quarantined_turns
+SELECT t.n FROM turn t WHERE {turn_quarantined} ORDER BY t.n DESC LIMIT :limit
+
 -- name: flagged_size
 SELECT count(*) FROM (SELECT 1 FROM memory WHERE flags <> '' LIMIT :limit) AS flagged
 
