@@ -23,6 +23,7 @@ from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -112,6 +113,7 @@ class Reader(
     CompactionReader,
     ReplicaReader,
     OverviewReader,
+    RulingReader,
     Protocol,
 ):
     """One consistent view of a space."""
@@ -190,7 +192,7 @@ class Reader(
         """Newest first."""
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
+        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
@@ -273,7 +275,15 @@ PINS_MAX = 512
 
 
 class Writer(
-    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+    Reader,
+    IndexWriter,
+    ClaimWriter,
+    EpisodeWriter,
+    LibraryWriter,
+    CompactionWriter,
+    ReplicaWriter,
+    RulingWriter,
+    Protocol,
 ):
     """The same view inside a write transaction."""
 
