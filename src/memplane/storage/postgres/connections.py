@@ -20,8 +20,9 @@ from memplane.storage.postgres.text import adapt
 CONNECTIONS_MAX = 20
 _WAIT_S = 30.0
 """How long somebody waits for a connection: for others to give one back, or for the server to come back."""
-_RECONNECT_S = 5.0
-"""How long the pool tries by itself. Whoever still waits then lets it try anew, so that no pause grows long."""
+_RECONNECT_S = 0.2
+"""How long the pool tries by itself. Whoever still waits lets it try anew, so that no pause grows long."""
+_TURN_S = 1.0
 _LOOK_S = 3
 _IDLE_S = 300.0
 _REWRITE_WAIT_MS = 2_000
@@ -113,7 +114,7 @@ class Connections:
     def _taken(self, pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any]:
         while True:
             try:
-                return pool.getconn(timeout=min(max(until - monotonic(), _SHORTEST_S), _RECONNECT_S))
+                return pool.getconn(timeout=min(max(until - monotonic(), _SHORTEST_S), _TURN_S))
             except PoolTimeout:
                 if monotonic() < until:
                     continue
