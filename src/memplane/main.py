@@ -15,6 +15,7 @@ from memplane.identity.identity import Identity
 from memplane.identity.jwks import KeySet
 from memplane.identity.secret import Secret
 from memplane.identity.tokens import Expected, Tokens
+from memplane.moving import Move, MoveReport, Progress
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
@@ -22,6 +23,7 @@ from memplane.providers.llm import LLM
 from memplane.providers.llm_anthropic import AnthropicMessages
 from memplane.providers.llm_endpoint import LLMEndpoint
 from memplane.providers.llm_openai import OpenAIChat
+from memplane.storage.moving import CATALOG_TABLES
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
@@ -94,6 +96,19 @@ class Memplane(Engine):
         finally:
             credentials.close()
         return found
+
+    def holds_anything(self) -> bool:
+        """Whether there is a space, or a key."""
+        rows = self._stores.catalog_rows()
+        return any(True for _ in self._stores.tenants()) or any(rows.row_count(it) for it in CATALOG_TABLES)
+
+    def move_to(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+        """Make another installation the same as this one; see `memplane.moving`."""
+        return Move(self._stores, target._stores, progress=progress).run()  # noqa: SLF001 - of its own kind
+
+    def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+        """Whether another installation is the same as this one, row by row; writes nothing."""
+        return Move(self._stores, target._stores, progress=progress).check()  # noqa: SLF001
 
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None

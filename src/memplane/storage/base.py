@@ -21,6 +21,7 @@ from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.moving import MoveReader, MoveWriter, Rows
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.types import (
     AuditRecord,
@@ -100,7 +101,14 @@ class Category(msgspec.Struct, frozen=True):
 
 
 class Reader(
-    IndexReader, ClaimReader, EpisodeReader, LibraryReader, CompactionReader, ReplicaReader, Protocol
+    IndexReader,
+    ClaimReader,
+    EpisodeReader,
+    LibraryReader,
+    CompactionReader,
+    ReplicaReader,
+    MoveReader,
+    Protocol,
 ):
     """One consistent view of a space."""
 
@@ -242,7 +250,15 @@ PINS_MAX = 512
 
 
 class Writer(
-    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+    Reader,
+    IndexWriter,
+    ClaimWriter,
+    EpisodeWriter,
+    LibraryWriter,
+    CompactionWriter,
+    ReplicaWriter,
+    MoveWriter,
+    Protocol,
 ):
     """The same view inside a write transaction."""
 
@@ -337,6 +353,9 @@ class Stores(Protocol):
 
     def accounts(self) -> Accounts:
         """What tenants used and may use; open for as long as the spaces are."""
+
+    def catalog_rows(self) -> Rows:
+        """What belongs to no single space, as a move sees it; open for as long as the spaces are."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

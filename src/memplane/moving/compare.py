@@ -1,0 +1,77 @@
+"""Two tables side by side, in the order of their keys, a page of each at a time.
+
+Copying, taking in what came since, going on after a kill and checking are all the same walk: whatever differs is made the
+same, or counted. Nothing has to be remembered about how far it went.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from memplane.storage.moving import Key, Row, Table
+
+PAGE_ROWS = 500
+PAGE_BYTES = 8 << 20
+
+Difference = tuple[Row | None, Row | None]
+"""What the source has under a key, and what the target has there."""
+
+
+class Readable(Protocol):
+    """Something whose tables can be read."""
+
+    def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
+        """See `MoveReader`."""
+
+
+class Count:
+    """How many rows were seen of each."""
+
+    def __init__(self) -> None:
+        self.source = 0
+        self.target = 0
+
+
+def all_rows(place: Readable, table: Table, after: Key | None = None) -> Iterator[Row]:
+    """In the order of keys. Pages are read when they are needed, so what is behind may change meanwhile."""
+    while found := place.rows_of(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
+        yield from found
+        after = table.key_of(found[-1])
+
+
+def differences(source: Readable, target: Readable, table: Table, count: Count) -> Iterator[Difference]:
+    """Every key under which they do not have the same."""
+    theirs = all_rows(target, table)
+    there = next(theirs, None)
+    for row in all_rows(source, table):
+        count.source += 1
+        key = table.key_of(row)
+        while there is not None and table.key_of(there) < key:
+            count.target += 1
+            yield None, there
+            there = next(theirs, None)
+        if there is not None and table.key_of(there) == key:
+            count.target += 1
+            if row != there:
+                yield row, there
+            there = next(theirs, None)
+        else:
+            yield row, None
+    while there is not None:
+        count.target += 1
+        yield None, there
+        there = next(theirs, None)
+
+
+def batches(table: Table, rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
+    """As many as make a transaction worth its while and fit into memory."""
+    heavy = None if table.heavy is None else table.place(table.heavy)
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += 0 if heavy is None or row[heavy] is None else len(row[heavy])
+        if len(batch) >= PAGE_ROWS or size >= PAGE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
