@@ -49,13 +49,16 @@ def standing_of(reader: Reader) -> Standing:
 
 
 def check_related(source: Reader, target: Reader) -> None:
-    """Raises `NotACopy` unless the target's ledger is where the source's was once: the chain covers all before it."""
+    """Raises `NotACopy` unless the target's ledger and its audit log are where those of the source were once: a chain
+    covers all before its end."""
     head = target.head()
-    if head.position == 0:
-        return
-    found = source.ledger_rows(after=head.position - 1, limit=1)
-    if not found or found[0].position != head.position or found[0].digest != head.digest:
-        raise NotACopy(f"entry {head.position} of the target is not in the source")
+    if head.position:
+        entries = source.ledger_rows(after=head.position - 1, limit=1)
+        if not entries or entries[0].position != head.position or entries[0].digest != head.digest:
+            raise NotACopy(f"entry {head.position} of the target is not in the source")
+    last = target.audit_size()
+    if last and source.audit(after=last - 1, limit=1) != target.audit(after=last - 1, limit=1):
+        raise NotACopy(f"audit record {last} of the target is not in the source")
 
 
 def copy_space(source: Reader, target: Store, made: Made, told: Told) -> None:

@@ -17,8 +17,8 @@ class NotACopy(InvalidRequest):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}; the target is not a copy of the source, or was used since. It was left as it is: move into an "
-            "empty data directory or database",
+            f"{what}; the target is not a copy of the source, or was used since. What it holds was left as it is: move "
+            "into an empty data directory or database",
             field="to",
         )
 
