@@ -18,6 +18,7 @@ from typing import Any
 
 import apsw
 import certifi
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -29,12 +30,14 @@ from memplane.storage.accounts import Accounts
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.credentials import Credentials
 from memplane.storage.directory import Directory
+from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 from object_servers import azurite, seaweedfs
+from postgres_server import postgres_server, postgres_url
 
-__all__ = ["azurite", "seaweedfs"]
+__all__ = ["azurite", "postgres_server", "postgres_url", "seaweedfs"]
 """Fixtures that are written elsewhere."""
 
 TENANT = "default"
@@ -244,6 +247,9 @@ class SqliteEngine:
     )
     """Ways to write over a row that are no plain UPDATE or DELETE."""
 
+    wipes_in_passing = True
+    """Whether a small space is written anew with a forget; where spaces share files, nobody does that in passing."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -275,18 +281,76 @@ class SqliteEngine:
             connection.close()
 
 
-ENGINES = {
-    "sqlite": SqliteEngine,
-}
+class PostgresEngine:
+    """As `SqliteEngine`, in a database of its own."""
+
+    refusal = psycopg.Error
+    append_only = SqliteEngine.append_only
+    overwrites = (
+        "INSERT INTO payload SELECT * FROM payload ON CONFLICT (tenant, space, position) DO UPDATE SET body = 'x'",
+        "INSERT INTO ledger SELECT * FROM ledger ON CONFLICT (tenant, space, seq) DO UPDATE SET op = 'put'",
+        "UPDATE ledger SET seq = 2 WHERE seq = 1",
+        "UPDATE ledger SET id = 'lost~', chained_id = 'lost' WHERE id = 'a'",
+        "UPDATE ledger SET id = 'a~' || id, chained_id = 'a'",
+        "UPDATE ledger SET id = id || '~'",
+        "UPDATE payload SET position = position + 1",
+        "TRUNCATE ledger",
+        "TRUNCATE payload",
+        "TRUNCATE tombstone",
+        "TRUNCATE audit",
+    )
+
+    wipes_in_passing = False
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opened: list[PostgresStores] = []
+
+    def stores(self) -> PostgresStores:
+        self._opened.append(PostgresStores(self.url))
+        return self._opened[-1]
+
+    def credentials(self) -> Credentials:
+        return self.stores().credentials()
+
+    def directory(self) -> Directory:
+        return self.stores().directory()
+
+    def accounts(self) -> Accounts:
+        return self.stores().accounts()
+
+    def index(self, store: Store) -> None:
+        while store.write(lambda writer: writer.index_turns()):
+            pass
+
+    def execute(self, owner: str, statement: str) -> list[Any]:
+        """As the owner of the tables: no policy holds for them, the triggers do."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SET search_path = memplane, public")
+            cursor = connection.execute(statement.replace("x'", "'").encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        for stores in self._opened:
+            stores.close()
+
+
+Engine = SqliteEngine | PostgresEngine
+ENGINES = ("sqlite", "postgres")
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> SqliteEngine:
-    return ENGINES[request.param](tmp_path / "engine")
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    if request.param == "sqlite":
+        yield SqliteEngine(tmp_path / "engine")
+        return
+    made = PostgresEngine(request.getfixturevalue("postgres_url"))
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def open_store(engine: SqliteEngine) -> Iterator[Callable[..., Store]]:
+def open_store(engine: Engine) -> Iterator[Callable[..., Store]]:
     """The store of an owner; `elsewhere=True` opens it as another program would."""
     with ExitStack() as opened:
         here = engine.stores()
@@ -371,7 +435,7 @@ class Scribe:
 
 
 @pytest.fixture
-def scribe(engine: SqliteEngine, open_store: Callable[..., Store], clock: HandClock) -> Scribe:
+def scribe(engine: Engine, open_store: Callable[..., Store], clock: HandClock) -> Scribe:
     scribe = Scribe(open_store(), clock)
     scribe.index = lambda: engine.index(scribe.store)
     return scribe

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,12 +13,22 @@ from memplane.errors import SettingsInvalid
 DATA_DEFAULT = "~/.memplane"
 SESSION_HISTORY_MAX_BYTES = 268_435_456
 
+_PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
+_SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
+
+
+def is_url(data: str) -> bool:
+    """Whether a place for data is a database rather than a directory."""
+    return data.startswith(("postgresql://", "postgres://"))
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. The names are those of docs/reference/settings.md."""
 
     data: str = DATA_DEFAULT
-    """Where memory lives: a directory."""
+    """Where memory lives: a directory, or `postgresql://…`."""
+    state: str = DATA_DEFAULT
+    """Where this machine keeps what is its own when memory lives in a database."""
     key: str | None = None
     """The encryption key, 64 hexadecimal digits; None leaves files plain."""
 
@@ -175,8 +186,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: str | None = None
     """Where OpenTelemetry spans go; None makes none."""
 
+    @property
+    def place(self) -> str:
+        """Where memory lives, to be shown: without a password."""
+        return _SAID_PASSWORD.sub("", _PASSWORD.sub(r"\1@", self.data)) if is_url(self.data) else self.data
+
+    @property
+    def folder(self) -> Path:
+        """Where this machine's own files are: turns that wait to be kept, how far a sync is, who runs. The data directory;
+        beside a database, one for each."""
+        if not is_url(self.data):
+            return Path(self.data).expanduser()
+        return Path(self.state).expanduser() / "databases" / sha256(self.place.encode()).hexdigest()[:16]
+
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown = {name: getattr(self, name) for name in self.__struct_fields__} | {"data": self.place}
         for secret in (
             "key",
             "embedding_key",
@@ -195,6 +219,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
+    "MEMPLANE_STATE": "state",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",

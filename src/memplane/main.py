@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
 from memplane.clock import Clock, system_clock
-from memplane.config import Settings
+from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
@@ -27,11 +27,14 @@ from memplane.storage.moving import CATALOG_TABLES
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
+if TYPE_CHECKING:
+    from memplane.storage.postgres.stores import PostgresStores
+
 
 class Memplane(Engine):
     """Memplane in your own process: `with Memplane.open("~/.memplane") as plane: …`."""
 
-    _sqlite: SqliteStores
+    _concrete: "SqliteStores | PostgresStores"
     _clock: Clock
 
     @classmethod
@@ -59,9 +62,7 @@ class Memplane(Engine):
         changes = {"data": str(data)} if data is not None else {}
         changes |= {"key": key} if key is not None else {}
         settings = msgspec.structs.replace(settings, **changes)
-        key = None if settings.key is None else parse_key(settings.key)
-        root = Path(settings.data).expanduser()
-        stores = SqliteStores(root, key)
+        stores = stores_of(settings)
         chosen = embedder_of(settings) if embedder == "as set" else embedder
         model = llm_of(settings) if llm == "as set" else llm
         plane = cls(
@@ -74,21 +75,21 @@ class Memplane(Engine):
             listener=listener,
             daily=daily,
         )
-        plane._sqlite = stores
+        plane._concrete = stores
         plane._clock = clock
         return plane
 
     def identity(self) -> Identity:
         """The keys and tokens of this data directory; whoever asks closes it. An `Authenticator` for doors."""
         tokens = tokens_of(self.settings, self._clock)
-        return Identity(self._sqlite.credentials(), tokens, clock=self._clock)
+        return Identity(self._concrete.credentials(), tokens, clock=self._clock)
 
     def readiness(self) -> Readiness:
         """As the engine's; the catalog of keys must be readable too."""
         found = super().readiness()
         if not found.ready:
             return found
-        credentials = self._sqlite.credentials()
+        credentials = self._concrete.credentials()
         try:
             credentials.locked_until(b"")
         except StorageError as exc:
@@ -115,16 +116,33 @@ class Memplane(Engine):
     ) -> int:
         """Put every space, and the catalog, under another key or none; returns how many spaces were changed. Run it
         again if it was cut off: what is done stays done. Nobody else may use the data directory meanwhile."""
+        stores = self._concrete
+        if not isinstance(stores, SqliteStores):
+            raise SettingsInvalid("key: a database is not encrypted by Memplane; encrypt its disks")
         key = None if new_key is None else parse_key(new_key)
         changed = 0
-        self._sqlite.rekey_catalog(key)
-        for tenant in self._sqlite.tenants():
+        stores.rekey_catalog(key)
+        for tenant in stores.tenants():
             for owner in list(self.spaces(tenant)):
-                done = self._sqlite.rekey(tenant, owner, key)
+                done = stores.rekey(tenant, owner, key)
                 changed += done
                 progress(owner, done)
-        self._sqlite.use_key(key)
+        stores.use_key(key)
         return changed
+
+
+def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
+    """Where the data is: a directory of SQLite files, or a PostgreSQL database."""
+    if not is_url(settings.data):
+        key = None if settings.key is None else parse_key(settings.key)
+        return SqliteStores(Path(settings.data).expanduser(), key)
+    if settings.key is not None:
+        raise SettingsInvalid(
+            "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"
+        )
+    from memplane.storage.postgres.stores import PostgresStores  # noqa: PLC0415 - the driver takes long to load
+
+    return PostgresStores(settings.data)
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

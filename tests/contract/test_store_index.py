@@ -106,7 +106,7 @@ def test_marks_say_how_far_a_space_is(scribe):
     def work(writer):
         model = writer.use_model("m", 2)
         writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
-        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01")])
+        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
         writer.set_derived(turn.seq)
         return writer.marks()
 
@@ -328,7 +328,7 @@ def test_a_model_that_comes_back_has_lost_what_another_replaced(scribe):
 def test_a_turn_can_be_embedded_again(scribe):
     """Its vector is gone at once, and what else is known about it stays; it waits until it has another one."""
     first, second, bare = scribe.turns(["one", "is it two?", "three"])
-    vectors = [turn_vector(first), TurnVector(number(second), 3, True, b"d", b"\x01")]
+    vectors = [turn_vector(first), TurnVector(number(second), 3, True, b"d", b"\x01\x00")]
     model = scribe.store.write(lambda writer: writer.use_model("m", 2))
     scribe.store.write(lambda writer: writer.add_turn_vectors(model, vectors, until=number(second)))
     scribe.store.write(lambda writer: writer.embed_again([number(second), number(bare)]))
@@ -341,7 +341,7 @@ def test_a_turn_can_be_embedded_again(scribe):
 
     with scribe.store.read() as reader:
         assert reader.stale_turns(limit=9) == []
-        assert reader.turn_vectors_at(model, [number(second)]) == {number(second): b"\x01"}
+        assert reader.turn_vectors_at(model, [number(second)]) == {number(second): b"\x01\x00"}
 
 
 # ── vectors of memories ──────────────────────────────────────────────────────────────────────────────────────────
@@ -356,7 +356,7 @@ def test_a_memory_waits_until_it_has_a_vector(scribe):
 
     def work(writer):
         model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(second.id, b"d", b"\x01")])
+        writer.add_memory_vectors(model, [MemoryVector(second.id, b"d", b"\x01\x00")])
         writer.keep_memory_vectors(model, [third.id])
 
     scribe.store.write(work)
@@ -374,19 +374,19 @@ def test_memory_vectors_are_added_and_replaced(scribe):
     def add(*vectors):
         scribe.store.write(lambda writer: writer.add_memory_vectors(model, vectors))
 
-    add(MemoryVector(stored.id, b"a", b"\x01"), MemoryVector(derived.id, b"b", b"\x02"))
+    add(MemoryVector(stored.id, b"a", b"\x01\x00"), MemoryVector(derived.id, b"b", b"\x02\x00"))
     before = marks(scribe.store).memory_stamp
-    add(MemoryVector(stored.id, b"c", b"\x03"))
+    add(MemoryVector(stored.id, b"c", b"\x03\x00"))
     with scribe.store.read() as reader:
         found = [vector for _, vector in reader.memory_vectors(model, after=0, limit=ALL)]
         since = reader.memory_vectors(model, after=before, limit=ALL)
 
         assert found == [
-            MemoryVector(derived.id, b"b", b"\x02", turn_number(derived.seq, 0)),
-            MemoryVector(stored.id, b"c", b"\x03", None),
+            MemoryVector(derived.id, b"b", b"\x02\x00", turn_number(derived.seq, 0)),
+            MemoryVector(stored.id, b"c", b"\x03\x00", None),
         ]
         assert [stamp for stamp, _ in since] == [reader.marks().memory_stamp]
-        assert reader.memory_vectors_of(model, [stored.id, "other"]) == {stored.id: b"\x03"}
+        assert reader.memory_vectors_of(model, [stored.id, "other"]) == {stored.id: b"\x03\x00"}
         assert reader.memory_digests(model, [derived.id, "other"]) == {derived.id: b"b"}
 
 
@@ -397,7 +397,7 @@ def test_a_memory_that_is_gone_gets_no_vector(scribe):
 
     def work(writer):
         model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(gone.id, b"d", b"\x01")])
+        writer.add_memory_vectors(model, [MemoryVector(gone.id, b"d", b"\x01\x00")])
         return model
 
     model = scribe.store.write(work)
@@ -415,7 +415,7 @@ def test_another_model_makes_memories_wait(scribe):
         def work(writer):
             model = writer.use_model(name, 2)
             if add:
-                writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01")])
+                writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
             return model
 
         return scribe.store.write(work)
@@ -443,7 +443,7 @@ def test_vectors_outlive_a_cleared_projection_but_not_a_forget(scribe):
 
     def work(writer):
         model = writer.use_model("m", 2)
-        vectors = [MemoryVector(memory.id, b"d", b"\x01") for memory in (kept, gone)]
+        vectors = [MemoryVector(memory.id, b"d", b"\x01\x00") for memory in (kept, gone)]
         writer.add_memory_vectors(model, vectors)
         writer.clear_projection()
         writer.project(memories=[kept])
@@ -837,7 +837,7 @@ def test_erasing_an_entry_takes_everything_that_hangs_on_it(scribe, engine):
         model = writer.use_model("m", 2)
         writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
         writer.add_memory_vectors(
-            model, [MemoryVector(id_, b"d", b"\x01") for id_ in (gone.id, kept.id, "ep")]
+            model, [MemoryVector(id_, b"d", b"\x01\x00") for id_ in (gone.id, kept.id, "ep")]
         )
         writer.contest(gone.id, kept.id)
         writer.add_evidence(Evidence(gone.id, a_memory("Rome", id="own", seq=again.seq)))

@@ -201,12 +201,12 @@ def test_vectors_wait_and_come(shelf):
         (first, "Manual > T\none"),
         (second, "Manual > T\ntwo"),
     ]
-    vectors = [SpanVector(first, b"d1", b"\x01"), SpanVector(second + 7, b"gone", b"\x02")]
+    vectors = [SpanVector(first, b"d1", b"\x01\x00"), SpanVector(second + 7, b"gone", b"\x02\x00")]
     shelf.store.write(lambda writer: writer.add_span_vectors(model, vectors))
     assert shelf.read(lambda reader: reader.spans_waiting_count()) == 1
     ((stamp, kept_vector),) = shelf.read(lambda reader: reader.span_vectors(model, after=0, limit=9))
     assert kept_vector == vectors[0]
-    assert shelf.read(lambda reader: reader.span_vectors_at(model, [first, second])) == {first: b"\x01"}
+    assert shelf.read(lambda reader: reader.span_vectors_at(model, [first, second])) == {first: b"\x01\x00"}
     assert shelf.read(lambda reader: reader.span_digests(model, [first, second])) == {first: b"d1"}
     assert shelf.read(lambda reader: reader.library_marks()).stamp == stamp
 

@@ -87,7 +87,7 @@ def test_a_failed_placing_leaves_nothing(scribe):
 def test_vectors_move_along(scribe):
     """They are found under the numbers that their turns get."""
     turns = scribe.turns(["one", "two"])
-    vectors = [TurnVector(turn_number(turn.seq, 0), 1, False, b"d", bytes([turn.seq])) for turn in turns]
+    vectors = [TurnVector(turn_number(turn.seq, 0), 1, False, b"d", bytes([turn.seq, 0])) for turn in turns]
     scribe.store.write(
         lambda writer: writer.add_turn_vectors(writer.use_model("m", 1), vectors, until=vectors[-1].n)
     )
@@ -96,7 +96,7 @@ def test_vectors_move_along(scribe):
     numbers = [turn_number(seq, 0) for seq in range(1, 5)]
     with scribe.store.read() as reader:
         found = reader.turn_vectors_at(reader.model("m", 1), numbers)
-    assert sorted(found.values()) == [b"\x01", b"\x02"]
+    assert sorted(found.values()) == [b"\x01\x00", b"\x02\x00"]
     assert turn_number(1, 0) not in found
 
 

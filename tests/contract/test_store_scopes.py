@@ -110,7 +110,7 @@ def test_vectors_say_the_place(scribe):
 
     def work(writer):
         model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01") for memory in made])
+        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00") for memory in made])
         writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
         return model
 

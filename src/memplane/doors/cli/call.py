@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from memplane.config import Settings
+from memplane.config import Settings, is_url
 from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import Output
 from memplane.errors import InvalidRequest
@@ -94,7 +94,14 @@ class Call:
 
     @property
     def directory(self) -> Path:
-        return Path(self.plane.settings.data).expanduser()
+        """Where this machine's own files are."""
+        return self.plane.settings.folder
+
+    @property
+    def place(self) -> str:
+        """Where memory lives, to be shown."""
+        settings = self.plane.settings
+        return settings.place if is_url(settings.data) else str(settings.folder)
 
     @cached_property
     def identity(self) -> Identity:
@@ -126,7 +133,7 @@ class Call:
         names = list(self.plane.spaces())
         if self.space_name not in names:
             raise SpaceMissing(
-                f"no space {self.space_name!r} in {self.directory}; {_there(names)}", field="space"
+                f"no space {self.space_name!r} in {self.place}; {_there(names)}", field="space"
             )
         return self.space()
 

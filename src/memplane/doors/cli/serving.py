@@ -108,12 +108,12 @@ def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
     console = console_link(call, url) if auth else f"{url}{CONSOLE}"
     document = {
         "url": url,
-        "data": str(call.directory),
+        "data": call.place,
         "auth": auth,
         "owner_key": key,
         "console": console,
     }
-    shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.directory}")]
+    shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.place}")]
     if key is not None:
         shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
     elif auth:

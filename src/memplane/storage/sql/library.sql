@@ -175,5 +175,5 @@ SELECT seq FROM shelf_entry e WHERE {where}
 
 -- name: count_library
 SELECT (SELECT count(*) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
-       (SELECT coalesce(sum(d.spans), 0) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
+       (SELECT CAST(coalesce(sum(d.spans), 0) AS BIGINT) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
        (SELECT count(*) FROM {numbers:seqs:j} JOIN collection c ON c.seq = j.value)

@@ -281,7 +281,7 @@ UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'ge
 SELECT n FROM model WHERE id = :id AND dimension = :dimension
 
 -- name: add_model
-INSERT INTO model (id, dimension) VALUES (?, ?)
+INSERT INTO model (n, id, dimension) VALUES ((SELECT coalesce(max(n), 0) + 1 FROM model), ?, ?)
 
 -- name: turn_heads
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,

@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from memplane.errors import InvalidRequest
+from memplane.storage.names import checked_name
 
-OWNER_BYTES_MAX = 1_024
 SUFFIX = ".db"
 LABEL_SUFFIX = ".name"
 DIGEST_MARK = "+"
@@ -24,7 +24,7 @@ _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
 
 
 def encode_name(name: str, *, field: str) -> str:
-    raw = _utf8(name, field)
+    raw = checked_name(name, field)
     return "".join(chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in raw)
 
 
@@ -72,21 +72,3 @@ def tenants_below(folder: Path) -> list[str]:
             if path.is_dir() and encode_name(tenant := decode_name(path.name), field="tenant") == path.name:
                 tenants.append(tenant)
     return sorted(tenants)
-
-
-def _utf8(name: str, field: str) -> bytes:
-    if not isinstance(name, str) or not name:
-        raise InvalidRequest(f"{field}: give a non-empty name", field=field)
-    try:
-        raw = name.encode("utf-8")
-    except UnicodeEncodeError as exc:
-        raise InvalidRequest(
-            f"{field}: the name holds half a character (a lone surrogate); decode it as UTF-8 first",
-            field=field,
-        ) from exc
-    if len(raw) > OWNER_BYTES_MAX:
-        raise InvalidRequest(
-            f"{field}: the name has {len(raw)} bytes in UTF-8; at most {OWNER_BYTES_MAX} are possible",
-            field=field,
-        )
-    return raw

@@ -1,0 +1,145 @@
+-- What PostgreSQL does in its own way: words as tables of stems, and vectors.
+
+-- name: add_turn_words
+INSERT INTO turn_word (stem, n, times, length)
+SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
+ON CONFLICT (stem, n) DO NOTHING
+
+-- name: drop_turn_words
+DELETE FROM turn_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
+WHERE w.stem = gone.stem AND w.n = gone.n
+
+-- name: turn_occurrences
+SELECT n, times FROM turn_word WHERE stem = :stem ORDER BY n
+
+-- name: turn_occurrences_of_prefix
+SELECT n, times FROM turn_word WHERE stem >= :stem AND stem <= :last ORDER BY n
+
+-- name: turn_stems_of_prefix
+SELECT DISTINCT stem FROM turn_word WHERE stem >= :stem AND stem <= :last LIMIT :limit
+
+-- name: count_turns_up_to
+SELECT count(*) FROM (SELECT 1 FROM turn_word WHERE stem = ANY(:match::text[]) LIMIT :limit) AS found
+
+-- name: add_memory_words
+INSERT INTO memory_word (stem, n, times, length)
+SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
+ON CONFLICT (stem, n) DO NOTHING
+
+-- name: drop_memory_words
+DELETE FROM memory_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
+WHERE w.stem = gone.stem AND w.n = gone.n
+
+-- name: memory_occurrences
+SELECT n, times FROM memory_word WHERE stem = :stem ORDER BY n
+
+-- name: memory_occurrences_of_prefix
+SELECT n, times FROM memory_word WHERE stem >= :stem AND stem <= :last ORDER BY n
+
+-- name: memory_stems_of_prefix
+SELECT DISTINCT stem FROM memory_word WHERE stem >= :stem AND stem <= :last LIMIT :limit
+
+-- name: count_memorys_up_to
+SELECT count(*) FROM (SELECT 1 FROM memory_word WHERE stem = ANY(:match::text[]) LIMIT :limit) AS found
+
+-- name: add_span_words
+INSERT INTO span_word (stem, n, times, length)
+SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
+ON CONFLICT (stem, n) DO NOTHING
+
+-- name: drop_span_words
+DELETE FROM span_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
+WHERE w.stem = gone.stem AND w.n = gone.n
+
+-- name: span_occurrences
+SELECT n, times FROM span_word WHERE stem = :stem ORDER BY n
+
+-- name: span_occurrences_of_prefix
+SELECT n, times FROM span_word WHERE stem >= :stem AND stem <= :last ORDER BY n
+
+-- name: span_stems_of_prefix
+SELECT DISTINCT stem FROM span_word WHERE stem >= :stem AND stem <= :last LIMIT :limit
+
+-- name: count_spans_up_to
+SELECT count(*) FROM (SELECT 1 FROM span_word WHERE stem = ANY(:match::text[]) LIMIT :limit) AS found
+
+-- name: turn_frequency
+SELECT stem, count(*) FROM turn_word WHERE stem = ANY(:stems::text[]) GROUP BY stem
+
+-- name: memory_frequency
+SELECT stem, count(*) FROM memory_word WHERE stem = ANY(:stems::text[]) GROUP BY stem
+
+-- name: match_turns
+WITH hit AS MATERIALIZED (
+    SELECT n, stem, times, length FROM turn_word WHERE stem = ANY(:match::text[])
+), weight AS (
+    SELECT stem, ln(1 + (greatest((SELECT max(n) / {turns_per_entry} FROM turn), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+    FROM hit GROUP BY stem
+), best AS MATERIALIZED (
+    SELECT t.n, sum(w.weight * h.times * 2.2 / (h.times + 1.2 * (0.25 + 0.75 * h.length / usual.length))) AS score
+    FROM hit h JOIN weight w USING (stem) JOIN turn t ON t.n = h.n, (SELECT avg(length) AS length FROM hit) AS usual
+    WHERE {where} GROUP BY t.n ORDER BY score DESC, t.n DESC LIMIT :limit
+)
+SELECT {turn_columns} FROM best JOIN turn t USING (n) JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+ORDER BY best.score DESC, t.n DESC
+
+-- name: match_memories
+WITH hit AS MATERIALIZED (
+    SELECT n, stem, times, length FROM memory_word WHERE stem = ANY(:match::text[])
+), weight AS (
+    SELECT stem, ln(1 + (greatest((SELECT max(n) FROM memory), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+    FROM hit GROUP BY stem
+), best AS MATERIALIZED (
+    SELECT m.n, sum(w.weight * h.times * 2.2 / (h.times + 1.2 * (0.25 + 0.75 * h.length / usual.length))) AS score
+    FROM hit h JOIN weight w USING (stem) JOIN memory m ON m.n = h.n, (SELECT avg(length) AS length FROM hit) AS usual
+    WHERE {where} GROUP BY m.n ORDER BY score DESC, m.n DESC LIMIT :limit
+)
+SELECT {columns} FROM best JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.score DESC, m.n DESC
+
+-- name: match_newest_turns
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+WHERE EXISTS (SELECT 1 FROM turn_word w WHERE w.stem = ANY(:match::text[]) AND w.n = t.n) AND {where}
+ORDER BY t.n DESC LIMIT :limit
+
+-- name: match_newest_memories
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE EXISTS (SELECT 1 FROM memory_word w WHERE w.stem = ANY(:match::text[]) AND w.n = m.n) AND {where}
+ORDER BY m.n DESC LIMIT :limit
+
+-- name: rivals_by_words
+WITH newest AS MATERIALIZED (
+    SELECT DISTINCT n FROM memory_word WHERE stem = ANY(:match::text[]) ORDER BY n DESC LIMIT 8 * :limit
+)
+SELECT {columns} FROM newest JOIN memory m USING (n) JOIN ledger l USING (seq)
+WHERE m.subject = :subject AND m.claim IS NOT NULL
+  AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY newest.n DESC LIMIT :limit
+
+-- name: add_turn_vector
+INSERT INTO turn_vector (n, words, asks, model, digest, vector)
+SELECT ?1::bigint, ?2::integer, ?3::smallint, ?4::integer, ?5::bytea, ?6::halfvec
+WHERE EXISTS (SELECT 1 FROM turn WHERE n = ?1)
+
+-- name: add_memory_vector
+INSERT INTO memory_vector (id, model, digest, vector)
+SELECT ?1::text, ?2::integer, ?3::bytea, ?4::halfvec WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
+
+-- name: add_span_vector
+INSERT INTO span_vector (n, model, digest, vector)
+SELECT ?1::bigint, ?2::integer, ?3::bytea, ?4::halfvec WHERE EXISTS (SELECT 1 FROM span WHERE n = ?1)
+
+-- name: stamp_memory_vector
+UPDATE memory_vector SET stamp = nextval('stamp') WHERE id = ?
+
+-- name: stamp_span_vector
+UPDATE span_vector SET stamp = nextval('stamp') WHERE n = ?
+
+-- name: add_member
+INSERT INTO member (collection, document, seq, position, at)
+SELECT seq, ?2::text, ?3::bigint, ?4::bigint, ?5::bigint FROM collection WHERE id = ?1
+ON CONFLICT (collection, document) DO UPDATE SET seq = excluded.seq, position = excluded.position
+
+-- name: begin_space
+INSERT INTO meta (name, value) VALUES
+    ('cursor', '0'), ('indexed', '0'), ('generation', '0'), ('derived', '0'), ('library', '0'), ('ordered', '1'),
+    ('merged', '0'), ('erasures', '0')
+ON CONFLICT (name) DO NOTHING

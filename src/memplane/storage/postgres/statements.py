@@ -1,0 +1,209 @@
+"""The named statements over a PostgreSQL connection, and an index of words in tables."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from psycopg import Connection, Cursor
+
+from memplane.storage.postgres.text import Vector
+from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.words import is_prefix, stems_of
+
+_LAST_CHARACTER = "\U0010ffff"
+_STEM_CHARS_MAX = 200
+_PREFIX_STEMS_MAX = 1_000
+_SPOKEN = re.compile(r"'(?:[^']|'')*'|::|:([a-z_]+\d*)\b|\?(\d*)|%")
+_CONFLICT = re.compile(r"\bON CONFLICT \(")
+_HINT = re.compile(r" INDEXED BY \w+")
+_CROSS = re.compile(r"\bCROSS JOIN (\w+ \w+) (USING|ON)\b")
+_NUMBERED = "_"
+"""What stands before the number of a parameter that a statement names by number."""
+
+
+class PostgresDialect:
+    """See `Dialect`. Lists are arrays; SQLite's hints to its planner are left out."""
+
+    def __init__(self, *, of_space: bool) -> None:
+        self._of_space = of_space
+
+    def texts(self, parameter: str, alias: str) -> str:
+        return f"unnest(:{parameter}::text[]) AS {alias} (value)"
+
+    def numbers(self, parameter: str, alias: str) -> str:
+        return f"unnest(:{parameter}::bigint[]) AS {alias} (value)"
+
+    def list_of(self, column: str) -> str:
+        return f"coalesce(json_agg({column})::text, '[]')"
+
+    def larger(self, left: str, right: str) -> str:
+        return f"greatest({left}, {right})"
+
+    def place_of(self, part: str, text: str) -> str:
+        return f"strpos({text}, {part})"
+
+    def member(self, column: str, name: str) -> str:
+        return f"{column}::json ->> '{name}'"
+
+    def no_bytes(self) -> str:
+        return "''::bytea"
+
+    def statement(self, sql: str) -> str:
+        sql = _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql))
+        if self._of_space:
+            sql = _CONFLICT.sub("ON CONFLICT (tenant, space, ", sql)
+        return spoken(sql)
+
+
+def spoken(sql: str) -> str:
+    """Parameters as the driver writes them; nothing inside of quotes is one."""
+
+    def written(match: re.Match[str]) -> str:
+        text = match.group()
+        if match.group(1):
+            return f"%({match.group(1)})s"
+        if text.startswith("?"):
+            return f"%({_NUMBERED}{match.group(2)})s" if match.group(2) else "%s"
+        return text.replace("%", "%%")
+
+    return _SPOKEN.sub(written, sql)
+
+
+SQL = load(PostgresDialect(of_space=True), SHARED, ("memplane.storage.postgres", ["own.sql"]))
+_VECTORS = frozenset({"add_turn_vector", "add_memory_vector", "add_span_vector"})
+_BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
+
+
+@lru_cache(maxsize=4_096)
+def _with_where(query: str, where: str) -> bytes:
+    return SQL[query].replace("{where}", spoken(where)).encode()
+
+
+_ENCODED = {name: sql.encode() for name, sql in SQL.items()}
+
+
+class PostgresStatements:
+    """See `Statements`."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self.words = PostgresWords(self)
+
+    def all(self, query: str, parameters: Parameters | Row = ()) -> list[Any]:
+        return self._execute(query, parameters).fetchall()
+
+    def one(self, query: str, parameters: Parameters | Row = ()) -> Any:
+        return self._execute(query, parameters).fetchone()
+
+    def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
+        return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
+
+    def run(self, query: str, parameters: Parameters | Row = ()) -> int:
+        return self._execute(query, parameters).rowcount
+
+    def many(self, query: str, values: Sequence[Row]) -> None:
+        if not values:
+            return
+        if query in _VECTORS:
+            values = [(*row[:-1], None if row[-1] is None else Vector(row[-1])) for row in values]
+        if len(values) == 1:
+            self._execute(query, values[0])
+            return
+        rows = [_numbered(row) for row in values] if query in _BY_NUMBER else values
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_ENCODED[query], rows)
+
+    def listed(self, values: Iterable[Any]) -> list[Any]:
+        return list(values)
+
+    def clear(self, tables: Sequence[str]) -> None:
+        for table in tables:
+            self._connection.execute(f"DELETE FROM {table}".encode())
+
+    def save(self) -> None:
+        self._connection.execute("SAVEPOINT work")
+
+    def keep(self) -> None:
+        self._connection.execute("RELEASE SAVEPOINT work")
+
+    def undo(self) -> None:
+        self._connection.execute("ROLLBACK TO SAVEPOINT work")
+        self._connection.execute("RELEASE SAVEPOINT work")
+
+    def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
+        if query in _BY_NUMBER and not isinstance(parameters, Mapping):
+            parameters = _numbered(parameters)
+        return self._connection.execute(_ENCODED[query], parameters, binary=True)
+
+
+def _numbered(row: Row) -> dict[str, Any]:
+    return {f"{_NUMBERED}{number}": value for number, value in enumerate(row, start=1)}
+
+
+class PostgresWords:
+    """See `Words`. Plain tables of stems: their operators are those that row-level security lets an index serve, which
+    those of PostgreSQL's own text search are not."""
+
+    def __init__(self, statements: PostgresStatements) -> None:
+        self._statements = statements
+
+    def add(self, sort: Indexed, texts: Sequence[tuple[int, str]]) -> None:
+        rows: list[Row] = []
+        for n, text in texts:
+            stems = stems_of(text)
+            rows += [(kept(stem), n, times, len(stems)) for stem, times in Counter(stems).items()]
+        if rows:
+            stems, numbers, times, lengths = (list(column) for column in zip(*rows, strict=True))
+            self._statements.run(f"add_{sort}_words", (stems, numbers, times, lengths))
+
+    def drop(self, sort: Indexed, texts: Sequence[tuple[int, str]]) -> None:
+        rows = [(kept(stem), n) for n, text in texts for stem in set(stems_of(text))]
+        if rows:
+            stems, numbers = (list(column) for column in zip(*rows, strict=True))
+            self._statements.run(f"drop_{sort}_words", (stems, numbers))
+
+    def clear(self) -> None:
+        self._statements.clear(("turn_word", "memory_word", "span_word"))
+
+    def matching(self, sort: Indexed, words: Sequence[str]) -> list[str]:
+        stems: dict[str, None] = {}
+        for word in words:
+            found = self._beginning(sort, word) if is_prefix(word) else map(kept, stems_of(word))
+            stems.update(dict.fromkeys(found))
+        return list(stems)
+
+    def holding(self, sort: Indexed, stem: str) -> list[int]:
+        if is_prefix(stem):
+            asked = {"stem": stem, "last": stem + _LAST_CHARACTER}
+            found = self._statements.all(f"{sort}_occurrences_of_prefix", asked)
+        else:
+            found = self._statements.all(f"{sort}_occurrences", {"stem": kept(stem)})
+        return [n for n, times in found for _ in range(times)]
+
+    def common(self, sort: Indexed, words: Sequence[str], beyond: int) -> set[str]:
+        return {word for word in words if self._count(sort, word, beyond + 1) > beyond}
+
+    def frequencies(self, stems: Sequence[str]) -> Iterable[tuple[str, int]]:
+        names = {kept(stem): stem for stem in stems}
+        asked = {"stems": list(names)}
+        for query in ("turn_frequency", "memory_frequency"):
+            for stem, count in self._statements.all(query, asked):
+                yield names[stem], count
+
+    def _count(self, sort: Indexed, word: str, limit: int) -> int:
+        asked = {"match": self.matching(sort, [word]), "limit": limit}
+        return int(self._statements.one(f"count_{sort}s_up_to", asked)[0])
+
+    def _beginning(self, sort: Indexed, start: str) -> list[str]:
+        asked = {"stem": start, "last": start + _LAST_CHARACTER, "limit": _PREFIX_STEMS_MAX}
+        return [stem for (stem,) in self._statements.all(f"{sort}_stems_of_prefix", asked)]
+
+
+def kept(stem: str) -> str:
+    """As the table holds it: a key has a largest size, and a word has none."""
+    if len(stem) <= _STEM_CHARS_MAX:
+        return stem
+    return stem[:64] + sha256(stem.encode()).hexdigest()

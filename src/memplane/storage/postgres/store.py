@@ -1,0 +1,63 @@
+"""One space among many in a PostgreSQL database."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+from memplane.storage.base import Reader, Writer
+from memplane.storage.postgres.connections import Connections
+from memplane.storage.postgres.errors import FATAL
+from memplane.storage.postgres.statements import PostgresStatements
+from memplane.storage.sql.commit import GroupCommit
+from memplane.storage.sql.view import SqlReader, SqlWriter
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """The two numbers that every row of a space has."""
+
+    tenant: int
+    space: int
+
+    def said(self) -> str:
+        """For row-level security, until the end of the transaction."""
+        return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
+
+
+class PostgresStore:
+    """`Store` over the rows of one space. Readers see a snapshot; writers, in whatever process, follow each other, which
+    the lock on the space's own row sees to."""
+
+    def __init__(self, connections: Connections, place: Place, owner: str) -> None:
+        self._connections = connections
+        self._owner = owner
+        said = place.said()
+        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {said}"
+        self._writing = (
+            f"BEGIN; {said}; SELECT 1 FROM space "
+            f"WHERE tenant = {place.tenant:d} AND number = {place.space:d} FOR UPDATE"
+        )
+        self._commits = GroupCommit(self._transaction, FATAL)
+
+    @contextmanager
+    def read(self) -> Iterator[Reader]:
+        with self._connections.transaction(self._reading) as connection:
+            yield SqlReader(PostgresStatements(connection), self._owner)
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        return self._commits.run(work)
+
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
+        """Spaces share files, so that this writes anew those of all: never in passing. The database's log and its backups
+        hold what they hold until they are recycled; see docs/guides/postgresql.md."""
+        return bytes_max is None and self._connections.rewrite()
+
+    def check(self) -> list[str]:
+        with self._connections.transaction(self._reading):
+            return []
+
+    @contextmanager
+    def _transaction(self) -> Iterator[SqlWriter]:
+        with self._connections.transaction(self._writing) as connection:
+            yield SqlWriter(PostgresStatements(connection), self._owner)

