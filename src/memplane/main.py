@@ -105,7 +105,8 @@ class Memplane(Engine):
 
     def move_to(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
         """Make another installation the same as this one; see `memplane.moving`."""
-        return Move(self._stores, target._stores, progress=progress).run()  # noqa: SLF001 - of its own kind
+        stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
+        return Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max).run()
 
     def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
         """Whether another installation is the same as this one, row by row; writes nothing."""

@@ -18,11 +18,12 @@ from memplane.identity.principal import Unauthenticated
 from memplane.moving import Move
 from memplane.moving import compare as comparing
 from memplane.moving.tables import NotACopy
+from memplane.storage.accounts import Account, Quota, Tally
 from memplane.storage.directory import Sort
 from memplane.storage.filter import Filter
 from memplane.storage.moving import CATALOG_TABLES, SPACE_TABLES
 from memplane.storage.sqlite.names import space_path
-from memplane.types import Caller
+from memplane.types import Caller, Draft
 from stub_embedder import StubEmbedder
 
 KEY = "ab" * 32
@@ -53,15 +54,16 @@ def told_by(space):
 
 
 class Moving(Replicas):
-    """Whatever replicas do, each of them is moved now and then, and in the end there and back."""
+    """Whatever replicas do, each of them is moved now and then, and in the end there and back: from files into a database,
+    and from there into files."""
+
+    server = None
 
     def at(self, where: int) -> Replica:
         replica = super().at(where)
         if not hasattr(replica, "copy"):
-            folder = self.opened.enter_context(fresh_folder())
-            replica.copy = self.opened.enter_context(
-                Memplane.open(folder, embedder=None, clock=replica.clock)
-            )
+            url = self.opened.enter_context(self.server.database())
+            replica.copy = self.opened.enter_context(Memplane.open(url, embedder=None, clock=replica.clock))
         return replica
 
     @rule(where=WHERE)
@@ -111,8 +113,13 @@ class Seen:
         self.space = space
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _server(postgres_server):
+    Moving.server = postgres_server
+
+
 Moving.TestCase.settings = settings(
-    settings.default, max_examples=settings.default.max_examples // 6, stateful_step_count=20
+    settings.default, max_examples=settings.default.max_examples // 20, stateful_step_count=20
 )
 TestMoving = Moving.TestCase
 
@@ -121,13 +128,32 @@ TestMoving = Moving.TestCase
 
 
 @pytest.fixture
-def places(tmp_path, clock):
+def folders(tmp_path, clock):
     """Opens data directories by name, on one clock."""
     with ExitStack() as opened:
 
         def open_(name, **options):
             options = {"embedder": None, **options}
             return opened.enter_context(Memplane.open(tmp_path / name, clock=clock, **options))
+
+        yield open_
+
+
+INTO = "into a database"
+BOTH_WAYS = pytest.mark.parametrize("places", [INTO, "into files"], indirect=True)
+
+
+@pytest.fixture
+def places(request, folders, postgres_server, clock):
+    """As `folders`, but that either the first one, `a`, is a database or all others are."""
+    into = getattr(request, "param", INTO) == INTO
+    with ExitStack() as opened:
+
+        def open_(name, **options):
+            if (name == "a") is into:
+                return folders(name, **options)
+            url = opened.enter_context(postgres_server.database())
+            return opened.enter_context(Memplane.open(url, clock=clock, **{"embedder": None, **options}))
 
         yield open_
 
@@ -147,6 +173,7 @@ def fill(plane, owner="alice", **options):
     return space
 
 
+@BOTH_WAYS
 def test_vectors_come_along(places):
     """Nothing has to be embedded anew: the vectors are those of the source, and none waits."""
     source, target = places("a", embedder=StubEmbedder()), places("b", embedder=StubEmbedder())
@@ -174,6 +201,7 @@ def test_every_tenant_and_odd_names_come_along(places):
     ]
 
 
+@BOTH_WAYS
 def test_the_catalog_comes_along(places, clock):
     """A key that was minted before opens the same after, a revoked one does not, and a quota is used up as it was."""
     source, target = places("a"), places("b")
@@ -182,8 +210,13 @@ def test_the_catalog_comes_along(places, clock):
     kept = identity.create_key(Grant(name="kept", subject="s"))
     gone = identity.create_key(Grant(name="gone", subject="s"))
     identity.revoke(gone.key.id)
-    source._stores.accounts().take("t", "ingest", now=clock(), rate=5, quota=None)
-    source._stores.directory().note("t", Sort.DOCUMENT, "d", "alice", now=clock())
+    assert identity.owner_key() is not None
+    source._concrete.credentials().lock(b"somewhere", clock() + 10, now=clock())
+    accounts, directory = source._stores.accounts(), source._stores.directory()
+    accounts.take("t", "ingest", now=clock(), rate=5, quota=Quota(limit=9, since=1))
+    accounts.add({Account("t", 5, "/x"): Tally(requests=3, tokens=1 << 40)}, oldest=1)
+    directory.note("t", Sort.DOCUMENT, "d", "alice", now=clock())
+    directory.set_complete("t", ["bob"])
     assert move(source, target).ok
 
     moved = target.identity()
@@ -196,11 +229,13 @@ def test_the_catalog_comes_along(places, clock):
         for it in (source, target)
     ]
     assert rows[0] == rows[1]
-    assert [name for name, found in rows[0].items() if not found] == ["once", "lock", "usage", "spent"]
+    assert all(rows[0].values())
+    assert target._stores.accounts().used("t", "ingest", since=1) == 1
     identity.close()
     moved.close()
 
 
+@BOTH_WAYS
 def test_a_second_run_takes_over_what_came_since(places):
     """Only what differs is written; what was forgotten since is gone there too."""
     source, target = places("a"), places("b")
@@ -219,9 +254,32 @@ def test_a_second_run_takes_over_what_came_since(places):
     assert not any(b"Lisbon" in body for _, _, body in rows_of(target)["payload"])
 
 
-def test_no_erased_byte_stays_in_the_target(places, tmp_path):
+@BOTH_WAYS
+def test_entries_that_came_in_late_are_placed_as_in_the_source(places):
+    """Another replica's entries move those that were copied, and give another name to one of two bodies with one id."""
+    source, target, other = places("a"), places("b"), places("c")
+    other.space("alice").retain("said before", id="x", at="2026-01-01T00:00:00Z")
+    source.space("alice").retain("said after", id="y")
+    source.space("alice").retain("said as well", id="x")
+    move(source, target)
+    theirs = [
+        Draft(it.id, it.op, it.body, it.caller, it.ref, it.recorded - 10)
+        for it in other.space("alice").entries()
+    ]
+    source.space("alice").merge(theirs, {}, origin="r")
+    before = {row[2]: row[1] for row in rows_of(target)["ledger"]}
+    assert move(source, target).ok
+
+    after = {row[2]: row[1] for row in rows_of(target)["ledger"]}
+    assert rows_of(target) == rows_of(source)
+    assert (before["y"], after["y"]) == (1, 2)
+    assert sorted(it.partition("~")[0] for it in after) == ["x", "x", "y"]
+    assert target.space("alice").verify().problems == ()
+
+
+def test_no_erased_byte_stays_in_the_target(folders, tmp_path):
     """What was copied and then forgotten is in no file of the target after the next run."""
-    source, target = places("a"), places("b")
+    source, target = folders("a"), folders("b")
     space = source.space("alice")
     for number in range(50):
         space.retain(f"lantern number {number}", conversation="c")
@@ -294,22 +352,22 @@ def test_an_audit_record_of_its_own_is_refused(places):
         move(source, target)
 
 
-def test_encrypted_files_move_with_their_key(places, tmp_path):
+def test_encrypted_files_move_with_their_key(folders, tmp_path):
     """Under a key, both are; with another key nothing is read and nothing written."""
-    source, target = places("a", key=KEY), places("b", key=KEY)
+    source, target = folders("a", key=KEY), folders("b", key=KEY)
     fill(source, caller=Caller("me", "cli"))
     assert move(source, target).ok
 
     assert rows_of(target) == rows_of(source)
     assert not any(b"Lisbon" in path.read_bytes() for path in (tmp_path / "b").rglob("*") if path.is_file())
     with pytest.raises(KeyMismatch):
-        move(places("a", key="cd" * 32), places("c"))
+        move(folders("a", key="cd" * 32), folders("c"))
     assert not (tmp_path / "c").exists()
 
 
-def test_a_check_names_what_differs(places, tmp_path):
+def test_a_check_names_what_differs(folders, tmp_path):
     """Every row is compared, and nothing is written."""
-    source, target = places("a"), places("b")
+    source, target = folders("a"), folders("b")
     fill(source)
     move(source, target)
     file = space_path(tmp_path / "b" / "spaces" / TENANT, "alice")
@@ -328,9 +386,9 @@ def test_a_check_names_what_differs(places, tmp_path):
     assert list(target.spaces()) == ["alice"]
 
 
-def test_damage_in_the_source_is_not_hidden(places, tmp_path):
+def test_damage_in_the_source_is_not_hidden(folders, tmp_path):
     """A copy of a broken chain is a broken chain, and is said to be."""
-    source, target = places("a"), places("b")
+    source, target = folders("a"), folders("b")
     fill(source)
     file = space_path(tmp_path / "a" / "spaces" / TENANT, "alice")
     connection = apsw.Connection(str(file))

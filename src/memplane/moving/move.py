@@ -13,7 +13,16 @@ import msgspec
 
 from memplane.errors import NotFound
 from memplane.moving.compare import Count, differences
-from memplane.moving.space import Standing, check_related, copy_space, problems_of, standing_of, unlike
+from memplane.moving.space import (
+    Standing,
+    check_related,
+    complete,
+    copy_space,
+    problems_of,
+    standing_of,
+    unlike,
+    view_of,
+)
 from memplane.moving.tables import Made, NotACopy, make_same
 from memplane.storage.base import Stores
 from memplane.storage.moving import CATALOG_TABLES, Sort
@@ -52,6 +61,8 @@ class MoveReport(msgspec.Struct, kw_only=True):
     different: dict[str, int] = {}
     """Rows that are not the same, by table; a move leaves none."""
     problems: list[str] = []
+    to_wipe: int = 0
+    """Spaces whose copy still has in its files what was forgotten between two runs; `memplane wipe` takes it out."""
     behind: list[str] = []
     """Spaces into which something came after they were copied for the last time."""
 
@@ -72,11 +83,18 @@ class Move:
     """From one installation to another."""
 
     def __init__(
-        self, source: Stores, target: Stores, *, progress: Callable[[Progress], None] = _silent
+        self,
+        source: Stores,
+        target: Stores,
+        *,
+        progress: Callable[[Progress], None] = _silent,
+        wipe_bytes_max: int | None = None,
     ) -> None:
+        """`wipe_bytes_max` is how much may be written anew at once so that nothing erased stays in the target's files."""
         self._source = source
         self._target = target
         self._progress = progress
+        self._wipe_bytes_max = wipe_bytes_max
         self._written = 0
 
     def run(self) -> MoveReport:
@@ -99,6 +117,7 @@ class Move:
                     problems[name] = made.problems
                 report.added += made.added
                 report.removed += made.removed
+                report.to_wipe += not made.wiped
             waiting = [name for name in self._spaces() if standing.get(name) != self._standing(name)]
         report.spaces, report.verified = len(standing), len(standing) - len(problems)
         for found in problems.values():
@@ -122,9 +141,10 @@ class Move:
                 except NotFound:
                     report.blame(f"{_shown(name)} is not in the target")
                     continue
-                reader = opened.enter_context(source.read())
-                found.update(unlike(reader, target))
-                problems = list(problems_of(reader, opened.enter_context(target.read())))
+                with source.read() as reader:
+                    found.update(unlike(reader, target))
+                    view = view_of(reader)
+                problems = list(problems_of(view, opened.enter_context(target.read())))
             for problem in problems:
                 report.blame(f"{_shown(name)}: {problem}")
             report.verified += not problems
@@ -164,15 +184,16 @@ class Move:
             self._tell(name, table, *place)
 
         self._tell(name, "", *place)
-        with (
-            self._source.open(*name, create=False) as source,
-            self._target.open(*name, create=True) as target,
-            source.read() as reader,
-        ):
-            copy_space(reader, target, made, told)
+        with self._target.open(*name, create=True) as target:
+            with self._source.open(*name, create=False) as source, source.read() as reader:
+                copy_space(reader, target, made, told)
+                view = view_of(reader)
+            complete(target, view)
+            # What was forgotten since it was copied leaves no byte there either, as far as that can be done in passing.
+            made.wiped = not made.erased or target.wipe(bytes_max=self._wipe_bytes_max)
             with target.read() as copied:
-                made.problems = [f"{_shown(name)}: {problem}" for problem in problems_of(reader, copied)]
-            return standing_of(reader)
+                made.problems = [f"{_shown(name)}: {problem}" for problem in problems_of(view, copied)]
+        return view.standing
 
     def _copy_catalog(self, report: MoveReport) -> int:
         """Last: it says where things live, and nobody is to be let in before they do."""

@@ -44,8 +44,24 @@ class StoreRows:
         self._store.write(lambda writer: writer.remove(table, copied))
 
 
+class View(NamedTuple):
+    """What a copy is held against."""
+
+    standing: Standing
+    indexed: int
+    counts: dict[str, int]
+
+
 def standing_of(reader: Reader) -> Standing:
     return Standing(reader.head(), reader.audit_size(), reader.erasures(), reader.marks().generation)
+
+
+def view_of(reader: Reader) -> View:
+    return View(
+        standing_of(reader),
+        reader.indexed(),
+        {table.name: reader.row_count(table) for table in SPACE_TABLES},
+    )
 
 
 def check_related(source: Reader, target: Reader) -> None:
@@ -63,27 +79,28 @@ def check_related(source: Reader, target: Reader) -> None:
 
 def copy_space(source: Reader, target: Store, made: Made, told: Told) -> None:
     """Everything that the source holds, as of this one view of it. Done again, it takes over what changed."""
-    rows = StoreRows(target)
     with target.read() as reader:
         check_related(source, reader)
+    rows = StoreRows(target)
     for table in SPACE_TABLES:
         if table is LEDGER:
             _copy_ledger(source, target, made, told)
         else:
             make_same(source, rows, table, made, told)
-    until = source.indexed()
-    while target.write(lambda writer: writer.index_until(until)):
+
+
+def complete(target: Store, view: View) -> None:
+    """What an engine makes for itself, which takes long: the source need not be kept open for it."""
+    while target.write(lambda writer: writer.index_until(view.indexed)):
         pass
-    if made.erased:  # what was forgotten since it was copied leaves no byte there either
-        target.wipe()
 
 
-def problems_of(source: Reader, target: Reader) -> Iterator[str]:
+def problems_of(view: View, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
-    if source.head() != target.head():
+    if view.standing.head != target.head():
         yield "the ledgers do not end alike"
     for table in SPACE_TABLES:
-        wanted, found = source.row_count(table), target.row_count(table)
+        wanted, found = view.counts[table.name], target.row_count(table)
         if wanted != found:
             yield f"{table.name} has {wanted:,} rows and the copy {found:,}"
     yield from verify(target).problems

@@ -32,6 +32,8 @@ class Made:
         self.removed = 0
         self.erased = 0
         """Payloads among the removed: forgotten since they were copied."""
+        self.wiped = True
+        """Whether they are in no file any more."""
         self.problems: list[str] = []
 
 

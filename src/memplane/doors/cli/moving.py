@@ -142,6 +142,11 @@ def _lines(report: MoveReport, target: str, *, check: bool) -> Iterator[Renderab
         yield line(f"  {table}: {counted(count, 'row differs', 'rows differ')}")
     for problem in report.problems:
         yield line(f"  {problem}")
+    if report.to_wipe:
+        yield line(
+            f"  what was forgotten meanwhile may still be in files of {counted(report.to_wipe, 'space', 'spaces')} there; "
+            "`memplane wipe` takes it out"
+        )
     if report.behind:
         yield line(
             f"  something came into {', '.join(report.behind)} meanwhile; stop whoever writes and run it again"
