@@ -29,6 +29,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where memory lives: a directory, or `postgresql://…`."""
     state: str = DATA_DEFAULT
     """Where this machine keeps what is its own when memory lives in a database."""
+    database_connections_max: int = 20
+    """How many connections to a database one process may have."""
+    database_statement_seconds_max: int = 60
+    """How long one statement may take, or wait for others; what takes longer is stuck."""
     key: str | None = None
     """The encryption key, 64 hexadecimal digits; None leaves files plain."""
 
@@ -220,6 +224,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
     "MEMPLANE_STATE": "state",
+    "MEMPLANE_DATABASE_CONNECTIONS_MAX": "database_connections_max",
+    "MEMPLANE_DATABASE_STATEMENT_SECONDS_MAX": "database_statement_seconds_max",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",

@@ -143,7 +143,11 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         )
     from memplane.storage.postgres.stores import PostgresStores  # noqa: PLC0415 - the driver takes long to load
 
-    return PostgresStores(settings.data)
+    return PostgresStores(
+        settings.data,
+        connections_max=settings.database_connections_max,
+        statement_seconds_max=settings.database_statement_seconds_max,
+    )
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

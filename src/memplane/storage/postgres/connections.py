@@ -16,25 +16,31 @@ from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
 CONNECTIONS_MAX = 20
+STATEMENT_SECONDS_MAX = 60
+"""A statement of ours takes milliseconds: what takes a minute is stuck."""
 _WAIT_S = 30.0
 _IDLE_S = 300.0
 _TRIES = 3
 _REWRITE_WAIT_MS = 2_000
 _SETTINGS = {
-    "statement_timeout": "60s",
-    "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "120s",
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
 }
-"""Each session's. A statement of ours takes milliseconds: what takes a minute is stuck."""
+"""Each session's."""
 
 
 class Connections:
     """Opened with the first use, migrated once. Any number of processes may share a database."""
 
-    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        statement_seconds_max: int = STATEMENT_SECONDS_MAX,
+    ) -> None:
         try:
             named = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
@@ -45,6 +51,8 @@ class Connections:
             **{"application_name": "memplane", "connect_timeout": 10, **named}  # type: ignore[arg-type]
         )
         self._vectors: TypeInfo | None = None
+        patience = f"{statement_seconds_max:d}s"
+        self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
             self._conninfo,
             min_size=0,
@@ -128,7 +136,7 @@ class Connections:
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
         adapt(connection, self._vectors)
-        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in _SETTINGS.items())
+        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in self._settings.items())
         connection.execute(f"{settings}; SET ROLE {ROLE}".encode(), prepare=False)
 
 

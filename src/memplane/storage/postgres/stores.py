@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from memplane.errors import NotFound
 from memplane.storage.names import checked_name
 from memplane.storage.postgres.catalog import PostgresCatalog
-from memplane.storage.postgres.connections import CONNECTIONS_MAX, Connections
+from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import Place, PostgresStore
 from memplane.storage.sql.catalog.accounts import SqlAccounts
@@ -23,8 +23,16 @@ _OWNERS_PER_LOOK = 1_000
 class PostgresStores:
     """`Stores` over one database. Any number of processes on any number of machines may have it open."""
 
-    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX) -> None:
-        self._connections = Connections(url, connections_max=connections_max)
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        statement_seconds_max: int = STATEMENT_SECONDS_MAX,
+    ) -> None:
+        self._connections = Connections(
+            url, connections_max=connections_max, statement_seconds_max=statement_seconds_max
+        )
         self._catalog = PostgresCatalog(self._connections)
         self._known: OrderedDict[tuple[str, str], PostgresStore] = OrderedDict()
         self._lock = threading.Lock()
