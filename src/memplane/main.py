@@ -15,7 +15,7 @@ from memplane.identity.identity import Identity
 from memplane.identity.jwks import KeySet
 from memplane.identity.secret import Secret
 from memplane.identity.tokens import Expected, Tokens
-from memplane.moving import Move, MoveReport, Progress
+from memplane.moving import PASSES_MAX, Move, MoveReport, Progress
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
@@ -103,10 +103,13 @@ class Memplane(Engine):
         rows = self._stores.catalog_rows()
         return any(True for _ in self._stores.tenants()) or any(rows.row_count(it) for it in CATALOG_TABLES)
 
-    def move_to(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+    def move_to(
+        self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX
+    ) -> MoveReport:
         """Make another installation the same as this one; see `memplane.moving`."""
         stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
-        return Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max).run()
+        move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
+        return move.run(passes_max=passes_max)
 
     def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
         """Whether another installation is the same as this one, row by row; writes nothing."""

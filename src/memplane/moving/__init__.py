@@ -1,5 +1,5 @@
 """A whole installation into another database, so that nothing changes."""
 
-from memplane.moving.move import Move, MoveReport, Progress
+from memplane.moving.move import PASSES_MAX, Move, MoveReport, Progress
 
-__all__ = ["Move", "MoveReport", "Progress"]
+__all__ = ["PASSES_MAX", "Move", "MoveReport", "Progress"]

@@ -97,16 +97,16 @@ class Move:
         self._wipe_bytes_max = wipe_bytes_max
         self._written = 0
 
-    def run(self) -> MoveReport:
+    def run(self, *, passes_max: int = PASSES_MAX) -> MoveReport:
         """Make the target the same as the source. Raises `NotACopy`, before anything is written, where it holds
-        something else."""
+        something else. With one pass, what comes in meanwhile is left for the next time, as a backup does."""
         self._check_target()
         report = MoveReport()
         standing: dict[Name, Standing] = {}
         rows: Counter[Name] = Counter()
         problems: dict[Name, list[str]] = {}
         waiting = self._spaces()
-        while waiting and report.passes < PASSES_MAX:
+        while waiting and report.passes < passes_max:
             report.passes += 1
             for done, name in enumerate(waiting):
                 made = Made()
@@ -118,7 +118,10 @@ class Move:
                 report.added += made.added
                 report.removed += made.removed
                 report.to_wipe += not made.wiped
-            waiting = [name for name in self._spaces() if standing.get(name) != self._standing(name)]
+            if passes_max == 1:
+                waiting = []
+            else:
+                waiting = [name for name in self._spaces() if standing.get(name) != self._standing(name)]
         report.spaces, report.verified = len(standing), len(standing) - len(problems)
         for found in problems.values():
             for problem in found:

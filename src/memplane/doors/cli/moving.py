@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import RenderableType
 
+from memplane.config import settings_from
 from memplane.doors.cli.call import Call, Plane
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG, NothingThere
@@ -21,6 +22,7 @@ app = typer.Typer()
 
 _PLAIN = {"MEMPLANE_EMBEDDING": "none", "MEMPLANE_LLM": "none"}
 """Vectors are copied: nothing is embedded, and no model is asked."""
+_COMPARED = "Compared"
 _ROWS_PER_LINE = 100_000
 _LINES_MAX = 100
 
@@ -65,7 +67,41 @@ def migrate(
         "checked": check,
         "report": report,
     }
-    call.out.answer(document, *_lines(report, shown(target), check=check))
+    call.out.answer(document, *_lines(report, shown(target), done=_COMPARED if check else "Moved"))
+    if not report.ok:
+        raise typer.Exit(FOUND_WRONG)
+
+
+@command(
+    app,
+    examples=[
+        "memplane backup /backups/memplane                     # again tomorrow: only what changed is written",
+        "memplane ledger verify --data /backups/memplane --space alice",
+        "memplane migrate /backups/memplane ~/.memplane        # restore; or use it as it is, with --data",
+    ],
+)
+def backup(
+    call: Call,
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="A directory of its own; empty, or with an earlier backup.")
+    ],
+) -> None:
+    """Copy everything into another data directory while it is in use, and prove the copy by its chains.
+
+    Each space is copied as of one moment. What was forgotten since the last backup is taken out of it as well. Under
+    MEMPLANE_KEY, the copy is encrypted too.
+    """
+    environment = {**call.wiring.environment, **_PLAIN}
+    source = call.data or settings_from(environment).data
+    _check_places(source, target)
+    with (
+        _opened(call, source, environment) as here,
+        _opened(call, target, environment) as there,
+        _told(call, "Copying") as progress,
+    ):
+        report = here.move_to(there, progress, passes_max=1)
+    document = {"from": shown(source), "to": shown(target), "ok": report.ok, "report": report}
+    call.out.answer(document, *_lines(report, shown(target), done="Copied"))
     if not report.ok:
         raise typer.Exit(FOUND_WRONG)
 
@@ -126,13 +162,13 @@ def _told(call: Call, label: str) -> Iterator[Callable[[Progress], None]]:
     yield tell
 
 
-def _lines(report: MoveReport, target: str, *, check: bool) -> Iterator[RenderableType]:
+def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[RenderableType]:
     spaces = counted(report.spaces, "space", "spaces")
-    if check:
+    if done == _COMPARED:
         word = ("Same", "green") if report.ok else ("Different", "red")
         yield line(word, f": {spaces} compared, {report.verified:,} of them proved by their chain")
     else:
-        word = ("Moved", "green") if report.ok else ("Not done", "red")
+        word = (done, "green") if report.ok else ("Not done", "red")
         yield line(
             word,
             f": {spaces} and the catalog, {report.rows:,} rows, to {target}; "
