@@ -23,7 +23,6 @@ from memplane.providers.llm import LLM
 from memplane.providers.llm_anthropic import AnthropicMessages
 from memplane.providers.llm_endpoint import LLMEndpoint
 from memplane.providers.llm_openai import OpenAIChat
-from memplane.storage.moving import CATALOG_TABLES
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
@@ -100,8 +99,7 @@ class Memplane(Engine):
 
     def holds_anything(self) -> bool:
         """Whether there is a space, or a key."""
-        rows = self._stores.catalog_rows()
-        return any(True for _ in self._stores.tenants()) or any(rows.row_count(it) for it in CATALOG_TABLES)
+        return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
 
     def move_to(
         self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX

@@ -4,7 +4,7 @@ Copying, taking in what came since, going on after a kill and checking are all t
 same, or counted. Nothing has to be remembered about how far it went.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from memplane.storage.moving import Key, Row, Table
@@ -62,16 +62,20 @@ def differences(source: Readable, target: Readable, table: Table, count: Count) 
         there = next(theirs, None)
 
 
-def batches(table: Table, rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
-    """As many as make a transaction worth its while and fit into memory."""
-    heavy = None if table.heavy is None else table.place(table.heavy)
+def batches(table: Table, rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """As many at a time as fit into memory."""
     batch: list[Row] = []
     size = 0
     for row in rows:
         batch.append(row)
-        size += 0 if heavy is None or row[heavy] is None else len(row[heavy])
+        size += weight_of(table, row)
         if len(batch) >= PAGE_ROWS or size >= PAGE_BYTES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def weight_of(table: Table, row: Row) -> int:
+    """What its heavy column holds."""
+    return 0 if table.heavy is None else len(row[table.place(table.heavy)] or "")

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memplane.ledger.verify import verify
-from memplane.moving.compare import Count, all_rows, batches, differences
-from memplane.moving.tables import Made, NotACopy, Told, make_same
+from memplane.moving.compare import Count, Readable, all_rows, differences
+from memplane.moving.tables import Made, NotACopy, Sink, Told, make_same
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.moving import LEDGER, SPACE_TABLES, Key, Row, Table
 from memplane.types import Head
@@ -33,12 +33,16 @@ class StoreRows:
         with self._store.read() as reader:
             return reader.rows_of(table, after=after, limit=limit, bytes_max=bytes_max)
 
-    def row_count(self, table: Table) -> int:
+    def row_counts(self) -> dict[str, int]:
         with self._store.read() as reader:
-            return reader.row_count(table)
+            return reader.row_counts()
 
-    def restore(self, table: Table, copied: Sequence[Row]) -> None:
-        self._store.write(lambda writer: writer.restore(table, copied))
+    def restore(self, parts: Sequence[tuple[Table, Sequence[Row]]]) -> None:
+        def work(writer: Writer) -> None:
+            for table, copied in parts:
+                writer.restore(table, copied)
+
+        self._store.write(work)
 
     def remove(self, table: Table, copied: Sequence[Row]) -> None:
         self._store.write(lambda writer: writer.remove(table, copied))
@@ -57,11 +61,7 @@ def standing_of(reader: Reader) -> Standing:
 
 
 def view_of(reader: Reader) -> View:
-    return View(
-        standing_of(reader),
-        reader.indexed(),
-        {table.name: reader.row_count(table) for table in SPACE_TABLES},
-    )
+    return View(standing_of(reader), reader.indexed(), reader.row_counts())
 
 
 def check_related(source: Reader, target: Reader) -> None:
@@ -77,16 +77,20 @@ def check_related(source: Reader, target: Reader) -> None:
         raise NotACopy(f"audit record {last} of the target is not in the source")
 
 
-def copy_space(source: Reader, target: Store, made: Made, told: Told) -> None:
+def copy_space(source: Reader, target: Store, made: Made, told: Told) -> View:
     """Everything that the source holds, as of this one view of it. Done again, it takes over what changed."""
+    view = view_of(source)
     with target.read() as reader:
         check_related(source, reader)
-    rows = StoreRows(target)
+        there, last = reader.row_counts(), reader.head().position
+    sink = Sink(StoreRows(target), made, told)
     for table in SPACE_TABLES:
         if table is LEDGER:
-            _copy_ledger(source, target, made, told)
-        else:
-            make_same(source, rows, table, made, told)
+            _copy_ledger(source, target, sink, last)
+        elif view.counts[table.name] or there[table.name]:
+            make_same(source, sink, table, made, there=there[table.name])
+    sink.flush()
+    return view
 
 
 def complete(target: Store, view: View) -> None:
@@ -99,10 +103,10 @@ def problems_of(view: View, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
     if view.standing.head != target.head():
         yield "the ledgers do not end alike"
-    for table in SPACE_TABLES:
-        wanted, found = view.counts[table.name], target.row_count(table)
-        if wanted != found:
-            yield f"{table.name} has {wanted:,} rows and the copy {found:,}"
+    counts = target.row_counts()
+    for name, wanted in view.counts.items():
+        if wanted != counts[name]:
+            yield f"{name} has {wanted:,} rows and the copy {counts[name]:,}"
     yield from verify(target).problems
 
 
@@ -117,13 +121,24 @@ def unlike(source: Reader, target: Store) -> dict[str, int]:
     return found
 
 
-def _copy_ledger(source: Reader, target: Store, made: Made, told: Told) -> None:
+def _copy_ledger(source: Reader, target: Store, sink: Sink, last: int) -> None:
     """Entries that are there may have moved, because others came in that were recorded earlier, or have another name.
     All of that is done at once: between two places there is no order to be in. Then come the new ones."""
+    if last:
+        moves, names = _moved(source, sink.target)
+        if moves or names:
+            target.write(lambda writer: writer.reorder(moves, names))
+    for row in all_rows(source, LEDGER, (last,) if last else None):
+        sink.add(LEDGER, row)
+
+
+def _moved(
+    source: Reader, target: Readable
+) -> tuple[list[tuple[int, int]], list[tuple[int, str, str | None]]]:
+    """The places that entries have now, and the names."""
     moves: list[tuple[int, int]] = []
     names: list[tuple[int, str, str | None]] = []
-    rows = StoreRows(target)
-    for ours, theirs in differences(source, rows, LEDGER, Count()):
+    for ours, theirs in differences(source, target, LEDGER, Count()):
         if theirs is None:
             break  # from here on, all are new: the chains are the same up to the end of the target's
         if ours is None or any(
@@ -136,14 +151,4 @@ def _copy_ledger(source: Reader, target: Store, made: Made, told: Told) -> None:
             moves.append((ours[0], ours[_SEQ]))
         if ours[_ID] != theirs[_ID]:
             names.append((ours[0], ours[_ID], ours[_CHAINED_ID]))
-
-    def reorder(writer: Writer) -> int:
-        writer.reorder(moves, names)
-        return writer.head().position
-
-    last = target.write(reorder)
-    made.rows += source.head().position
-    for batch in batches(LEDGER, all_rows(source, LEDGER, (last,) if last else None)):
-        rows.restore(LEDGER, batch)
-        made.added += len(batch)
-        told(LEDGER.name, len(batch))
+    return moves, names

@@ -157,8 +157,8 @@ class MoveReader(Protocol):
         """Up to so many whose key is larger, in the order of keys; none at the end only. Of a table with a heavy column
         as many as have no more than `bytes_max` in it, and one at least."""
 
-    def row_count(self, table: Table) -> int:
-        """How many there are."""
+    def row_counts(self) -> dict[str, int]:
+        """How many there are in each table."""
 
     def indexed(self) -> int:
         """The last turn that is in the index of words."""
@@ -187,11 +187,11 @@ class Rows(Protocol):
     def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
         """See `MoveReader`."""
 
-    def row_count(self, table: Table) -> int:
+    def row_counts(self) -> dict[str, int]:
         """See `MoveReader`."""
 
-    def restore(self, table: Table, copied: Sequence[Row]) -> None:
-        """Durable when it returns."""
+    def restore(self, parts: Sequence[tuple[Table, Sequence[Row]]]) -> None:
+        """As `MoveWriter` does, all of them or none. Durable when it returns."""
 
     def remove(self, table: Table, copied: Sequence[Row]) -> None:
         """Durable when it returns."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memplane.storage.moving import META, Key, Row, Table
+from memplane.storage.moving import CATALOG_TABLES, META, SPACE_TABLES, Key, Row, Table
 from memplane.storage.sql import rows
 from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
 from memplane.storage.sql.session import Session
@@ -18,8 +18,8 @@ class SqlMoveReader(Session):
     def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
         return _page(self._all, table, after, limit, bytes_max)
 
-    def row_count(self, table: Table) -> int:
-        return int(self._one(f"copy_{table.name}_count")[0])
+    def row_counts(self) -> dict[str, int]:
+        return _counts(SPACE_TABLES, self._one("copy_counts"))
 
     def indexed(self) -> int:
         return self._indexed()
@@ -83,22 +83,24 @@ class SqlCatalogRows:
     def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
         return _page(self._catalog.read, table, after, limit, bytes_max)
 
-    def row_count(self, table: Table) -> int:
-        found = self._catalog.read(f"copy_{table.name}_count")
-        return int(found[0][0]) if found else 0
+    def row_counts(self) -> dict[str, int]:
+        found = self._catalog.read("copy_counts")
+        return _counts(CATALOG_TABLES, found[0] if found else (0,) * len(CATALOG_TABLES))
 
-    def restore(self, table: Table, copied: Sequence[Row]) -> None:
-        self._write(f"copy_{table.name}_add", _flagged(table, copied))
+    def restore(self, parts: Sequence[tuple[Table, Sequence[Row]]]) -> None:
+        def work(writer: CatalogWriter) -> None:
+            for table, copied in parts:
+                writer.run_many(f"copy_{table.name}_add", _flagged(table, copied))
+
+        self._catalog.write(work)
 
     def remove(self, table: Table, copied: Sequence[Row]) -> None:
-        self._write(f"copy_{table.name}_drop", [table.key_of(row) for row in copied])
+        keys = [table.key_of(row) for row in copied]
+        self._catalog.write(lambda writer: writer.run_many(f"copy_{table.name}_drop", keys))
 
-    def _write(self, query: str, values: list[Row]) -> None:
-        def work(writer: CatalogWriter) -> None:
-            writer.run_many(query, values)
 
-        if values:
-            self._catalog.write(work)
+def _counts(tables: Sequence[Table], row: Sequence[int]) -> dict[str, int]:
+    return {table.name: count for table, count in zip(tables, row, strict=True)}
 
 
 def _page(

@@ -1,37 +1,41 @@
 """The statements of a move, made from what it knows of tables: the same few for each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from memplane.storage.moving import CATALOG_TABLES, SPACE_TABLES, Table
 
 _QUOTED = frozenset({"end"})
 
 
-def statements_of(tables: Iterable[Table]) -> dict[str, str]:
+def statements_of(tables: Sequence[Table]) -> dict[str, str]:
     """By name, as `load` takes them."""
     found: dict[str, str] = {}
     for table in tables:
         found.update(_of(table))
-    return found
+    counts = ", ".join(f"(SELECT count(*) FROM {table.name}{_only(table)})" for table in tables)
+    return found | {"copy_counts": f"SELECT {counts}"}
 
 
 def _of(table: Table) -> dict[str, str]:
     name, columns, key = table.name, _listed(table.columns), _listed(table.key)
     asked = _listed([f":after_{column}" for column in table.key], quote=False)
-    first = "" if table.only is None else f"WHERE {table.only}"
-    later = f"WHERE ({key}) > ({asked})" + ("" if table.only is None else f" AND {table.only}")
+    first = _only(table)
+    later = f" WHERE ({key}) > ({asked})" + ("" if table.only is None else f" AND {table.only}")
     page = f"ORDER BY {key} LIMIT :limit"
     values = _listed(["?"] * len(table.columns), quote=False)
     matches = " AND ".join(f"{_name(column)} = ?" for column in table.key)
     return {
-        f"copy_{name}": f"SELECT {columns} FROM {name} {first} {page}",
-        f"copy_{name}_after": f"SELECT {columns} FROM {name} {later} {page}",
-        f"copy_{name}_sizes": f"SELECT {_size(table)} FROM {name} {first} {page}",
-        f"copy_{name}_sizes_after": f"SELECT {_size(table)} FROM {name} {later} {page}",
-        f"copy_{name}_count": f"SELECT count(*) FROM {name} {first}",
+        f"copy_{name}": f"SELECT {columns} FROM {name}{first} {page}",
+        f"copy_{name}_after": f"SELECT {columns} FROM {name}{later} {page}",
+        f"copy_{name}_sizes": f"SELECT {_size(table)} FROM {name}{first} {page}",
+        f"copy_{name}_sizes_after": f"SELECT {_size(table)} FROM {name}{later} {page}",
         f"copy_{name}_add": f"INSERT INTO {name} ({columns}) VALUES ({values})",
         f"copy_{name}_drop": f"DELETE FROM {name} WHERE {matches}",
     }
+
+
+def _only(table: Table) -> str:
+    return "" if table.only is None else f" WHERE {table.only}"
 
 
 def _size(table: Table) -> str:
