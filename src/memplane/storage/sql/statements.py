@@ -37,7 +37,7 @@ _PARTS = {
     "spans_per_document": str(SPANS_PER_DOCUMENT_MAX),
     "all": str(ALL),
 }
-SHARED = ("memplane.storage.sql", ("queries.sql", "library.sql", "compaction.sql"))
+SHARED = ("memplane.storage.sql", ("queries.sql", "library.sql", "compaction.sql", "overview.sql"))
 
 
 class Dialect(Protocol):

@@ -23,6 +23,7 @@ from memplane.storage.sql.episodes import SqlEpisodeReader, SqlEpisodeWriter
 from memplane.storage.sql.index import SqlIndexReader, SqlIndexWriter
 from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
 from memplane.storage.sql.moving import SqlMoveReader, SqlMoveWriter
+from memplane.storage.sql.overview import SqlOverviewReader
 from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
 from memplane.storage.sql.statements import ALL, Statements
 from memplane.storage.words import held_words, stems_of
@@ -67,6 +68,7 @@ class SqlReader(
     SqlCompactionReader,
     SqlReplicaReader,
     SqlMoveReader,
+    SqlOverviewReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
