@@ -1,6 +1,7 @@
 """What a move takes over is everything there is."""
 
 import apsw
+import psycopg
 import pytest
 
 from memplane.storage.moving import CATALOG_TABLES, META, PAYLOAD, SPACE_TABLES
@@ -26,6 +27,25 @@ def test_every_table_is_moved(tmp_path, package, tables):
     connection.close()
 
     assert {table.name: set(table.columns) for table in tables} == columns
+
+
+POSTGRES_ITSELF = {"migration", "tenant", "space", "turn_word", "memory_word", "span_word"}
+"""Which spaces there are, which a move learns from `Stores`, and the index of words."""
+
+
+def test_every_table_of_the_database_is_moved(postgres_server):
+    """As above; whatever is added here is moved, or is the engine's own."""
+    with postgres_server.database() as url, psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT c.relname, array_agg(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
+            "WHERE c.relnamespace = 'memplane'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 "
+            "AND NOT a.attisdropped GROUP BY c.relname"
+        ).fetchall()
+    columns = {name: set(names) - MADE_BY_ENGINES for name, names in found if name not in POSTGRES_ITSELF}
+
+    assert {table.name: {"tenant", "space", *table.columns} for table in SPACE_TABLES} | {
+        table.name: set(table.columns) for table in CATALOG_TABLES
+    } == columns
 
 
 def test_a_payload_goes_only_with_a_tombstone(engine, open_store, scribe):

@@ -69,11 +69,16 @@ def batches(table: Table, rows: Iterable[Row]) -> Iterator[list[Row]]:
     for row in rows:
         batch.append(row)
         size += weight_of(table, row)
-        if len(batch) >= PAGE_ROWS or size >= PAGE_BYTES:
+        if fills_a_page(len(batch), size):
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def fills_a_page(rows: int, size: int) -> bool:
+    """Whether no more should be held in memory."""
+    return rows >= PAGE_ROWS or size >= PAGE_BYTES
 
 
 def weight_of(table: Table, row: Row) -> int:

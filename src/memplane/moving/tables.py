@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from memplane.errors import InvalidRequest
-from memplane.moving import compare
-from memplane.moving.compare import Count, Readable, all_rows, batches, differences, weight_of
+from memplane.moving.compare import Count, Readable, all_rows, batches, differences, fills_a_page, weight_of
 from memplane.storage.moving import META, Row, Rows, Sort, Table
 
 Told = Callable[[str, int], None]
@@ -55,7 +54,7 @@ class Sink:
         self._parts[-1][1].append(row)
         self._rows += 1
         self._bytes += weight_of(table, row)
-        if self._rows >= compare.PAGE_ROWS or self._bytes >= compare.PAGE_BYTES:
+        if fills_a_page(self._rows, self._bytes):
             self.flush()
 
     def flush(self) -> None:
