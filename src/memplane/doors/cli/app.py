@@ -66,6 +66,7 @@ PARTS = (
     _part("syncing", "Look after", "sync"),
     _part("compacting", "Look after", "compact retention budget summary"),
     _part("encryption", "Look after", "encryption"),
+    _part("moving", "Look after", "backup migrate"),
     _part("keys", "Keys and tokens", "key"),
     _part("tokens", "Keys and tokens", "token"),
     _part("pods", "Clawdapus pods", "up memory"),

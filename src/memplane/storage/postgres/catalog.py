@@ -12,6 +12,7 @@ from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.statements import PostgresDialect
 from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.statements import load
+from memplane.storage.sql.tables import CATALOG_MOVES
 
 T = TypeVar("T")
 
@@ -21,6 +22,7 @@ _SQL = {
         PostgresDialect(of_space=False),
         ("memplane.storage.sql.catalog", ["queries.sql"]),
         ("memplane.storage.postgres", ["catalog.sql"]),
+        CATALOG_MOVES,
     ).items()
 }
 _PROBE_S = 1.0
