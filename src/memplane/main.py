@@ -15,6 +15,7 @@ from memplane.governance.events import Listener
 from memplane.identity.claims import Expected, NoTokens, Signer
 from memplane.identity.identity import Identity
 from memplane.identity.secret import Secret
+from memplane.moving import PASSES_MAX, Move, MoveReport, Progress
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
@@ -101,6 +102,22 @@ class Memplane(Engine):
         finally:
             credentials.close()
         return found
+
+    def holds_anything(self) -> bool:
+        """Whether there is a space, or a key."""
+        return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
+
+    def move_to(
+        self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX
+    ) -> MoveReport:
+        """Make another installation the same as this one; see `memplane.moving`."""
+        stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
+        move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
+        return move.run(passes_max=passes_max)
+
+    def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+        """Whether another installation is the same as this one, row by row; writes nothing."""
+        return Move(self._stores, target._stores, progress=progress).check()  # noqa: SLF001
 
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None

@@ -14,6 +14,7 @@ from memplane.storage.postgres.store import Place, PostgresStore
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
+from memplane.storage.sql.moving import SqlCatalogRows
 
 _KNOWN_MAX = 10_000
 _OWNERS_PER_LOOK = 1_000
@@ -62,6 +63,9 @@ class PostgresStores:
     def credentials(self) -> SqlCredentials:
         """The keys of the installation."""
         return SqlCredentials(self._catalog)
+
+    def catalog_rows(self) -> SqlCatalogRows:
+        return SqlCatalogRows(self._catalog)
 
     def probe(self) -> None:
         self._catalog.probe()
