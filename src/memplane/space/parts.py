@@ -7,6 +7,7 @@ from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
 from memplane.governance.events import Events
+from memplane.memory.glance import Kept
 from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
 from memplane.recall.questions import Questions
@@ -31,6 +32,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     indexes: Indexes
     uses: Uses
     questions: Questions
+    kept: Kept = msgspec.field(default_factory=Kept)
+    """Counts of spaces that somebody looked at."""
 
     def notify(self, tenant: str, owner: str) -> None:
         """Something came in that can be enriched."""

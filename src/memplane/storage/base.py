@@ -18,9 +18,10 @@ from memplane.storage.claims import ClaimReader, ClaimWriter
 from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
-from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
+from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.types import (
@@ -36,6 +37,10 @@ from memplane.types import (
 )
 
 T = TypeVar("T")
+
+
+LOOKED_THROUGH_MAX = 50_000
+"""So many entries are looked through for those that pass a filter."""
 
 
 class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -107,6 +112,7 @@ class Reader(
     LibraryReader,
     CompactionReader,
     ReplicaReader,
+    OverviewReader,
     RulingReader,
     Protocol,
 ):
@@ -151,6 +157,14 @@ class Reader(
 
     def forgets(self) -> list[LedgerRow]:
         """The rows of every forget, in order; sweeps are not among them."""
+
+    def forgets_between(
+        self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
+    ) -> list[LedgerRow]:
+        """Those of them that were recorded after the beginning and not after the end, the newest first."""
+
+    def forget_row(self, entry_id: str) -> LedgerRow | None:
+        """The row of one forget."""
 
     def replacement(self, entry_id: str) -> str | None:
         """The id of the last entry whose `ref` this is, forgotten or not."""
@@ -233,6 +247,17 @@ class Reader(
 
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
+
+    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+        """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
+        `LOOKED_THROUGH_MAX` only."""
+
+    def last_recorded_before(self, at: Instant) -> int:
+        """The last place of the ledger that was taken before then; 0 where there is none."""
+
+    def newest_ops(self, *, limit: int) -> list[Entry]:
+        """The last of them in the ledger's order, which is the same unless a merge is still to put it in order; cheap at
+        any size."""
 
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memplane.storage.filter import Audience, Filter, Scope
+from memplane.storage.filter import Audience, Filter, Narrowed, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import RESERVED_CATEGORIES, Kind, Op, State, Tier
 
@@ -132,6 +132,31 @@ def of_turns(where: Filter) -> Where:
     if where.quarantined is not None:
         out.add(TURN_QUARANTINED if where.quarantined else _NO_SUSPECT_TURN)
     _add_audience(out, "t", where.audience)
+    return out
+
+
+def of_entries(where: Narrowed) -> Where:
+    out = Where()
+    if where.ops:
+        out.add(f"l.op IN ({', '.join(repr(op.value) for op in sorted(where.ops))})")
+    if where.door is not None:
+        out.add("l.door = :door", door=where.door)
+    if where.role is not None:
+        out.add(
+            f"EXISTS (SELECT 1 FROM turn t WHERE t.n >= l.seq * {TURNS_PER_ENTRY_MAX} "
+            f"AND t.n < (l.seq + 1) * {TURNS_PER_ENTRY_MAX} AND t.role = :role)",
+            role=where.role,
+        )
+    if where.conversation is not None:
+        out.add(
+            f"l.seq IN (SELECT t.n / {TURNS_PER_ENTRY_MAX} FROM turn t "
+            "WHERE t.conversation = :conversation AND t.conversation IS NOT NULL "
+            "UNION SELECT m.seq FROM memory m "
+            "WHERE m.conversation = :conversation AND m.conversation IS NOT NULL "
+            "UNION SELECT p.seq FROM promoted p WHERE p.conversation = :conversation)",
+            conversation=where.conversation,
+        )
+    _add_range(out, "l.recorded", where.since, where.until)
     return out
 
 

@@ -40,7 +40,10 @@ _PARTS = {
     "spans_per_document": str(SPANS_PER_DOCUMENT_MAX),
     "all": str(ALL),
 }
-SHARED = ("memplane.storage.sql", ("queries.sql", "library.sql", "compaction.sql", "rulings.sql"))
+SHARED = (
+    "memplane.storage.sql",
+    ("queries.sql", "library.sql", "compaction.sql", "overview.sql", "rulings.sql"),
+)
 
 
 class Dialect(Protocol):

@@ -21,6 +21,7 @@ from memplane.storage.sql.compaction import SqlCompactionReader, SqlCompactionWr
 from memplane.storage.sql.episodes import SqlEpisodeReader, SqlEpisodeWriter
 from memplane.storage.sql.index import SqlIndexReader, SqlIndexWriter
 from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
+from memplane.storage.sql.overview import SqlOverviewReader
 from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
 from memplane.storage.sql.rulings import SqlRulingReader, SqlRulingWriter
 from memplane.storage.sql.statements import ALL, Statements
@@ -65,6 +66,7 @@ class SqlReader(
     SqlLibraryReader,
     SqlCompactionReader,
     SqlReplicaReader,
+    SqlOverviewReader,
     SqlRulingReader,
 ):
     """One consistent view of a space. See `Reader`."""

@@ -21,8 +21,9 @@ from memplane.doors.opening import existing_space
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
 from memplane.identity.principal import Right
-from memplane.memory.timeline import Happening, Narrowed
+from memplane.memory.timeline import Happening
 from memplane.space import Space
+from memplane.storage.filter import Narrowed
 from memplane.types import Memory, Op, Role, Turn
 
 TAB = "timeline"

@@ -19,6 +19,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) { event.preventDefault(); return event.target.blur(); }
     if (typing(event.target)) return;
+    if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
     if (event.key === "j") return move(1);
     if (event.key === "k") return move(-1);
     if (event.key === "/") {
