@@ -28,6 +28,7 @@ class Need(StrEnum):
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
+    QUARANTINE = "in quarantine"
     DOCUMENTS = "failed documents"
     DEAD_LETTERS = "dead letters"
 
@@ -70,11 +71,12 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """Only what there is."""
 
 
-def needs_of(reader: Reader, counts: Counts) -> dict[Need, int]:
+def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[Need, int]:
     """What needs a person, and how often. Whatever else comes to need one is counted here."""
     found = {
         Need.CONFLICTS: reader.conflict_count(),
         Need.DRAFTS: counts.drafts,
+        Need.QUARANTINE: reader.quarantine_size(now=now),
         Need.DOCUMENTS: reader.failed_document_count(),
         Need.DEAD_LETTERS: sum(int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)),
     }

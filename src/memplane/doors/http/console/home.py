@@ -19,6 +19,7 @@ _LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1)
 PAGES: dict[Need, str] = {
     Need.CONFLICTS: "inbox",
     Need.DRAFTS: "inbox",
+    Need.QUARANTINE: "inbox",
     Need.DOCUMENTS: "documents",
     Need.DEAD_LETTERS: "",
 }
