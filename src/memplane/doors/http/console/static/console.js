@@ -85,6 +85,10 @@
     field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
   });
 
+  // A page that was opened for one passage shows it.
+  const here = document.querySelector("[data-here]");
+  if (here) here.scrollIntoView({ block: "center" });
+
   // Live parts: data-live names a stream of server-sent events; each brings a piece of page to put first.
   for (const part of document.querySelectorAll("[data-live]")) {
     const source = new EventSource(part.dataset.live);
