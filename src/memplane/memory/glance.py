@@ -28,8 +28,10 @@ class Need(StrEnum):
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
-    DOCUMENTS = "failed documents"
-    DEAD_LETTERS = "dead letters"
+    DOCUMENTS = "documents"
+    """Those that could not be told in short."""
+    DEAD_LETTERS = "dead_letters"
+    """Entries that no memory could be read from."""
 
 
 class Health(StrEnum):

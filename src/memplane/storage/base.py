@@ -24,6 +24,7 @@ from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.storage.moving import MoveReader, MoveWriter, Rows
 from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -114,6 +115,7 @@ class Reader(
     ReplicaReader,
     MoveReader,
     OverviewReader,
+    RulingReader,
     Protocol,
 ):
     """One consistent view of a space."""
@@ -192,7 +194,7 @@ class Reader(
         """Newest first."""
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
+        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
@@ -283,6 +285,7 @@ class Writer(
     CompactionWriter,
     ReplicaWriter,
     MoveWriter,
+    RulingWriter,
     Protocol,
 ):
     """The same view inside a write transaction."""

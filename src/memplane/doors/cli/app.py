@@ -58,6 +58,7 @@ PARTS = (
     _part("facts", "Facts under a key", "put get facts history"),
     _part("documents", "Documents", "document collection"),
     _part("forget", "Forget", "delete forget receipts sweep wipe purge"),
+    _part("rulings", "Look after", "quarantine pin"),
     _part("ledger", "Ledger", "replay ledger"),
     _part("auditing", "Ledger", "audit"),
     _part("trees", "Ledger", "tree"),

@@ -28,6 +28,9 @@ _PARTS = {
     "not_reserved": conditions.NOT_RESERVED,
     "reserved": conditions.RESERVED,
     "not_faded": conditions.NOT_FADED,
+    "quarantined": conditions.QUARANTINED,
+    "not_quarantined": conditions.NOT_QUARANTINED,
+    "turn_quarantined": conditions.TURN_QUARANTINED,
     "erasable": conditions.ERASABLE,
     "line_columns": rows.LINE_COLUMNS,
     "document_columns": rows.DOCUMENT_COLUMNS,
@@ -37,7 +40,10 @@ _PARTS = {
     "spans_per_document": str(SPANS_PER_DOCUMENT_MAX),
     "all": str(ALL),
 }
-SHARED = ("memplane.storage.sql", ("queries.sql", "library.sql", "compaction.sql", "overview.sql"))
+SHARED = (
+    "memplane.storage.sql",
+    ("queries.sql", "library.sql", "compaction.sql", "overview.sql", "rulings.sql"),
+)
 
 
 class Dialect(Protocol):

@@ -25,6 +25,7 @@ from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
 from memplane.storage.sql.moving import SqlMoveReader, SqlMoveWriter
 from memplane.storage.sql.overview import SqlOverviewReader
 from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
+from memplane.storage.sql.rulings import SqlRulingReader, SqlRulingWriter
 from memplane.storage.sql.statements import ALL, Statements
 from memplane.storage.words import held_words, stems_of
 from memplane.types import (
@@ -50,7 +51,7 @@ _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
     *("overruled", "purged"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
-    *("promoted", "promoted_from", "judgement", "verdict"),
+    *("promoted", "promoted_from", "judgement", "verdict", "ruling"),
 )
 
 INDEX_TURNS_MIN = 128
@@ -69,6 +70,7 @@ class SqlReader(
     SqlReplicaReader,
     SqlMoveReader,
     SqlOverviewReader,
+    SqlRulingReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
@@ -170,8 +172,10 @@ class SqlReader(
         return [rows.memory_from(row) for row in found]
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        found = self._filtered("brief", conditions.told_to(audience), now=now, limit=limit)
-        return [rows.memory_from(row) for row in found]
+        told = conditions.told_to(audience)
+        pinned = self._filtered("pinned_brief", told, now=now, limit=limit)
+        found = self._filtered("brief", told, now=now, limit=limit)
+        return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
         found = self._all("conversations", project=project, limit=limit, offset=offset)
@@ -352,6 +356,7 @@ class SqlWriter(
     SqlCompactionWriter,
     SqlReplicaWriter,
     SqlMoveWriter,
+    SqlRulingWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
