@@ -284,8 +284,8 @@ class Writer(
     LibraryWriter,
     CompactionWriter,
     ReplicaWriter,
-    MoveWriter,
     RulingWriter,
+    MoveWriter,
     Protocol,
 ):
     """The same view inside a write transaction."""

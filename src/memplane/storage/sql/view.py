@@ -355,8 +355,8 @@ class SqlWriter(
     SqlLibraryWriter,
     SqlCompactionWriter,
     SqlReplicaWriter,
-    SqlMoveWriter,
     SqlRulingWriter,
+    SqlMoveWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
