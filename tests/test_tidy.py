@@ -25,7 +25,7 @@ LAYERS = (
     ("types", "config"),
     ("storage", "providers", "temporal"),
     ("ledger", "governance", "memory", "documents"),
-    ("identity", "metering", "history", "services", "pod"),
+    ("identity", "metering", "history", "services", "pod", "moving"),
     ("recall", "enrich"),
     ("worker",),
     ("shift",),

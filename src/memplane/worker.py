@@ -424,7 +424,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
         memory = writer.memory(id_)
         if memory is not None and memory.derived:
             tier = tier_now(writer, memory, catalog)
-            if tier is not memory.tier:
+            if tier is not memory.tier or memory.pinned or memory.flags:
                 tiers.append((id_, tier))
     writer.set_tiers(tiers)
 

@@ -41,7 +41,9 @@ def worker(shell):
             process.kill()
 
 
-@pytest.mark.parametrize("command", [["worker"], ["worker", "status"], ["worker", "dead"], ["worker", "retry", "--all"]])
+@pytest.mark.parametrize(
+    "command", [["worker"], ["worker", "status"], ["worker", "dead"], ["worker", "retry", "--all"]]
+)
 def test_a_data_directory_says_who_enriches_it(shell, command):
     done = shell(*command)
 

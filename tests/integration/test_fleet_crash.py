@@ -18,7 +18,7 @@ OWNERS = [("amber", "ann"), ("amber", "ben"), ("birch", "ann")]
 PATIENCE_SECONDS = 60
 
 DERIVED = {
-    "memory": "SELECT id, kind, text, state, tier, seq, start, \"end\", superseded_by FROM memory",
+    "memory": 'SELECT id, kind, text, state, tier, seq, start, "end", superseded_by FROM memory',
     "evidence": "SELECT memory, id, body FROM evidence",
     "turn_vector": "SELECT n, words, asks, digest FROM turn_vector",
     "memory_vector": "SELECT id, digest FROM memory_vector",

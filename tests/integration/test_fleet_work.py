@@ -151,9 +151,11 @@ def test_tenants_take_turns(place, counts, workers):
         left[lease.tenant] -= 1
         after[worker] = lease.tenant_number
         passed = since[worker]
-        assert not [other for other in passed if passed[other] and left[other] and other != lease.tenant and (
-            passed[other] >= len(counts)
-        )]
+        assert not [
+            other
+            for other in passed
+            if passed[other] and left[other] and other != lease.tenant and (passed[other] >= len(counts))
+        ]
         for tenant in counts:
             passed[tenant] = 0 if tenant == lease.tenant else passed.get(tenant, 0) + 1
 
@@ -317,8 +319,10 @@ class Interleaved(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.hand.forget_work()
-        self.hand.rows("UPDATE meta SET value = (SELECT value FROM meta c WHERE (c.tenant, c.space, c.name) = "
-                       "(meta.tenant, meta.space, 'cursor')) WHERE name = 'derived'")
+        self.hand.rows(
+            "UPDATE meta SET value = (SELECT value FROM meta c WHERE (c.tenant, c.space, c.name) = "
+            "(meta.tenant, meta.space, 'cursor')) WHERE name = 'derived'"
+        )
         self.hand.forget_work()
         self.after = 0
 

@@ -28,8 +28,11 @@ class Need(StrEnum):
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
-    DOCUMENTS = "failed documents"
-    DEAD_LETTERS = "dead letters"
+    QUARANTINE = "quarantine"
+    DOCUMENTS = "documents"
+    """Those that could not be told in short."""
+    DEAD_LETTERS = "dead_letters"
+    """Entries that no memory could be read from."""
 
 
 class Health(StrEnum):
@@ -70,11 +73,12 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """Only what there is."""
 
 
-def needs_of(reader: Reader, counts: Counts) -> dict[Need, int]:
+def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[Need, int]:
     """What needs a person, and how often. Whatever else comes to need one is counted here."""
     found = {
         Need.CONFLICTS: reader.conflict_count(),
         Need.DRAFTS: counts.drafts,
+        Need.QUARANTINE: reader.quarantine_size(now=now),
         Need.DOCUMENTS: reader.failed_document_count(),
         Need.DEAD_LETTERS: sum(int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)),
     }

@@ -331,7 +331,9 @@ class Compacting(Writing):
             report = DayCompacted(
                 day=each,
                 entries=0,
-                removed=len(items_of(reader, each)) if _is_over(policy, each, now) else 0,
+                removed=sum(not item.is_pinned for item in items_of(reader, each))
+                if _is_over(policy, each, now)
+                else 0,
             )
             planned.append(_added(report, len(entries), *judge(each, entries)))
         lag = self._parts.worker.lag(reader)

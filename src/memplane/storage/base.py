@@ -21,8 +21,10 @@ from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.moving import MoveReader, MoveWriter, Rows
 from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.storage.work import Work
 from memplane.types import (
     AuditRecord,
@@ -112,7 +114,9 @@ class Reader(
     LibraryReader,
     CompactionReader,
     ReplicaReader,
+    MoveReader,
     OverviewReader,
+    RulingReader,
     Protocol,
 ):
     """One consistent view of a space."""
@@ -191,7 +195,7 @@ class Reader(
         """Newest first."""
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
+        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
@@ -274,7 +278,16 @@ PINS_MAX = 512
 
 
 class Writer(
-    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+    Reader,
+    IndexWriter,
+    ClaimWriter,
+    EpisodeWriter,
+    LibraryWriter,
+    CompactionWriter,
+    ReplicaWriter,
+    RulingWriter,
+    MoveWriter,
+    Protocol,
 ):
     """The same view inside a write transaction."""
 
@@ -369,6 +382,9 @@ class Stores(Protocol):
 
     def accounts(self) -> Accounts:
         """What tenants used and may use; open for as long as the spaces are."""
+
+    def catalog_rows(self) -> Rows:
+        """What belongs to no single space, as a move sees it; open for as long as the spaces are."""
 
     def work(self) -> Work | None:
         """Which spaces have something waiting, where workers on several machines share them; None where the process that

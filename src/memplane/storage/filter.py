@@ -51,6 +51,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier | None = None
     include_faded: bool = True
     """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
+    quarantined: bool | None = None
+    """Whether only what is flagged and not released is there, or only the rest; None is both."""
     audience: Audience | None = EVERYWHERE
     """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
     belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""

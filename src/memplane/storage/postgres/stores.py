@@ -15,6 +15,7 @@ from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
+from memplane.storage.sql.moving import SqlCatalogRows
 
 _KNOWN_MAX = 10_000
 _OWNERS_PER_LOOK = 1_000
@@ -68,6 +69,9 @@ class PostgresStores:
         """The keys of the installation."""
         return SqlCredentials(self._catalog)
 
+    def catalog_rows(self) -> SqlCatalogRows:
+        return SqlCatalogRows(self._catalog)
+
     def probe(self) -> None:
         self._catalog.probe()
 
@@ -97,7 +101,9 @@ class PostgresStores:
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
-        with self._connections.transaction("BEGIN") as connection:  # one, or a crash would leave a space half begun
+        with self._connections.transaction(
+            "BEGIN"
+        ) as connection:  # one, or a crash would leave a space half begun
             writer = PostgresCatalogWriter(connection)
             writer.run("add_space", tenant=tenant, owner=owner)
             place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])
