@@ -425,9 +425,9 @@ def test_every_space_is_scheduled_but_not_hurried(fleet):
     work_off(member(plane))
     plane.space("sick", tenant="quiet").retain("tea")
     plane.work.fail(take(plane), error="x", length=9_000 * SECOND, counted=True)
-    plane.work.schedule(3_600 * SECOND, renew=lambda: True)
+    plane.work.schedule(1_000 * SECOND, renew=lambda: True)
 
-    hand.advance(3_601)
+    hand.advance(1_001)
     assert work_off(member(plane)) == len(hand.rows("SELECT 1 FROM space")) - 1
     assert hand.state("sick")[0] == "resting"
 

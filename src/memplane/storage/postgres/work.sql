@@ -81,7 +81,7 @@ WITH batch AS MATERIALIZED (
     ORDER BY tenant, number LIMIT :limit
 ), marked AS (
     INSERT INTO work AS w (tenant, owner_number, state, due)
-    SELECT tenant, number, 'resting', work_clock() + :within * (number % 997) / 997 FROM batch
+    SELECT tenant, number, 'resting', work_clock() + :within::bigint * (number % 997) / 997 FROM batch
     ON CONFLICT (tenant, owner_number) DO UPDATE SET due = least(w.due, excluded.due)
     WHERE w.state = 'resting' AND w.attempts = 0
 )
