@@ -10,11 +10,22 @@ from memplane.storage.compaction import Standing
 
 TAB = "inbox"
 
+_SHOWN = 50
+"""Of each sort; others come up as these are decided."""
+
 
 def show(call: Call) -> Response:
     space = space_of(call)
     drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN]
-    return space_page(call, "inbox.html", TAB, space, conflicts=space.conflicts(), drafts=drafts)
+    return space_page(
+        call,
+        "inbox.html",
+        TAB,
+        space,
+        conflicts=space.conflicts(limit=_SHOWN),
+        drafts=drafts[:_SHOWN],
+        shown=_SHOWN,
+    )
 
 
 def resolve(call: Call) -> Response:
