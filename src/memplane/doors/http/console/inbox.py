@@ -1,4 +1,5 @@
-"""What needs a person: memories that cannot both be so, and what compaction proposes. One key decides each."""
+"""What needs a person: memories that cannot both be so, what compaction proposes, and what is flagged. One key decides
+each."""
 
 from memplane.doors.http.console import links
 from memplane.doors.http.console.forms import Form
@@ -25,6 +26,8 @@ def show(call: Call) -> Response:
         conflicts=space.conflicts(limit=_SHOWN),
         drafts=drafts[:_SHOWN],
         shown=_SHOWN,
+        suspects=space.quarantine(limit=_SHOWN),
+        waiting=space.quarantine_count(),
     )
 
 
@@ -41,9 +44,20 @@ def decide(call: Call) -> Response:
     return redirect(call, links.space_link(space.owner, TAB))
 
 
+def rule(call: Call) -> Response:
+    """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
+    form, space = Form(call), writable_space(call)
+    if form.text("verdict") == "release":
+        space.release(form.text("entry"))
+    else:
+        space.forget(entries=[form.text("entry")], reason="quarantined")
+    return redirect(call, links.space_link(space.owner, TAB))
+
+
 def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/inbox", show, Right.READ, ()),
         ("POST", "/space/{space}/inbox/resolve", resolve, Right.WRITE, ()),
         ("POST", "/space/{space}/inbox/decide", decide, Right.WRITE, ()),
+        ("POST", "/space/{space}/inbox/rule", rule, Right.WRITE, ()),
     ]
