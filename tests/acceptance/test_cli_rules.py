@@ -226,7 +226,8 @@ def hostile(cli):
     """Hostile text wherever a user may write some."""
     options = ["--space", HOSTILE]
     cli("retain", HOSTILE, "--conversation", HOSTILE, *options)
-    cli("store", "fact", HOSTILE, "--tag", HOSTILE, *options)
+    stored = cli("store", "fact", HOSTILE, "--tag", HOSTILE, *options, "--json").json["id"]
+    cli("quarantine", "release", stored, *options)
     cli("put", HOSTILE, HOSTILE, "--category", HOSTILE, *options)
     cli("put", "other", HOSTILE, *options)
     cli("forget", "--key", "other", "--reason", HOSTILE, *options)
@@ -247,6 +248,7 @@ def hostile(cli):
         ["forget", "--key", HOSTILE],
         ["forget", "--conversation", HOSTILE, "--reason", HOSTILE],
         ["receipts"],
+        ["quarantine", "list"],
         ["spaces"],
         ["stats"],
     ],
