@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, Scribe, a_memory, costly, fresh_plane
 
-from memplane.clock import DAY, to_instant
-from memplane.storage.filter import Filter
-from memplane.types import Op
+from memplane.clock import DAY, SECOND, to_instant
+from memplane.storage.filter import Filter, Narrowed
+from memplane.storage.overview import TurnSpan
+from memplane.types import Caller, Op
 
+HOUR = 3_600 * SECOND
 TODAY = to_instant(MORNING) // DAY
 
 
@@ -154,3 +156,61 @@ def test_a_comparison_leads_from_one_moment_to_the_other(does, data):
         assert held(end) == (held(begin) - gone) | came | learned
         assert gone <= held(begin)
         assert learned.isdisjoint(came | held(begin))
+
+
+def test_entries_are_narrowed(scribe, clock):
+    """By what they are, through which door, in which role and conversation they came, and when; the last first."""
+    first = scribe.turn("one", conversation="c", role="user")
+    clock.advance(hours=1)
+    second = scribe.entry(op=Op.STORE, caller=Caller("ann", "mcp", "s"))
+    clock.advance(hours=1)
+    third = scribe.turn("two", conversation="d", role="tool")
+    clock.advance(hours=1)
+    scribe.store.write(
+        lambda writer: writer.erase([(second.seq, second.id)], position=1, at=clock(), reason="test")
+    )
+
+    def seqs(before: int = 99, limit: int = 9, **narrowed) -> list[int]:
+        with scribe.store.read() as reader:
+            found = reader.entries_before(before, Narrowed(**narrowed), limit=limit)
+            assert all((entry.body is None) == (entry.seq == second.seq) for entry in found)
+            return [entry.seq for entry in found]
+
+    assert seqs() == [third.seq, second.seq, first.seq]
+    assert seqs(limit=1) == [third.seq]
+    assert seqs(before=third.seq) == [second.seq, first.seq]
+    assert seqs(ops=frozenset({Op.STORE, Op.PUT})) == [second.seq]
+    assert seqs(door="mcp") == [second.seq]
+    assert seqs(door="' OR 1=1 --") == []
+    assert seqs(role="tool") == [third.seq]
+    assert seqs(conversation="c") == [first.seq]
+    assert seqs(since=clock() - 2 * HOUR, until=clock() - HOUR) == [second.seq]
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.integers(-1, 30))
+@costly(20, thorough=200)
+def test_a_place_is_found_by_its_time(waits, hours):
+    """However many were recorded: the last that was before then."""
+    with fresh_plane() as plane:
+        clock, space = plane.clock, plane.space("alice")
+        start = clock()
+        for wait in waits:
+            clock.advance(hours=wait)
+            space.retain("said")
+        at = start + hours * HOUR
+        recorded = [entry.recorded for entry in space.entries()]
+        with space._read() as reader:
+            assert reader.last_recorded_before(at) == sum(each < at for each in recorded)
+
+
+def test_how_much_was_said_and_when(scribe):
+    """Nothing of nothing; and only what was said since."""
+    with scribe.store.read() as reader:
+        assert reader.turn_span(0) == TurnSpan(0, None, None)
+    for hours in (0, 1, 5):
+        scribe.turn("said", at=MORNING + timedelta(hours=hours))
+    at = to_instant(MORNING)
+
+    with scribe.store.read() as reader:
+        assert reader.turn_span(at) == TurnSpan(3, at, at + 5 * HOUR)
+        assert reader.turn_span(at + 1) == TurnSpan(2, at + HOUR, at + 5 * HOUR)

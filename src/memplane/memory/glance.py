@@ -28,9 +28,11 @@ class Need(StrEnum):
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
-    QUARANTINE = "in quarantine"
-    DOCUMENTS = "failed documents"
-    DEAD_LETTERS = "dead letters"
+    QUARANTINE = "quarantine"
+    DOCUMENTS = "documents"
+    """Those that could not be told in short."""
+    DEAD_LETTERS = "dead_letters"
+    """Entries that no memory could be read from."""
 
 
 class Health(StrEnum):

@@ -1,6 +1,7 @@
 """How the sync of a space stands, from what is known here: nobody is asked, so it costs nothing and works offline."""
 
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,9 +48,9 @@ def standing_of(space: Space) -> SyncStanding:
 
 
 def without_secrets(url: str) -> str:
-    """A place as it may be shown: no user, no password, nothing behind the path. A directory has none of them."""
+    """A place as it may be shown: no user, no password, nothing behind the path. A directory is shown as a URL too."""
     if "://" not in url:
-        return url
+        return Path(url).expanduser().absolute().as_uri()
     try:
         split = urlsplit(url)
         return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"

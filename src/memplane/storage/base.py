@@ -21,9 +21,11 @@ from memplane.storage.episodes import EpisodeReader, EpisodeWriter
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.moving import MoveReader, MoveWriter, Rows
 from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.storage.rulings import RulingReader, RulingWriter
+from memplane.storage.work import Work
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -112,6 +114,7 @@ class Reader(
     LibraryReader,
     CompactionReader,
     ReplicaReader,
+    MoveReader,
     OverviewReader,
     RulingReader,
     Protocol,
@@ -283,6 +286,7 @@ class Writer(
     CompactionWriter,
     ReplicaWriter,
     RulingWriter,
+    MoveWriter,
     Protocol,
 ):
     """The same view inside a write transaction."""
@@ -378,6 +382,13 @@ class Stores(Protocol):
 
     def accounts(self) -> Accounts:
         """What tenants used and may use; open for as long as the spaces are."""
+
+    def catalog_rows(self) -> Rows:
+        """What belongs to no single space, as a move sees it; open for as long as the spaces are."""
+
+    def work(self) -> Work | None:
+        """Which spaces have something waiting, where workers on several machines share them; None where the process that
+        writes also enriches."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
+from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
 from memplane.storage.sql.view import SqlReader, SqlWriter
+from memplane.types import Head
 
 T = TypeVar("T")
 
@@ -24,6 +26,11 @@ class Place(NamedTuple):
         """For row-level security, until the end of the transaction."""
         return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
 
+    def locked(self) -> str:
+        """A transaction in which nobody else writes to the space."""
+        row = f"tenant = {self.tenant:d} AND number = {self.space:d}"
+        return f"BEGIN; {self.said()}; SELECT 1 FROM space WHERE {row} FOR UPDATE"
+
 
 class PostgresStore:
     """`Store` over the rows of one space. Readers see a snapshot; writers, in whatever process, follow each other, which
@@ -32,12 +39,8 @@ class PostgresStore:
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
         self._connections = connections
         self._owner = owner
-        said = place.said()
-        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {said}"
-        self._writing = (
-            f"BEGIN; {said}; SELECT 1 FROM space "
-            f"WHERE tenant = {place.tenant:d} AND number = {place.space:d} FOR UPDATE"
-        )
+        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
+        self._writing = place.locked()
         self._commits = GroupCommit(self._transaction, FATAL)
 
     @contextmanager
@@ -59,5 +62,24 @@ class PostgresStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[SqlWriter]:
-        with self._connections.transaction(self._writing) as connection:
-            yield SqlWriter(PostgresStatements(connection), self._owner)
+        try:
+            with self._connections.transaction(self._writing) as connection:
+                writer = SqlWriter(PostgresStatements(connection), self._owner)
+                before = writer.head()
+                yield writer
+        except StorageUncertain:
+            if writer.head() == before or not self._is_written(writer.head()):
+                raise
+
+    def _is_written(self, head: Head) -> bool:
+        """Whether an entry is in the chain, of which nobody was told. Its digest is over a salt, so that no other has it.
+        Whoever asks waits for the row of the space first, and so for a server that still works at what was lost."""
+        try:
+            with self._connections.transaction(self._writing) as connection:
+                asked = {"position": head.position, "digest": head.digest}
+                found = PostgresStatements(connection).one("chained", asked)
+        except StorageError:
+            return False
+        if found is None:
+            raise StorageUnreachable("the database went away; nothing was written, try again")
+        return True

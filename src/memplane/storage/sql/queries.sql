@@ -586,6 +586,12 @@ UPDATE ledger SET seq = -(seq + ?1) WHERE seq = ?2 AND ?3 > ?2
 -- name: settle_entries
 UPDATE ledger SET seq = -seq WHERE seq < 0
 
+-- name: reorder_entry
+UPDATE ledger SET seq = ? WHERE position = ?
+
+-- name: rename_entry
+UPDATE ledger SET id = ?, chained_id = ? WHERE position = ?
+
 -- name: move_turn_vectors
 UPDATE turn_vector SET n = -(n + ?1) WHERE n >= ?2 AND n < ?3
 

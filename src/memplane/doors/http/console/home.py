@@ -13,17 +13,26 @@ from memplane.identity.principal import Right
 from memplane.memory.glance import Glance, Need
 from memplane.space import Space
 
-_PAGE_SIZE = 20
+_PAGE_SIZE = 15
 _LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1))
 
-PAGES: dict[Need, str] = {
-    Need.CONFLICTS: "inbox",
-    Need.DRAFTS: "inbox",
-    Need.QUARANTINE: "inbox",
-    Need.DOCUMENTS: "documents",
-    Need.DEAD_LETTERS: "",
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a person sees to something, and what it is called."""
+
+    page: str
+    one: str
+    many: str
+
+
+PLACES: dict[Need, Place] = {
+    Need.CONFLICTS: Place("inbox", "conflict", "conflicts"),
+    Need.DRAFTS: Place("inbox", "draft", "drafts"),
+    Need.QUARANTINE: Place("inbox", "in quarantine", "in quarantine"),
+    Need.DOCUMENTS: Place("documents", "failed document", "failed documents"),
+    Need.DEAD_LETTERS: Place("", "dead letter", "dead letters"),
 }
-"""Where a person sees to it; the overview says what cannot be seen to."""
+"""The overview says what can be done about what has no page of its own."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -59,14 +68,14 @@ class Home:
             more=len(owners) > first + _PAGE_SIZE,
             q=call.query["q"],
             readiness=self._plane.readiness(),
-            needs=PAGES,
+            places=PLACES,
             subject=principal.subject,
             signed_in=self._signing.asked,
         )
 
     def overview(self, call: Call) -> Response:
         space = space_of(call)
-        return space_page(call, "overview.html", "", space, seen=_seen(space), needs=PAGES)
+        return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
 
 
 def _seen(space: Space) -> Seen:
