@@ -226,9 +226,9 @@ def hostile(cli):
     """Hostile text wherever a user may write some."""
     options = ["--space", HOSTILE]
     cli("retain", HOSTILE, "--conversation", HOSTILE, *options)
-    stored = cli("store", "fact", HOSTILE, "--tag", HOSTILE, *options, "--json").json["id"]
-    cli("quarantine", "release", stored, *options)
-    cli("put", HOSTILE, HOSTILE, "--category", HOSTILE, *options)
+    cli("store", "fact", HOSTILE, "--tag", HOSTILE, *options)
+    put = cli("put", HOSTILE, HOSTILE, "--category", HOSTILE, *options, "--json").json["id"]
+    cli("quarantine", "release", put, *options)
     cli("put", "other", HOSTILE, *options)
     cli("forget", "--key", "other", "--reason", HOSTILE, *options)
     return cli
