@@ -131,7 +131,7 @@ def furnish(plane, identity, clock):
     space.retain(f"I live in Lisbon. {BOLD}", conversation=NAME)
     space.retain(f"I live in Rome. {BOLD}", conversation=NAME)
     space.retain(f"I live in <i>Oslo</i> {WORD}.", speaker=NAME)
-    space.retain(f"I prefer short answers with {BOLD}.", role=Role.USER, at=clock.moment)
+    space.retain(f"I prefer short answers. {BOLD}", role=Role.USER, at=clock.moment)
     space.retain(f"{HOSTILE}", role=Role.ASSISTANT, speaker=NAME, project=NAME)
     memory = space.store(
         "preference", f"{HOSTILE} {WORD}", tags=[TAG, "<b>"], conversation=NAME, project=NAME
@@ -155,6 +155,7 @@ def furnish(plane, identity, clock):
     day = f"{clock.moment:%Y-%m-%d}"
     clock.advance(days=1)
     space.compact(day=day)
+    assert space.learnings()
     plane.space("empty").sweep()
     identity.create_key(
         Grant(name=LABEL, spaces=[LABEL], rights=(Right.READ, Right.WRITE), ttl=timedelta(days=9))
