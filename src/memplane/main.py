@@ -51,7 +51,7 @@ class Memplane(Engine):
         settings: Settings | None = None,
         embedder: Embedder | Literal["as set"] | None = "as set",
         llm: LLM | Literal["as set"] | None = "as set",
-        background: bool = False,
+        background: bool | Literal["elsewhere"] = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
         daily: Sequence[Daily] = (),

@@ -1,6 +1,7 @@
 """`memplane migrate` and `memplane backup`, as a person types them."""
 
 import pytest
+from msgspec.structs import replace
 
 
 def test_an_installation_moves(cli, tmp_path):
@@ -21,6 +22,25 @@ def test_an_installation_moves(cli, tmp_path):
     assert (same.code, same.json["checked"], same.json["report"]["verified"]) == (0, True, 2)
     assert cli("get", "k", "--space", "bob", "--data", target).out == cli("get", "k", "--space", "bob").out
     assert key.split("_")[1] in cli("key", "list", "--data", target).out
+
+
+def test_encrypted_files_move_into_a_database_and_back(cli, tmp_path, postgres_url):
+    """
+    The key is that of the files; with another one, nothing is read, and what is not encrypted any more is said to be.
+    """
+    environment = cli.wiring.environment
+    cli.wiring = replace(cli.wiring, environment=environment | {"MEMPLANE_KEY": "ab" * 32})
+    cli("put", "k", "v")
+    there = cli("migrate", str(cli.data), postgres_url)
+    back = cli("migrate", postgres_url, str(tmp_path / "back"), "--json")
+    value = cli("get", "k", "--data", str(tmp_path / "back"))
+    cli.wiring = replace(cli.wiring, environment=environment | {"MEMPLANE_KEY": "cd" * 32})
+    wrong = cli("migrate", str(cli.data), str(tmp_path / "other"))
+
+    assert (there.code, back.code, value.out) == (0, 0, "v\n")
+    assert "does not encrypt" in there.err
+    assert (wrong.code, "the key does not fit" in wrong.err) == (4, True)
+    assert not (tmp_path / "other").exists()
 
 
 def test_what_differs_is_an_exit_code(cli, tmp_path):

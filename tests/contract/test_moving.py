@@ -29,8 +29,13 @@ def test_every_table_is_moved(tmp_path, package, tables):
     assert {table.name: set(table.columns) for table in tables} == columns
 
 
-POSTGRES_ITSELF = {"migration", "tenant", "space", "turn_word", "memory_word", "span_word"}
-"""Which spaces there are, which a move learns from `Stores`, and the index of words."""
+POSTGRES_ITSELF = {
+    *("migration", "tenant", "space"),
+    *("turn_word", "memory_word", "span_word"),
+    *("work", "job", "worker"),
+}
+"""Which spaces there are, which a move learns from `Stores`; the index of words; and what workers are at, which follows
+from how far a space is."""
 
 
 def test_every_table_of_the_database_is_moved(postgres_server):

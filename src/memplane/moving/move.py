@@ -188,8 +188,11 @@ class Move:
             self._tell(name, table, *place)
 
         self._tell(name, "", *place)
-        with self._target.open(*name, create=True) as target:
-            with self._source.open(*name, create=False) as source, source.read() as reader:
+        with (
+            self._source.open(*name, create=False) as source,
+            self._target.open(*name, create=True) as target,
+        ):
+            with source.read() as reader:
                 view = copy_space(reader, target, made, told)
             complete(target, view)
             # What was forgotten since it was copied leaves no byte there either, as far as that can be done in passing.

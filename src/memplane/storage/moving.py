@@ -78,17 +78,18 @@ SPACE_TABLES = (
     PAYLOAD,
     _table("audit", "seq", "at actor door session action target outcome detail digest", sort=Sort.GROWS),
     _table("model", "n", "id dimension"),
-    _table("turn", "n", "role text at conversation project speaker within", heavy="text", words="turn"),
+    _table("turn", "n", "role text at conversation project speaker within flags", heavy="text", words="turn"),
     _table(
         "memory",
         "n",
         "id kind behavioral text seq start end state tier tags key category created updated expires supersedes "
         "superseded_by superseded conversation project turn quote extractor role subject predicate object claim "
-        "importance confidence times time_from time_until embedded within chosen passed_over leaning importance_base",
+        "importance confidence times time_from time_until embedded within chosen passed_over leaning importance_base flags",
         heavy="text",
         words="memory",
     ),
     _table("memory_tag", "tag n"),
+    _table("ruling", "id", "released pinned"),
     _table("hidden", "seq"),
     _table("evidence", "memory seq id", "body"),
     _table("cited", "seq memory"),

@@ -51,6 +51,7 @@ PARTS = (
     _part("demo", "Start here", "demo"),
     _part("chat", "Start here", "chat"),
     _part("serving", "Start here", "serve console"),
+    _part("working", "Start here", "worker"),
     _part("mcp", "Start here", "mcp"),
     _part("ipc", "Start here", "ipc"),
     _part("memories", "Remember and recall", "retain store search brief conversations memories"),

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 from rich.console import RenderableType
 
-from memplane.config import settings_from
+from memplane.config import Settings, is_url, settings_from
 from memplane.doors.cli.call import Call, Plane
 from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG, NothingThere
@@ -22,6 +21,7 @@ app = typer.Typer()
 
 _PLAIN = {"MEMPLANE_EMBEDDING": "none", "MEMPLANE_LLM": "none"}
 """Vectors are copied: nothing is embedded, and no model is asked."""
+_KEYS = frozenset({"MEMPLANE_KEY", "MEMPLANE_KEY_FILE"})
 _COMPARED = "Compared"
 _ROWS_PER_LINE = 100_000
 _LINES_MAX = 100
@@ -55,19 +55,21 @@ def migrate(
     """
     _check_places(source, target)
     environment = {**call.wiring.environment, **_PLAIN}
+    if is_url(target) and not check and _KEYS & environment.keys():
+        call.out.warn("Memplane does not encrypt what is in a database; see that its disks are encrypted")
     with _opened(call, source, environment) as here, _opened(call, target, environment) as there:
         if not here.holds_anything():
-            raise NothingThere(f"there is nothing in {shown(source)} to move", field="from")
+            raise NothingThere(f"there is nothing in {_shown(source)} to move", field="from")
         with _told(call, "Comparing" if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)
     document = {
-        "from": shown(source),
-        "to": shown(target),
+        "from": _shown(source),
+        "to": _shown(target),
         "ok": report.ok,
         "checked": check,
         "report": report,
     }
-    call.out.answer(document, *_lines(report, shown(target), done=_COMPARED if check else "Moved"))
+    call.out.answer(document, *_lines(report, _shown(target), done=_COMPARED if check else "Moved"))
     if not report.ok:
         raise typer.Exit(FOUND_WRONG)
 
@@ -100,40 +102,37 @@ def backup(
         _told(call, "Copying") as progress,
     ):
         report = here.move_to(there, progress, passes_max=1)
-    document = {"from": shown(source), "to": shown(target), "ok": report.ok, "report": report}
-    call.out.answer(document, *_lines(report, shown(target), done="Copied"))
+    document = {"from": _shown(source), "to": _shown(target), "ok": report.ok, "report": report}
+    call.out.answer(document, *_lines(report, _shown(target), done="Copied"))
     if not report.ok:
         raise typer.Exit(FOUND_WRONG)
 
 
-def shown(place: str) -> str:
+def _shown(place: str) -> str:
     """A place without what is secret about it."""
-    if "://" not in place:
-        return place
-    parts = urlsplit(place)
-    host = parts.netloc.rpartition("@")[2]
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{parts.path}"
+    return Settings(data=place).place
 
 
 def _check_places(source: str, target: str) -> None:
     for name, place in (("from", source), ("to", target)):
         if not place:
             raise InvalidRequest(f"{name.upper()} is empty; name a data directory or a database", field=name)
-    if "://" not in source and not Path(source).expanduser().is_dir():
+    if not is_url(source) and not Path(source).expanduser().is_dir():
         raise NothingThere(f"there is no data directory {source}", field="from")
     if _same(source, target):
         raise InvalidRequest("FROM and TO are the same place; name another one to move to", field="to")
 
 
 def _same(source: str, target: str) -> bool:
-    if "://" in source or "://" in target:
+    if is_url(source) or is_url(target):
         return source == target
     return Path(source).expanduser().resolve() == Path(target).expanduser().resolve()
 
 
 @contextmanager
 def _opened(call: Call, place: str, environment: Mapping[str, str]) -> Iterator[Plane]:
+    if is_url(place):  # the key is that of files
+        environment = {name: value for name, value in environment.items() if name not in _KEYS}
     plane = call.wiring.open(place, environment)
     try:
         yield plane
