@@ -75,13 +75,18 @@ class Connections:
         """A connection on which these statements, the first of which begins a transaction, were just run. Committed
         where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
         lost in the middle of committing a write, `StorageUncertain` is raised."""
-        with translate_errors(), self._begun(begin, wait_s) as connection:
-            try:
-                yield connection
-            except BaseException as exc:
-                self._undo(connection, exc)
-                raise
-            _commit(connection, reads="READ ONLY" in begin)
+        try:
+            with translate_errors(), self._begun(begin, wait_s) as connection:
+                try:
+                    yield connection
+                except BaseException as exc:
+                    self._undo(connection, exc)
+                    raise
+                _commit(connection, reads="READ ONLY" in begin)
+        except BaseException as exc:
+            if not isinstance(exc, Exception | GeneratorExit):
+                self._begin_anew()
+            raise
 
     @contextmanager
     def _begun(self, begin: str, wait_s: float | None) -> Iterator[Connection[Any]]:
@@ -129,6 +134,11 @@ class Connections:
             connection.close()
             self._pool.drain()
         _reset(connection)
+
+    def _begin_anew(self) -> None:
+        """An interrupt may have struck in the middle of the pool's own work: it is left behind with whatever it holds."""
+        left, self._pool, self._opened = self._pool, self._made(), False
+        left.close(timeout=0)
 
     def _leave_to_parent(self) -> None:
         """After a fork, the connections belong to the process that made them."""
