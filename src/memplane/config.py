@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,12 +13,26 @@ from memplane.errors import SettingsInvalid
 DATA_DEFAULT = "~/.memplane"
 SESSION_HISTORY_MAX_BYTES = 268_435_456
 
+_PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
+_SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
+
+
+def is_url(data: str) -> bool:
+    """Whether a place for data is a database rather than a directory."""
+    return data.startswith(("postgresql://", "postgres://"))
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. The names are those of docs/reference/settings.md."""
 
     data: str = DATA_DEFAULT
-    """Where memory lives: a directory."""
+    """Where memory lives: a directory, or `postgresql://…`."""
+    state: str = DATA_DEFAULT
+    """Where this machine keeps what is its own when memory lives in a database."""
+    database_connections_max: int = 20
+    """How many connections to a database one process may have."""
+    database_statement_seconds_max: int = 60
+    """How long one statement may take, or wait for others; what takes longer is stuck."""
     key: str | None = None
     """The encryption key, 64 hexadecimal digits; None leaves files plain."""
 
@@ -156,6 +171,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8_700
     workers: int = 1
     """Server processes on the same data directory."""
+    serve_enriches: bool = True
+    """Whether a server on a database enriches what comes in; with False, `memplane worker` processes do."""
+    worker_lease_s: int = 60
+    """How long a space is a worker's own without being heard of; then another takes it over."""
+    worker_failures_max: int = 10
+    """After so many failures of its own a space waits for a person."""
     hosts: tuple[str, ...] = ()
     """Names besides loopback and addresses that the server answers to; `*` is any."""
     origins: tuple[str, ...] = ()
@@ -175,8 +196,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: str | None = None
     """Where OpenTelemetry spans go; None makes none."""
 
+    @property
+    def place(self) -> str:
+        """Where memory lives, to be shown: without a password."""
+        return _SAID_PASSWORD.sub("", _PASSWORD.sub(r"\1@", self.data)) if is_url(self.data) else self.data
+
+    @property
+    def folder(self) -> Path:
+        """Where this machine's own files are: turns that wait to be kept, how far a sync is, who runs. The data directory;
+        beside a database, one for each."""
+        if not is_url(self.data):
+            return Path(self.data).expanduser()
+        return Path(self.state).expanduser() / "databases" / sha256(self.place.encode()).hexdigest()[:16]
+
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown = {name: getattr(self, name) for name in self.__struct_fields__} | {"data": self.place}
         for secret in (
             "key",
             "embedding_key",
@@ -195,6 +229,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
+    "MEMPLANE_STATE": "state",
+    "MEMPLANE_DATABASE_CONNECTIONS_MAX": "database_connections_max",
+    "MEMPLANE_DATABASE_STATEMENT_SECONDS_MAX": "database_statement_seconds_max",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
@@ -251,6 +288,9 @@ _ENVIRONMENT = {
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
+    "MEMPLANE_SERVE_ENRICHES": "serve_enriches",
+    "MEMPLANE_WORKER_LEASE_S": "worker_lease_s",
+    "MEMPLANE_WORKER_FAILURES_MAX": "worker_failures_max",
     "MEMPLANE_HOSTS": "hosts",
     "MEMPLANE_ORIGINS": "origins",
     "MEMPLANE_BODY_BYTES_MAX": "body_bytes_max",

@@ -2,7 +2,6 @@
 leaves it."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from memplane.engine import Daily
 from memplane.errors import InvalidRequest, RemoteError, SettingsInvalid, StorageBusy
@@ -28,7 +27,7 @@ def daily_push(environment: Mapping[str, str]) -> Daily:
             store = open_store(target, environment)
             if space.settings.keep_memory_local:
                 check_local(store)
-            Sync(space, store, Path(space.settings.data), clock=space.now).push()
+            Sync(space, store, space.settings.folder, clock=space.now).push()
         except (RemoteError, StorageBusy, SettingsInvalid, InvalidRequest) as exc:
             space.note_audit("sync", target=target, outcome="failed", detail=exc.code)
 

@@ -50,7 +50,7 @@ class TurnWords:
     def __init__(self, asking: Asking) -> None:
         turns = asking.turns
         self.words, self.passage = word_scores(list(asking.held.values()), turns)
-        self.heard = turns.heard_by(asking.where.audience)
+        self.heard = _may_be_told(asking)
         if not turns.vectors.exact:
             self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
 
@@ -61,6 +61,16 @@ class TurnWords:
 
     def among_heard(self, opinion: Floats) -> Floats:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
+
+
+def _may_be_told(asking: Asking) -> NDArray[np.bool_] | None:
+    """Which turns may be told to who asks; None where all may. What is flagged is left out from the beginning, so that
+    however much of it there is, it takes nobody's place."""
+    heard = asking.turns.heard_by(asking.where.audience)
+    if not asking.apart:
+        return heard
+    clean = ~np.isin(asking.turns.n, np.asarray(asking.apart))
+    return clean if heard is None else heard & clean
 
 
 def rank_turns(

@@ -120,7 +120,7 @@ class Backfill:
             self._all("failed", f"CLAW_HISTORY_URL or CLAW_HISTORY_TOKEN: {exc}")
             _log.error("backfill cannot start: %s", exc)
             return
-        with _only_one(Path(self._plane.settings.data).expanduser()) as mine:
+        with _only_one(self._plane.settings.folder) as mine:
             if mine:
                 self._pull_all(client)
             else:

@@ -54,7 +54,7 @@ class Keeper:
         self._waiting: set[asyncio.Task[None]] = set()
         self._late = 0
         # Where everything on disk is encrypted, a file beside it must not be plain.
-        self._pending = Pending(None if settings.key else Path(settings.data).expanduser() / FOLDER)
+        self._pending = Pending(None if settings.key else settings.folder / FOLDER)
 
     async def keep(self, turn: Made) -> bool:
         """Wait until it is durable, or until it is clear that this takes longer; whether it is."""

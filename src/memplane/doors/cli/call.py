@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from memplane.config import Settings
+from memplane.config import Settings, is_url
 from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import Output
 from memplane.errors import InvalidRequest
 from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
 from memplane.main import Memplane
+from memplane.moving import MoveReport, Progress
 from memplane.space import Space
+from memplane.storage.work import Work
 from memplane.types import Caller
 
 SPACE_DEFAULT = "default"
@@ -26,6 +28,7 @@ class Plane(Protocol):
     """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
 
     settings: Settings
+    work: Work | None
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 
@@ -34,6 +37,14 @@ class Plane(Protocol):
     def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
 
     def identity(self) -> Identity: ...
+
+    def holds_anything(self) -> bool: ...
+
+    def move_to(
+        self, target: Any, progress: Callable[[Progress], None], *, passes_max: int = ...
+    ) -> MoveReport: ...
+
+    def compare_with(self, target: Any, progress: Callable[[Progress], None]) -> MoveReport: ...
 
     def close(self) -> None: ...
 
@@ -87,7 +98,14 @@ class Call:
 
     @property
     def directory(self) -> Path:
-        return Path(self.plane.settings.data).expanduser()
+        """Where this machine's own files are."""
+        return self.plane.settings.folder
+
+    @property
+    def place(self) -> str:
+        """Where memory lives, to be shown."""
+        settings = self.plane.settings
+        return settings.place if is_url(settings.data) else str(settings.folder)
 
     @cached_property
     def identity(self) -> Identity:
@@ -119,7 +137,7 @@ class Call:
         names = list(self.plane.spaces())
         if self.space_name not in names:
             raise SpaceMissing(
-                f"no space {self.space_name!r} in {self.directory}; {_there(names)}", field="space"
+                f"no space {self.space_name!r} in {self.place}; {_there(names)}", field="space"
             )
         return self.space()
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memplane.config import is_url
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
 from memplane.doors.cli.exits import MENDABLE
@@ -91,7 +92,7 @@ def install(
 
 def _entry(call: Call, client: str) -> dict[str, Any]:
     """By the interpreter that runs now: a client started from a desktop knows no virtual environment."""
-    data = str(call.directory.absolute())
+    data = call.place if is_url(call.plane.settings.data) else str(call.directory.absolute())
     arguments = ["-m", "memplane", "mcp", "--data", data, "--space", call.space_name]
     variables = {
         variable: str(Path(call.wiring.environment[variable]).expanduser().absolute())

@@ -165,7 +165,7 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def path_text(path: Path) -> str:
+def path_text(path: Path | str) -> str:
     """A path as JSON can hold it; file names need not be UTF-8."""
     return os.fsencode(path).decode("utf-8", "replace")
 

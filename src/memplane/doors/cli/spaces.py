@@ -16,9 +16,9 @@ app = typer.Typer()
 def spaces(call: Call) -> None:
     """List the spaces of the data directory, one a line."""
     names = list(call.plane.spaces())
-    call.out.answer({"data": path_text(call.directory), "spaces": names}, *(line(name) for name in names))
+    call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
     if not names:
-        call.out.note(f"No spaces in {call.directory} yet; the first `memplane retain` makes one.")
+        call.out.note(f"No spaces in {call.place} yet; the first `memplane retain` makes one.")
 
 
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])

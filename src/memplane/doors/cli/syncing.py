@@ -204,7 +204,7 @@ def _linked(call: Call, options: _Options) -> Iterator[tuple[Sync, Callable[[Pro
         for listening in listener:
             listening(what, done, total)
 
-    data = Path(call.plane.settings.data)
+    data = call.plane.settings.folder
     yield Sync(space, store, data, progress=progress, files=options.files), listener.append
     to = options.to
     if to is not None:

@@ -71,7 +71,9 @@ def several(start: Start, bound: socket.socket, greet: Callable[[], None]) -> in
     theirs, ours = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="memplane-metrics-") as folder, bound, theirs, ours:
         arguments = ["serve", "--host", start.settings.host, *([] if start.auth else ["--no-auth"])]
-        arguments += [] if start.data is None else ["--data", start.data]
+        given = (
+            {} if start.data is None else {"MEMPLANE_DATA": start.data}
+        )  # not for everyone who lists processes
         handed = f"{bound.fileno()} {theirs.fileno()}"
 
         def begin() -> "subprocess.Popen[bytes]":
@@ -79,7 +81,7 @@ def several(start: Start, bound: socket.socket, greet: Callable[[], None]) -> in
                 [sys.executable, "-m", "memplane", *arguments],
                 pass_fds=(bound.fileno(), theirs.fileno()),
                 stdin=subprocess.DEVNULL,
-                env={**start.wiring.environment, _METRICS_FOLDER: folder, _HANDED: handed},
+                env={**start.wiring.environment, **given, _METRICS_FOLDER: folder, _HANDED: handed},
             )
 
         supervisor = Supervisor(

@@ -12,6 +12,7 @@ from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.statements import PostgresDialect, numbered
 from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.statements import load
+from memplane.storage.sql.tables import CATALOG_MOVES
 
 T = TypeVar("T")
 
@@ -21,6 +22,7 @@ _SQL = {
         PostgresDialect(of_space=False),
         ("memplane.storage.sql.catalog", ["queries.sql"]),
         ("memplane.storage.postgres", ["catalog.sql"]),
+        CATALOG_MOVES,
     ).items()
 }
 _BY_NUMBER = frozenset(name for name, sql in _SQL.items() if b"%(_1)s" in sql)

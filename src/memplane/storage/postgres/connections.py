@@ -18,6 +18,8 @@ from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
 CONNECTIONS_MAX = 20
+STATEMENT_SECONDS_MAX = 60
+"""A statement of ours takes milliseconds: what takes a minute is stuck."""
 _WAIT_S = 30.0
 """How long somebody waits for a connection: for others to give one back, or for the server to come back."""
 _RECONNECT_S = 0.2
@@ -28,20 +30,25 @@ _IDLE_S = 300.0
 _REWRITE_WAIT_MS = 2_000
 _SHORTEST_S = 0.01
 _SETTINGS = {
-    "statement_timeout": "60s",
-    "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "120s",
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
 }
-"""Each session's. A statement of ours takes milliseconds: what takes a minute is stuck."""
+"""Each session's."""
 
 
 class Connections:
     """Opened with the first use, migrated once. Any number of processes may share a database."""
 
-    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX, wait_s: float = _WAIT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        statement_seconds_max: int = STATEMENT_SECONDS_MAX,
+        wait_s: float = _WAIT_S,
+    ) -> None:
         try:
             named = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
@@ -54,6 +61,8 @@ class Connections:
         self._connections_max = connections_max
         self._wait_s = wait_s
         self._vectors: TypeInfo | None = None
+        patience = f"{statement_seconds_max:d}s"
+        self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
         self._pool = self._made()
         self._parents: ConnectionPool[Connection[Any]] | None = None
         self._process = os.getpid()
@@ -158,6 +167,12 @@ class Connections:
             reconnect_timeout=_RECONNECT_S,
         )
 
+    @contextmanager
+    def alone(self) -> Iterator[Connection[Any]]:
+        """A connection of one's own, beside those that are shared: for whoever waits for long."""
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            yield connection
+
     def rewrite(self) -> bool:
         """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
         with translate_errors(), psycopg.connect(self._conninfo, autocommit=True) as connection:
@@ -175,7 +190,7 @@ class Connections:
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
         adapt(connection, self._vectors)
-        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in _SETTINGS.items())
+        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in self._settings.items())
         connection.execute(f"{settings}; SET ROLE {ROLE}".encode(), prepare=False)
 
 

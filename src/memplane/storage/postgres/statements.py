@@ -10,8 +10,10 @@ from typing import Any
 from psycopg import Connection, Cursor, errors
 
 from memplane.errors import InvalidRequest
+from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import is_prefix, stems_of
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -73,8 +75,8 @@ def spoken(sql: str) -> str:
     return _SPOKEN.sub(written, sql)
 
 
-SQL = load(PostgresDialect(of_space=True), SHARED, ("memplane.storage.postgres", ["own.sql"]))
-_VECTORS = frozenset({"add_turn_vector", "add_memory_vector", "add_span_vector"})
+SQL = load(PostgresDialect(of_space=True), SHARED, SPACE_MOVES, ("memplane.storage.postgres", ["own.sql"]))
+_VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
 
 

@@ -8,6 +8,7 @@ import apsw
 import msgspec
 
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import index_text, is_prefix
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -41,7 +42,7 @@ class SqliteDialect:
         return sql
 
 
-SQL = load(SqliteDialect(), SHARED, ("memplane.storage.sqlite", ["words.sql"]))
+SQL = load(SqliteDialect(), SHARED, SPACE_MOVES, ("memplane.storage.sqlite", ["words.sql"]))
 
 
 class SqliteStatements:

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -82,7 +81,7 @@ class FactsDoor:
         self._log_in = log_in
         self._bounds = bounds
         self.sessions = Sessions()
-        folder = Path(plane.settings.data).expanduser() / "run"
+        folder = plane.settings.folder / "run"
         self._relay = Relay(folder, self.sessions.worker, self.sessions.deliver)
 
     @asynccontextmanager
