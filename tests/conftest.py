@@ -212,7 +212,7 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def data(home: Home, tmp_path: Path) -> Iterator[str]:
+def plane_data(home: Home, tmp_path: Path) -> Iterator[str]:
     """What `Memplane.open` takes: a data directory that is not there yet, or a database of this test's own."""
     if home.server is None:
         yield str(tmp_path / "data")
@@ -222,7 +222,7 @@ def data(home: Home, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_plane(data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
+def open_plane(plane_data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
     """Opens the same data directory as often as asked, with whatever settings; closes all in the end. There is no
     embedding model unless one is given, and a recall works off everything that waits: what is told never depends on
     how fast the machine is."""
@@ -231,7 +231,7 @@ def open_plane(data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]
         def open_(**changes: Any) -> Memplane:
             embedder = changes.pop("embedder", None)
             settings = Settings(**{"recall_work_ms": 60_000, **changes})
-            plane = Memplane.open(data, embedder=embedder, clock=clock, settings=settings)
+            plane = Memplane.open(plane_data, embedder=embedder, clock=clock, settings=settings)
             return opened.enter_context(plane)
 
         yield open_

@@ -112,18 +112,18 @@ class Soak:
 
 
 @both_engines
-def test_every_acknowledged_write_survives(home, data, tmp_path):
+def test_every_acknowledged_write_survives(home, plane_data, tmp_path):
     """
     Workers die and come back; every write that was answered is in the ledger afterwards, and the chain holds.
 
     A worker that dies between its commit and its answer leaves a turn that nobody was promised: allowed, if sent.
     """
-    with serve(tmp_path, "--workers", "2", data=data) as served:
+    with serve(tmp_path, "--workers", "2", data=plane_data) as served:
         soak = Soak(served, home)
         with ThreadPoolExecutor(CLIENTS) as pool:
             list(pool.map(soak.run, range(CLIENTS)))
         code, _ = served.end()
-    with Memplane.open(data, embedder=None) as plane:
+    with Memplane.open(plane_data, embedder=None) as plane:
         space, own = plane.space("soak"), plane.space("default")
         with space._read() as reader:
             kept = reader.known(sorted(soak.entries))

@@ -67,6 +67,8 @@ class Connections:
         self._parents: ConnectionPool[Connection[Any]] | None = None
         self._process = os.getpid()
         self._opened = False
+        self.losses = 0
+        """How often a connection was lost: the server may be another one since, or have been restored."""
 
     def open(self) -> None:
         """Bring the database up to date, and begin."""
@@ -108,6 +110,7 @@ class Connections:
         try:
             yield connection
         finally:
+            self.losses += connection.broken
             pool.putconn(connection)
 
     def _begin(self, pool: ConnectionPool[Connection[Any]], begin: str, wait_s: float) -> Connection[Any]:
@@ -118,6 +121,7 @@ class Connections:
                 connection.execute(begin.encode(), prepare=False)
             except BaseException as exc:
                 lost = connection.broken
+                self.losses += lost
                 self._undo(connection, exc)
                 pool.putconn(connection)
                 if not lost or not isinstance(exc, psycopg.OperationalError) or monotonic() >= until:
