@@ -12,10 +12,9 @@ from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
+from memplane.identity.claims import Expected, NoTokens, Signer
 from memplane.identity.identity import Identity
-from memplane.identity.jwks import KeySet
 from memplane.identity.secret import Secret
-from memplane.identity.tokens import Expected, Tokens
 from memplane.moving import PASSES_MAX, Move, MoveReport, Progress
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
@@ -28,10 +27,13 @@ from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
 if TYPE_CHECKING:
+    from memplane.identity.tokens import Tokens
     from memplane.storage.postgres.stores import PostgresStores
 
 _POSTGRES = "memplane.storage.postgres.stores"
-"""Loaded where it is wanted: the driver takes longer to load than most commands take."""
+_TOKENS = "memplane.identity.tokens"
+_ISSUER_KEYS = "memplane.identity.jwks"
+"""Loaded where they are wanted: a driver and cryptography take longer to load than most commands take."""
 
 
 class Memplane(Engine):
@@ -49,7 +51,7 @@ class Memplane(Engine):
         settings: Settings | None = None,
         embedder: Embedder | Literal["as set"] | None = "as set",
         llm: LLM | Literal["as set"] | None = "as set",
-        background: bool = False,
+        background: bool | Literal["elsewhere"] = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
         daily: Sequence[Daily] = (),
@@ -184,18 +186,21 @@ def llm_of(settings: Settings) -> LLM | None:
     return OpenAIChat(endpoint) if settings.llm == "openai" else AnthropicMessages(endpoint)
 
 
-def tokens_of(settings: Settings, clock: Clock) -> Tokens:
+def tokens_of(settings: Settings, clock: Clock) -> Signer:
+    if settings.jwt_secret is None and settings.jwks is None:
+        return NoTokens()
+    tokens: type[Tokens] = import_module(_TOKENS).Tokens
     secret = None if settings.jwt_secret is None else Secret(settings.jwt_secret)
     expected = Expected(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
     if settings.jwks is None:
-        return Tokens(secret, expected)
+        return tokens(secret, expected)
     if settings.jwks_issuer is None or settings.jwks_audience is None:
         raise SettingsInvalid(
             "jwks: set jwks_issuer and jwks_audience too; an issuer signs tokens for others as well"
         )
-    return Tokens(
+    return tokens(
         secret,
         expected,
-        public_keys=KeySet(settings.jwks, clock),
+        public_keys=import_module(_ISSUER_KEYS).KeySet(settings.jwks, clock),
         public_expected=Expected(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
     )

@@ -28,6 +28,7 @@ class Need(StrEnum):
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
+    QUARANTINE = "quarantine"
     DOCUMENTS = "documents"
     """Those that could not be told in short."""
     DEAD_LETTERS = "dead_letters"
@@ -72,11 +73,12 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """Only what there is."""
 
 
-def needs_of(reader: Reader, counts: Counts) -> dict[Need, int]:
+def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[Need, int]:
     """What needs a person, and how often. Whatever else comes to need one is counted here."""
     found = {
         Need.CONFLICTS: reader.conflict_count(),
         Need.DRAFTS: counts.drafts,
+        Need.QUARANTINE: reader.quarantine_size(now=now),
         Need.DOCUMENTS: reader.failed_document_count(),
         Need.DEAD_LETTERS: sum(int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)),
     }

@@ -18,9 +18,21 @@ from memplane.types import Caller, Entry, Op, Turn
 
 _SAYING = (Op.TURN, Op.HISTORY)
 _NOT_TOLD = frozenset(
-    {"claims", "data", "text", "aftermath", "victims", "superseded", "metadata", "sections"}
+    [
+        "at",
+        "claims",
+        "data",
+        "text",
+        "aftermath",
+        "victims",
+        "superseded",
+        "metadata",
+        "sections",
+        "judgements",
+        "sources",
+    ]
 )
-"""Members that are for machines, or too long for a line."""
+"""Members that are for machines, too long for a line, or told already: the ledger says when."""
 _VALUE_CHARS_MAX = 300
 
 
@@ -74,7 +86,17 @@ def _members(entry: Entry) -> dict[str, str]:
     except (MemplaneError, msgspec.MsgspecError, ValueError):
         return {}
     return {
-        name: redact(str(value)[:_VALUE_CHARS_MAX]).text
+        name: redact(line_of(value)[:_VALUE_CHARS_MAX]).text
         for name, value in members.items()
         if name not in _NOT_TOLD and value not in (None, "", [], {}, 0)
     }
+
+
+def line_of(value: Any) -> str:
+    """As a person would write it: no brackets, and nothing about what there is none of."""
+    match value:
+        case dict():
+            return ", ".join(f"{name} {line_of(given)}" for name, given in value.items() if given)
+        case list() | tuple():
+            return ", ".join(map(line_of, value))
+    return str(value)

@@ -34,7 +34,7 @@ class Looking(Access):
                 first_day=today - DAYS + 1,
                 waiting=waiting,
                 health=health_of(waiting=waiting, whole=lag.nothing and not waiting, failing=self._fails()),
-                needs=needs_of(reader, counts),
+                needs=needs_of(reader, counts, now),
             )
 
     def subjects(self, first: str = "", *, limit: int = 50) -> list[str]:

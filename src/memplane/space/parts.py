@@ -2,7 +2,6 @@
 
 import msgspec
 
-from memplane.background import Background
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
@@ -12,6 +11,7 @@ from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
 from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
+from memplane.shift import Enriching
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory
 from memplane.worker import Worker
@@ -28,7 +28,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Embedder | None
     catalog: Catalog
     worker: Worker
-    background: Background | None
+    background: Enriching | None
     indexes: Indexes
     uses: Uses
     questions: Questions

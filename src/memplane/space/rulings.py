@@ -28,6 +28,12 @@ class Rulings(Records):
         with self._read() as reader:
             return reader.quarantine_size(now=self._clock())
 
+    def told_count(self, memory_id: str) -> int:
+        """How often a memory was told to agents, as far as that is written down by now."""
+        check_asked(id=memory_id)
+        with self._read() as reader:
+            return reader.accesses((memory_id,)).get(memory_id, 0)
+
     def release(self, id_: str) -> None:
         """From now on it is told as any other. Give the id of an entry, for all that was read out of it too, or that of
         one memory."""

@@ -25,6 +25,7 @@ from memplane.storage.moving import MoveReader, MoveWriter, Rows
 from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.storage.rulings import RulingReader, RulingWriter
+from memplane.storage.work import Work
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -384,6 +385,10 @@ class Stores(Protocol):
 
     def catalog_rows(self) -> Rows:
         """What belongs to no single space, as a move sees it; open for as long as the spaces are."""
+
+    def work(self) -> Work | None:
+        """Which spaces have something waiting, where workers on several machines share them; None where the process that
+        writes also enriches."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

@@ -51,6 +51,7 @@ PARTS = (
     _part("demo", "Start here", "demo"),
     _part("chat", "Start here", "chat"),
     _part("serving", "Start here", "serve console"),
+    _part("working", "Start here", "worker"),
     _part("mcp", "Start here", "mcp"),
     _part("ipc", "Start here", "ipc"),
     _part("memories", "Remember and recall", "retain store search brief conversations memories"),
@@ -109,6 +110,8 @@ def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
 def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
     """Those that a command line may be about: all that have a command which it mentions. One that begins with something
     else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
+    if arguments == ["--version"]:
+        return ()
     words = iter(arguments)
     for word in words:
         if word in _WITH_VALUE:

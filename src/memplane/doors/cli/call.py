@@ -16,6 +16,7 @@ from memplane.identity.identity import Identity
 from memplane.main import Memplane
 from memplane.moving import MoveReport, Progress
 from memplane.space import Space
+from memplane.storage.work import Work
 from memplane.types import Caller
 
 SPACE_DEFAULT = "default"
@@ -27,6 +28,7 @@ class Plane(Protocol):
     """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
 
     settings: Settings
+    work: Work | None
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 

@@ -157,6 +157,12 @@ class Connections:
             reconnect_timeout=_RECONNECT_S,
         )
 
+    @contextmanager
+    def alone(self) -> Iterator[Connection[Any]]:
+        """A connection of one's own, beside those that are shared: for whoever waits for long."""
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            yield connection
+
     def rewrite(self) -> bool:
         """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
         with translate_errors(), psycopg.connect(self._conninfo, autocommit=True) as connection:

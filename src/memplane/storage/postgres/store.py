@@ -26,6 +26,11 @@ class Place(NamedTuple):
         """For row-level security, until the end of the transaction."""
         return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
 
+    def locked(self) -> str:
+        """A transaction in which nobody else writes to the space."""
+        row = f"tenant = {self.tenant:d} AND number = {self.space:d}"
+        return f"BEGIN; {self.said()}; SELECT 1 FROM space WHERE {row} FOR UPDATE"
+
 
 class PostgresStore:
     """`Store` over the rows of one space. Readers see a snapshot; writers, in whatever process, follow each other, which
@@ -34,12 +39,8 @@ class PostgresStore:
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
         self._connections = connections
         self._owner = owner
-        said = place.said()
-        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {said}"
-        self._writing = (
-            f"BEGIN; {said}; SELECT 1 FROM space "
-            f"WHERE tenant = {place.tenant:d} AND number = {place.space:d} FOR UPDATE"
-        )
+        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
+        self._writing = place.locked()
         self._commits = GroupCommit(self._transaction, FATAL)
 
     @contextmanager

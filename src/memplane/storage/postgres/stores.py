@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 from memplane.errors import NotFound
 from memplane.storage.names import checked_name
-from memplane.storage.postgres.catalog import PostgresCatalog
+from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import Place, PostgresStore
+from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
@@ -60,6 +61,10 @@ class PostgresStores:
     def accounts(self) -> SqlAccounts:
         return SqlAccounts(self._catalog)
 
+    def work(self) -> PostgresWork:
+        """Which spaces have something waiting."""
+        return PostgresWork(self._connections)
+
     def credentials(self) -> SqlCredentials:
         """The keys of the installation."""
         return SqlCredentials(self._catalog)
@@ -96,8 +101,12 @@ class PostgresStores:
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
-        self._catalog.write(lambda writer: writer.run("add_space", tenant=tenant, owner=owner))
-        place = Place(*self._catalog.read("place", tenant=tenant, owner=owner)[0])
-        with self._connections.transaction(f"BEGIN; {place.said()}") as connection:
+        with self._connections.transaction(
+            "BEGIN"
+        ) as connection:  # one, or a crash would leave a space half begun
+            writer = PostgresCatalogWriter(connection)
+            writer.run("add_space", tenant=tenant, owner=owner)
+            place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])
+            connection.execute(place.said().encode(), prepare=False)
             PostgresStatements(connection).run("begin_space")
         return place

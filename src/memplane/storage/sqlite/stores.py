@@ -78,6 +78,9 @@ class SqliteStores:
         """The catalog as a move sees it; open for as long as the spaces are."""
         return SqlCatalogRows(self._catalog)
 
+    def work(self) -> None:
+        """Files are of one machine, and whoever serves them enriches them."""
+
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""
         path = self._root / CATALOG

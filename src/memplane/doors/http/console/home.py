@@ -28,6 +28,7 @@ class Place(msgspec.Struct, frozen=True):
 PLACES: dict[Need, Place] = {
     Need.CONFLICTS: Place("inbox", "conflict", "conflicts"),
     Need.DRAFTS: Place("inbox", "draft", "drafts"),
+    Need.QUARANTINE: Place("inbox", "in quarantine", "in quarantine"),
     Need.DOCUMENTS: Place("documents", "failed document", "failed documents"),
     Need.DEAD_LETTERS: Place("", "dead letter", "dead letters"),
 }

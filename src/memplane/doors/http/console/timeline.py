@@ -89,6 +89,7 @@ def one(call: Call) -> Response:
         turns=[_marked(turn, derived) for turn in happening.turns],
         derived=derived,
         recalled=_recalled(space, happening),
+        may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
     )
 
 
