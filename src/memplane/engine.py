@@ -162,10 +162,10 @@ class Engine:
         """Try the data directory, and ask the background how it gets on."""
         try:
             self._stores.probe()
+            background = self._parts.background
+            failing = {} if background is None else background.failing()
         except StorageError as exc:
             return Readiness(ready=False, problems=(exc.code,))
-        background = self._parts.background
-        failing = {} if background is None else background.failing()
         return Readiness(degraded=("enrichment",) if failing else ())
 
     def close(self) -> None:

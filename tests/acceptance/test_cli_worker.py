@@ -13,8 +13,8 @@ from tests.acceptance.conftest import Done
 from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.doors.http.metrics import Metrics
+from memplane.storage.work import Backlog
 from memplane.storage.work import Done as WorkDone
-from memplane.storage.work import Standing
 
 PATIENCE_SECONDS = 60
 
@@ -101,8 +101,8 @@ def test_the_dead_are_listed_and_tried_again(database, postgres_url):
 
 
 def test_figures_of_all_workers_are_in_the_metrics():
-    standing = Standing(waiting=3, held=1, resting=2, dead=1, failing=0, oldest=5 * SECOND, behind=7)
-    told = Metrics().exposition((standing, WorkDone(taken=9, steps=8, failures=1, lost=2))).decode()
+    backlog = Backlog(waiting=3, held=1, resting=2, dead=1, failing=0, oldest=5 * SECOND, behind=7)
+    told = Metrics().exposition((backlog, WorkDone(taken=9, steps=8, failures=1, lost=2))).decode()
 
     for line in (
         'memplane_work_spaces{state="waiting"} 3.0',

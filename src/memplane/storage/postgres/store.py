@@ -37,6 +37,7 @@ class PostgresStore:
     the lock on the space's own row sees to."""
 
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
+        self.place = place
         self._connections = connections
         self._owner = owner
         self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
