@@ -22,9 +22,9 @@ SELECT DISTINCT seq FROM (
 ) AS suspect ORDER BY seq DESC LIMIT :limit OFFSET :offset
 
 -- name: quarantine_size
-SELECT count(*) FROM (
+SELECT count(DISTINCT seq) FROM (
     SELECT m.seq AS seq FROM memory m WHERE {quarantined} AND {live}
-    UNION
+    UNION ALL
     SELECT t.n / {turns_per_entry} AS seq FROM turn t WHERE {turn_quarantined}
 ) AS suspect
 
