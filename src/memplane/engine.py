@@ -190,14 +190,15 @@ class Engine:
             made = Background(stores, worker, self._all_spaces)
             made.look_after(self._look_after)
             return made
-        model, dimension = model_of(self._parts.embedder)
+        embedder = self._parts.embedder
+        model = None if embedder is None else f"{embedder.model_id}:{embedder.dimension}"
         member = FleetWorker(
             stores,
             work,
             worker,
             self.clock,
             daily=self._look_after,
-            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=f"{model}:{dimension}"),
+            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=model),
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
         )

@@ -380,19 +380,23 @@ class FleetWorker:
             self._settled[job.name] = period
 
 
-def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str) -> tuple[FleetJob, ...]:
-    """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long."""
+def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str | None) -> tuple[FleetJob, ...]:
+    """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
+    is what vectors are made with, if they are."""
 
     def tidy(_renew: Callable[[], bool]) -> None:
         usage()
         work.add_up(kept=DAY)
 
-    return (
+    daily = (
         FleetJob("tidy", day_of, tidy),
         FleetJob("look-after", day_of, lambda renew: work.schedule(_LOOK_AFTER_WITHIN, renew=renew)),
-        # A model that comes back after another has everything embedded again, so of others nothing is remembered.
-        FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0),
     )
+    if model is None:
+        return daily
+    # A model that comes back after another has everything embedded again, so of others nothing is remembered.
+    embed = FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
+    return (*daily, embed)
 
 
 def _seen(reader: WorkReader) -> tuple[int, int, int]:

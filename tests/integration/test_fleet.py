@@ -2,7 +2,9 @@
 once, whoever dies; and whoever ends hands over."""
 
 import threading
+from contextlib import suppress
 
+import psycopg
 import pytest
 from tests.conftest import HandClock
 
@@ -10,6 +12,7 @@ from fleet_clock import fleet_database, member, work_off
 from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import SECOND
+from memplane.errors import StorageError
 from memplane.fleet import FleetJob, fleet_jobs
 from memplane.memory.retention import day_of
 from memplane.providers.llm import LLMUnavailable
@@ -303,6 +306,31 @@ def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
         assert settled(front, "ben")
         assert [memory.text for memory in front.space("ann").memories()]
         assert front.readiness().degraded == ()
+
+
+def test_a_worker_outlives_its_connections(postgres_url, monkeypatch):
+    """The database drops all of them again and again, as one does that fails over: everything is derived once."""
+    monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.05)
+    options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=1)}
+    said = [f"I like the lamp number {number}" for number in range(20)]
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as past,
+        Memplane.open(postgres_url, background=True, **options) as plane,
+    ):
+        for text in said:
+            with suppress(StorageError):
+                plane.space("ann").retain(text)
+            past.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        assert settled(plane, "ann")
+        kept = [turn.text for turn in plane.space("ann").turns(limit=100)]
+        facts = [memory.text for memory in plane.space("ann").memories(limit=100)]
+        assert plane.work.backlog().dead == 0
+
+    assert len(set(kept)) == len(kept)
+    assert len(set(facts)) == len(facts) == len(kept)
 
 
 def test_a_server_tells_how_the_work_stands(postgres_url):

@@ -13,9 +13,9 @@ OF_POSTGRES = {
     "turn_word",
     "memory_word",
     "span_word",
+    "job",
     "work",
     "worker",
-    "job",
 }
 """What one engine needs for itself."""
 PLACE = {"tenant", "space"}
