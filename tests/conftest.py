@@ -176,6 +176,7 @@ def run_machine(
     machine: type[RuleBasedStateMachine], examples: int, *, steps: int = 25, **options: Any
 ) -> None:
     """As `costly`, for a state machine on the engine of the test that is running."""
+    steps = steps if HOME.server is None else steps // 2
     run_state_machine_as_test(machine, settings=costly(HOME.fewer(examples), steps=steps, **options))
 
 

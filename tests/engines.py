@@ -23,7 +23,7 @@ both_engines = pytest.mark.both_engines
 only_files = pytest.mark.both_engines("sqlite")
 
 _TENANT = "default"
-_FEWER = 6
+_FEWER = 8
 _THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
 
 
@@ -47,7 +47,7 @@ class Home:
 
     def fewer(self, examples: int) -> int:
         """On PostgreSQL, where every look is a journey, a few examples have to do."""
-        return examples if self.server is None or _THOROUGH else max(3, examples // _FEWER)
+        return examples if self.server is None or _THOROUGH else max(2, examples // _FEWER)
 
     @contextmanager
     def fresh(self) -> Iterator[str]:

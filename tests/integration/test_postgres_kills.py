@@ -14,6 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.conftest import THOROUGH
+from tests.integration import fleet_victim
+from tests.integration.test_fleet_crash import OWNERS, SAID, Fleet, derived_of, load, wait_until_done
 
 from memplane import Memplane
 from memplane.errors import (
@@ -413,3 +415,42 @@ def test_whoever_reads_while_it_is_closed_reads_to_the_end(plane):
         seen = [entry.seq for entry in reader.entries()]
 
     assert seen == [1]
+
+
+def test_workers_and_the_database_die_together(server, url):
+    """
+    Whoever derives is killed, and so is what it is written to, while entries come in: all of them are there once, and
+    derived once, as one worker alone would have done.
+    """
+    rng = random.Random(9)
+    with fleet_victim.opened(url) as alone:
+        load(alone, [("alone", "alone")], SAID)
+        alone.space("alone", tenant="alone").enrich()
+    with fleet_victim.opened(url, background="elsewhere") as plane:
+        fleet = Fleet(url)
+        with ThreadPoolExecutor(1) as pool:
+            loading = pool.submit(until_kept, lambda: load(plane, OWNERS[:2], 20))
+            for kill in range(KILLS):
+                time.sleep(rng.random() * 0.3)
+                server.crash() if kill % 2 else fleet.kill(rng.randrange(3))
+            loading.result()
+        until_kept(lambda: wait_until_done(plane))
+        codes = fleet.end()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET search_path = memplane, public")
+            undisturbed = derived_of(connection, "alone", "alone")
+            found = [derived_of(connection, *place) for place in OWNERS[:2]]
+        ok = [plane.space(owner, tenant=tenant).verify().ok for tenant, owner in OWNERS[:2]]
+
+    assert codes == [0, 0, 0]
+    assert found == [undisturbed, undisturbed]
+    assert ok == [True, True]
+
+
+def until_kept(work):
+    """Again and again; the same ids make that safe."""
+    while True:
+        try:
+            return work()
+        except (StorageUnreachable, StorageUncertain):
+            continue

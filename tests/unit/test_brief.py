@@ -3,12 +3,9 @@ it; the markdown is that of B4, letter by letter."""
 
 import pytest
 
-from engines import both_engines
 from memplane import Caller
 from memplane.errors import InvalidRequest
 from memplane.memory.runs import PackRun
-
-pytestmark = both_engines
 
 TITLE = "## Memory Context\n\nThe following memories were loaded from prior sessions.\n"
 WARNING = (

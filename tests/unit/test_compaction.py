@@ -5,14 +5,11 @@ from datetime import timedelta
 import pytest
 from tests.conftest import HandClock, fresh_plane
 
-from engines import both_engines
 from memplane.clock import to_instant
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.payloads import KEEPING, Promoted, decode
 from memplane.storage.compaction import RETENTION, Layer, Standing
 from memplane.types import Kind, Op
-
-pytestmark = both_engines
 
 DAY = "2026-11-02"
 AT = "2026-11-02T10:00:00Z"

@@ -9,13 +9,10 @@ from datetime import timedelta
 import pytest
 from tests.conftest import counted
 
-from engines import both_engines
 from memplane import Caller, Kind, State, Tier
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.memory.supersession import chain_of
 from memplane.types import STORABLE_KINDS, Op
-
-pytestmark = both_engines
 
 BEHAVIORAL = {"preference", "instruction", "correction"}
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engines import both_engines
 from memplane.clock import iso
 from memplane.ledger.history import (
     LINE_BYTES_MAX,
@@ -16,8 +15,6 @@ from memplane.ledger.history import (
     entry_id,
     parse_line,
 )
-
-pytestmark = both_engines
 
 GO_ID = "hist1_8f732461c2307549ace1ef26b1ba11c270785d0397fabf3aa6c6bf8376e17360"
 GO_REST = (

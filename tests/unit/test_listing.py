@@ -5,10 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.conftest import MORNING, HandClock
 
-from engines import both_engines
 from memplane.errors import InvalidRequest
-
-pytestmark = both_engines
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import HandClock, SqliteEngine, fresh_folder
-from engines import both_engines
 from memplane import Settings
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, QuotaExceeded, RateLimited, SettingsInvalid, StorageFull
@@ -18,8 +17,6 @@ from memplane.metering.allowance import Allowance, What
 from memplane.metering.cycle import cycle_of, to_date, to_day
 from memplane.metering.meter import Meter
 from memplane.storage.accounts import Account, Tally
-
-pytestmark = both_engines
 
 INGEST = "POST /v6/ingest"
 RECALL = "POST /v6/recall"

@@ -4,11 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from engines import both_engines
 from memplane.errors import InvalidRequest
 from memplane.memory.runs import PackRun
-
-pytestmark = both_engines
 
 
 def found(space, *args, **kwargs) -> list[str]:

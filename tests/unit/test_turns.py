@@ -10,7 +10,6 @@ from datetime import timedelta
 
 import pytest
 
-from engines import both_engines
 from memplane import Settings
 from memplane.errors import InvalidRequest, StorageFull
 from memplane.governance.events import MemoryOp, spell_event
@@ -20,8 +19,6 @@ from memplane.turns.keeping import Keeper
 from memplane.turns.pending import FOLDER, Kept, Pending
 from memplane.turns.telling import Teller, Told
 from memplane.types import Pins
-
-pytestmark = both_engines
 
 PATIENT_MS = 60_000
 TEA = "Ann takes her tea with lemon and honey"

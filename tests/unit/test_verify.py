@@ -4,7 +4,6 @@ forget is not."""
 import apsw
 import pytest
 
-from engines import both_engines
 from memplane import Caller
 from memplane.ledger.history_entry import Payload, compose_line
 from memplane.ledger.payloads import (
@@ -24,8 +23,6 @@ from memplane.ledger.payloads import (
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
 from memplane.types import Draft, Op
-
-pytestmark = both_engines
 
 OPS = [op.value for op in Op]
 TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"

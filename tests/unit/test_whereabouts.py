@@ -3,12 +3,9 @@
 import apsw
 import pytest
 
-from engines import both_engines
 from memplane.errors import InvalidRequest, NotFound
 from memplane.storage.directory import KEPT, Sort
 from memplane.transfer import export_lines, import_file
-
-pytestmark = both_engines
 
 TENANT = "default"
 DOCUMENT, RECEIPT = Sort.DOCUMENT, Sort.RECEIPT
