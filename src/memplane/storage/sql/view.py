@@ -524,6 +524,7 @@ class SqlWriter(
         for query in ("forget_embedded", "grow_generation", "grow_library"):
             self._run(query)
         self._unpin()
+        self._set_note("lost_vectors", "1")
         self.set_derived(0)
         self.set_cursor(0)
 
@@ -555,7 +556,9 @@ class SqlWriter(
         self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
-        self._run("drop_lost_vectors")
+        if self._note("lost_vectors") != "0":  # it looks at every vector of the space
+            self._run("drop_lost_vectors")
+            self._set_note("lost_vectors", "0")
         self._run("grow_generation")
         self._unpin()
 
