@@ -12,6 +12,7 @@ from psycopg_pool import ConnectionPool
 
 from memplane.errors import SettingsInvalid, StorageUnavailable
 from memplane.storage.postgres.errors import translate_errors
+from memplane.storage.postgres.large import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
@@ -27,6 +28,8 @@ _SETTINGS = {
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
+    "hnsw.ef_search": "100",
+    "hnsw.iterative_scan": "strict_order",
     "random_page_cost": "1.1",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -133,6 +136,13 @@ class Connections:
             except errors.LockNotAvailable:
                 return False
         return True
+
+    def index_large_spaces(self, large: int) -> int:
+        """See `PostgresStores`."""
+        if not self._opened:
+            self.open()
+        with translate_errors():
+            return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:
         self._pool.close()

@@ -1,5 +1,5 @@
 -- What PostgreSQL does in its own way: words as tables of stems, and vectors.
--- Of a word that more than 20,000 hold, nobody counts further, and only the newest are ranked: such a word tells little.
+-- Of a word that more than 20,000 hold, nobody counts further, and only the newest 4,000 of any word are ranked.
 
 -- name: add_turn_words
 INSERT INTO turn_word (stem, n, times, length)
@@ -77,7 +77,7 @@ SELECT s.stem, (
 -- name: match_turns
 WITH hit AS MATERIALIZED (
     SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
-        SELECT * FROM turn_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 20000
+        SELECT * FROM turn_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
     ) AS w
 ), weight AS (
     SELECT stem, ln(1 + (greatest((SELECT max(n) / {turns_per_entry} FROM turn), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
@@ -93,7 +93,7 @@ ORDER BY best.score DESC, t.n DESC
 -- name: match_memories
 WITH hit AS MATERIALIZED (
     SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
-        SELECT * FROM memory_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 20000
+        SELECT * FROM memory_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
     ) AS w
 ), weight AS (
     SELECT stem, ln(1 + (greatest((SELECT max(n) FROM memory), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight

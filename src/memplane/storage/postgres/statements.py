@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Connection, Cursor
 
 from memplane.storage.postgres.text import Vector
-from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
 from memplane.storage.words import is_prefix, stems_of
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -79,7 +79,8 @@ def spoken(sql: str) -> str:
     return _SPOKEN.sub(written, sql)
 
 
-SQL = load(PostgresDialect(of_space=True), SHARED, ("memplane.storage.postgres", ["own.sql"]))
+SQL = load(PostgresDialect(of_space=True), SHARED, ("memplane.storage.postgres", ["own.sql", "large.sql"]))
+_NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
 _VECTORS = frozenset({"add_turn_vector", "add_memory_vector", "add_span_vector"})
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
 
@@ -87,6 +88,14 @@ _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" 
 @lru_cache(maxsize=4_096)
 def _with_where(query: str, where: str) -> bytes:
     return SQL[query].replace("{where}", spoken(where)).encode()
+
+
+@lru_cache(maxsize=1_024)
+def _written_out(query: str, where: str, written: tuple[tuple[str, int], ...]) -> bytes:
+    sql = _NEAREST[query].replace("{where}", where)
+    for name, number in written:
+        sql = sql.replace(f"{{{name}}}", f"{number:d}")
+    return spoken(sql).encode()
 
 
 _ENCODED = {name: sql.encode() for name, sql in SQL.items()}
@@ -107,6 +116,18 @@ class PostgresStatements:
 
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
         return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
+
+    def nearest(
+        self, query: str, where: str, written: tuple[tuple[str, int], ...], parameters: Parameters
+    ) -> list[Any]:
+        """A search among vectors, with these numbers written out in it, in the order that its index gives: a plan that
+        sorts what it found without one reads the whole space."""
+        connection = self._connection
+        with connection.pipeline():
+            connection.execute("SET LOCAL enable_sort = off")
+            found = connection.execute(_written_out(query, where, written), parameters, binary=True)
+            connection.execute("SET LOCAL enable_sort = on")
+        return found.fetchall()
 
     def run(self, query: str, parameters: Parameters | Row = ()) -> int:
         return self._execute(query, parameters).rowcount

@@ -2,27 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
+from memplane.storage.postgres.large import Place, PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
-from memplane.storage.sql.view import SqlReader, SqlWriter
+from memplane.storage.sql.view import SqlWriter
 
 T = TypeVar("T")
-
-
-class Place(NamedTuple):
-    """The two numbers that every row of a space has."""
-
-    tenant: int
-    space: int
-
-    def said(self) -> str:
-        """For row-level security, until the end of the transaction."""
-        return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
 
 
 class PostgresStore:
@@ -32,6 +22,7 @@ class PostgresStore:
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
         self._connections = connections
         self._owner = owner
+        self._place = place
         said = place.said()
         self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {said}"
         self._writing = (
@@ -43,7 +34,7 @@ class PostgresStore:
     @contextmanager
     def read(self) -> Iterator[Reader]:
         with self._connections.transaction(self._reading) as connection:
-            yield SqlReader(PostgresStatements(connection), self._owner)
+            yield PostgresReader(PostgresStatements(connection), self._owner, self._place)
 
     def write(self, work: Callable[[Writer], T]) -> T:
         return self._commits.run(work)

@@ -81,6 +81,9 @@ FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import
 -- name: note
 SELECT value FROM meta WHERE name = :name
 
+-- name: notes
+SELECT name, value FROM meta WHERE substr(name, 1, 5) <> 'note:'
+
 -- name: set_note
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 

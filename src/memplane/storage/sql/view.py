@@ -40,6 +40,7 @@ from memplane.types import (
 
 _FOREVER = 1 << 62
 _NEVER = -_FOREVER
+_NOTES = ("notes",)
 _STEADY = frozenset({"head", "marks", "model", "note"})
 """Where a space stands; one recall asks for it some twenty times."""
 
@@ -81,6 +82,15 @@ class SqlReader(
         if asked not in self._seen:
             self._seen[asked] = super()._one(query, **parameters)
         return self._seen[asked]
+
+    def _note(self, name: str) -> str | None:
+        """All that a space notes for itself comes with one look."""
+        if self._seen is None or name.startswith("note:"):
+            return super()._note(name)
+        if _NOTES not in self._seen:
+            self._seen[_NOTES] = dict(self._all("notes"))
+        found: str | None = self._seen[_NOTES].get(name)
+        return found
 
     def head(self) -> Head:
         row = self._one("head")

@@ -129,6 +129,7 @@ CREATE TABLE turn (
 CREATE INDEX turn_by_time ON turn (tenant, space, at);
 CREATE INDEX turn_by_conversation ON turn (tenant, space, conversation, at) WHERE conversation IS NOT NULL;
 CREATE INDEX turn_by_project ON turn (tenant, space, project, at) WHERE project IS NOT NULL;
+CREATE INDEX turn_by_speaker ON turn (tenant, space, speaker) WHERE speaker IS NOT NULL;
 
 CREATE TABLE memory (
     tenant          integer NOT NULL DEFAULT here_tenant(),
