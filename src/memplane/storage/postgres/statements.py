@@ -20,6 +20,7 @@ _SPOKEN = re.compile(r"'(?:[^']|'')*'|::|:([a-z_]+\d*)\b|\?(\d*)|%")
 _CONFLICT = re.compile(r"\bON CONFLICT \(")
 _HINT = re.compile(r" INDEXED BY \w+")
 _CROSS = re.compile(r"\bCROSS JOIN (\w+ \w+) (USING|ON)\b")
+_AMONG = re.compile(r"\b(NOT )?IN \(SELECT value FROM unnest\((:\w+::\w+\[\])\) AS \w+ \(value\)\)")
 _NUMBERED = "_"
 """What stands before the number of a parameter that a statement names by number."""
 
@@ -59,10 +60,15 @@ class PostgresDialect:
         return "''::bytea"
 
     def statement(self, sql: str) -> str:
-        sql = _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql))
+        sql = _AMONG.sub(_among, _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql)))
         if self._of_space:
             sql = _CONFLICT.sub("ON CONFLICT (tenant, space, ", sql)
         return spoken(sql)
+
+
+def _among(match: re.Match[str]) -> str:
+    """An array is looked up in an index as it is; a table of its values would have to be joined first."""
+    return f"<> ALL({match.group(2)})" if match.group(1) else f"= ANY({match.group(2)})"
 
 
 def spoken(sql: str) -> str:
