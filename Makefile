@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-peers eval clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers eval screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,12 +61,18 @@ bench-proxy: env ## The proxy benchmark: what it adds to a turn, memory off and 
 bench-sync: env ## The sync benchmark: requests, bytes and time of pushes and pulls, what merging costs
 	$(BIN)/python -m benchmarks.sync
 
+bench-console: env ## How long the server takes for every page of the console at 100 k memories
+	$(BIN)/python -m benchmarks.console
+
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers
 
 eval: export MEMPLANE_EVAL_DATA ?= ../shared/data
 eval: env ## Quality on the data sets in MEMPLANE_EVAL_DATA
 	$(BIN)/python -m benchmarks.quality
+
+screenshots: env ## Pictures of the console for the docs, into docs/images
+	PYTHONPATH=tests $(BIN)/python -m scripts.screenshots
 
 lock: env ## Pin the dependencies anew, with hashes and without addresses
 	$(PIP) install --quiet uv

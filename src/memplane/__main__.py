@@ -24,10 +24,11 @@ def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
 
 
 def open_served(data: str | None, environment: Mapping[str, str], listener: Listener) -> Memplane:
+    settings = settings_from(environment)
     return Memplane.open(
         data,
-        settings=settings_from(environment),
-        background=True,
+        settings=settings,
+        background=True if settings.serve_enriches else "elsewhere",
         listener=listener,
         daily=[import_module(_DAILY).daily_push(environment)],
     )

@@ -2,25 +2,22 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
 from memplane.errors import MemplaneError, NotFound
 from memplane.providers.llm import LLMFailed
-from memplane.storage.base import Store, Stores
+from memplane.shift import Shift
+from memplane.storage.base import Stores
 from memplane.worker import Worker
 
-_STEPS_PER_TURN = 8
-"""Then another space has its turn."""
 _LOOK_AGAIN_S = 60.0
 """So often every space is looked at, for what became due by itself: a conversation that has paused."""
 _BREATH_S = 0.02
 """So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
 Python's lock."""
-_GIVE_WAY_S = 0.25
-"""So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
@@ -37,7 +34,7 @@ class Background:
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
         self._stores = stores
-        self._worker = worker
+        self._shift = Shift(worker)
         self._spaces = spaces
         self._wait = wait
         self._waiting: dict[tuple[str, str], None] = {}
@@ -45,10 +42,7 @@ class Background:
         self._daily: Callable[[str, str], None] | None = None
         self._lock = threading.Lock()
         self._bell = threading.Event()
-        self._stopped = threading.Event()
-        self._answering = 0
-        self._quiet = threading.Event()
-        self._quiet.set()
+        self._stopped = self._shift.stopped
         self._thread = threading.Thread(target=self._run, name="memplane-worker", daemon=True)
         self._thread.start()
 
@@ -62,19 +56,9 @@ class Background:
         """From now on, also call this for every space that is looked at; whether anything is due is for it to know."""
         self._daily = daily
 
-    @contextmanager
-    def giving_way(self) -> Iterator[None]:
+    def giving_way(self) -> AbstractContextManager[None]:
         """Inside, somebody waits for an answer that is computed in this process."""
-        with self._lock:
-            self._answering += 1
-            self._quiet.clear()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._answering -= 1
-                if not self._answering:
-                    self._quiet.set()
+        return self._shift.giving_way()
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, and how often it was tried."""
@@ -118,9 +102,9 @@ class Background:
         try:
             with self._stores.open(tenant, owner, create=False) as store:
                 try:
-                    more = self._steps(store)
+                    more = self._shift.work(store)
                 except LLMFailed:  # facts wait for the model, vectors need not
-                    if self._steps(store, reading=False):
+                    if self._shift.work(store, reading=False):
                         self.notify(tenant, owner)
                     raise
                 if more:
@@ -134,16 +118,6 @@ class Background:
         except Exception:  # noqa: BLE001  # a thread's edge: one space's trouble must not end the work of all
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
-
-    def _steps(self, store: Store, *, reading: bool = True) -> bool:
-        """Whether there may be more to do."""
-        return all(
-            not self._stopped.is_set() and self._step(store, reading=reading) for _ in range(_STEPS_PER_TURN)
-        )
-
-    def _step(self, store: Store, *, reading: bool) -> bool:
-        self._quiet.wait(_GIVE_WAY_S)
-        return self._worker.step(store, reading=reading)
 
     def _look_at_all(self) -> None:
         try:

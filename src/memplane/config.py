@@ -29,6 +29,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where memory lives: a directory, or `postgresql://…`."""
     state: str = DATA_DEFAULT
     """Where this machine keeps what is its own when memory lives in a database."""
+    database_connections_max: int = 20
+    """How many connections to a database one process may have."""
+    database_statement_seconds_max: int = 60
+    """How long one statement may take, or wait for others; what takes longer is stuck."""
     key: str | None = None
     """The encryption key, 64 hexadecimal digits; None leaves files plain."""
 
@@ -167,6 +171,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8_700
     workers: int = 1
     """Server processes on the same data directory."""
+    serve_enriches: bool = True
+    """Whether a server on a database enriches what comes in; with False, `memplane worker` processes do."""
+    worker_lease_s: int = 60
+    """How long a space is a worker's own without being heard of; then another takes it over."""
+    worker_failures_max: int = 10
+    """After so many failures of its own a space waits for a person."""
     hosts: tuple[str, ...] = ()
     """Names besides loopback and addresses that the server answers to; `*` is any."""
     origins: tuple[str, ...] = ()
@@ -220,6 +230,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _ENVIRONMENT = {
     "MEMPLANE_DATA": "data",
     "MEMPLANE_STATE": "state",
+    "MEMPLANE_DATABASE_CONNECTIONS_MAX": "database_connections_max",
+    "MEMPLANE_DATABASE_STATEMENT_SECONDS_MAX": "database_statement_seconds_max",
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
@@ -276,6 +288,9 @@ _ENVIRONMENT = {
     "MEMPLANE_HOST": "host",
     "MEMPLANE_PORT": "port",
     "MEMPLANE_WORKERS": "workers",
+    "MEMPLANE_SERVE_ENRICHES": "serve_enriches",
+    "MEMPLANE_WORKER_LEASE_S": "worker_lease_s",
+    "MEMPLANE_WORKER_FAILURES_MAX": "worker_failures_max",
     "MEMPLANE_HOSTS": "hosts",
     "MEMPLANE_ORIGINS": "origins",
     "MEMPLANE_BODY_BYTES_MAX": "body_bytes_max",

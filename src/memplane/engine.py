@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -15,18 +15,20 @@ from memplane.enrich.catalog import load_catalog
 from memplane.enrich.distil_llm import LLMDistiller
 from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
-from memplane.errors import NotFound, StorageError
+from memplane.errors import NotFound, SettingsInvalid, StorageError
+from memplane.fleet import Elsewhere, FleetWorker, fleet_jobs
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
-from memplane.memory.retention import day_of, retention_of
+from memplane.memory.retention import day_of
 from memplane.metering.allowance import Allowance
-from memplane.metering.meter import Meter
+from memplane.metering.meter import KEPT_DAYS, Meter
 from memplane.metering.usage import Usage
 from memplane.providers.embedding import Embedder, EmbeddingFailed
 from memplane.providers.llm import LLM
 from memplane.recall.indexes import Indexes
 from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
+from memplane.shift import Enriching
 from memplane.space import Space
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
@@ -62,12 +64,13 @@ class Engine:
         *,
         embedder: Embedder | None = None,
         llm: LLM | None = None,
-        background: bool = False,
+        background: bool | Literal["elsewhere"] = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
         daily: Sequence[Daily] = (),
     ) -> None:
-        """`daily` is done once a day for every space, in the background, before the day's raw traces decay."""
+        """`daily` is done once a day for every space, in the background, before the day's raw traces decay. Where workers on
+        several machines share the spaces, the background is one of them; `elsewhere` leaves all of it to others."""
         self._daily = tuple(daily)
         self.settings = settings or Settings()
         self.clock = clock
@@ -89,14 +92,11 @@ class Engine:
             embedder=embedder,
             catalog=catalog,
             worker=worker,
-            background=Background(stores, worker, self._all_spaces) if background else None,
+            background=None,
             indexes=Indexes(model_of(embedder)),
             uses=Uses(),
             questions=Questions(embedder),
         )
-        removes = not retention_of(self.settings).removes_nothing
-        if self._parts.background is not None and (removes or self._daily):
-            self._parts.background.look_after(self._look_after)
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
         """Counts what tenants do; the HTTP frame tells it."""
@@ -104,6 +104,9 @@ class Engine:
         """Whether a tenant may do one more."""
         self.usage = Usage(accounts, self.meter, self.allowance, clock)
         self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
+        self.work = stores.work()
+        """Which spaces have something waiting, where workers on several machines share them; else None."""
+        self._parts = msgspec.structs.replace(self._parts, background=self._begun(background=background))
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
@@ -142,6 +145,12 @@ class Engine:
         background = self._parts.background
         return nullcontext() if background is None else background.giving_way()
 
+    @property
+    def worker_name(self) -> str | None:
+        """What the other workers of a database know this one by; None where none works in this process."""
+        background = self._parts.background
+        return background.holder if isinstance(background, FleetWorker) else None
+
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it."""
         embedder = self._parts.embedder
@@ -166,9 +175,41 @@ class Engine:
         self.meter.close()
         self._stores.close()
 
+    def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enriching | None:
+        """Whoever enriches, at work from now on."""
+        stores, worker, work = self._stores, self._parts.worker, self.work
+        if background == "elsewhere":
+            if work is None:
+                raise SettingsInvalid(
+                    "serve_enriches: a data directory is enriched by the process that serves it; leave --no-worker out"
+                )
+            return Elsewhere(work)
+        if not background:
+            return None
+        if work is None:
+            made = Background(stores, worker, self._all_spaces)
+            made.look_after(self._look_after)
+            return made
+        model, dimension = model_of(self._parts.embedder)
+        member = FleetWorker(
+            stores,
+            work,
+            worker,
+            self.clock,
+            daily=self._look_after,
+            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=f"{model}:{dimension}"),
+            lease_s=self.settings.worker_lease_s,
+            failures_max=self.settings.worker_failures_max,
+        )
+        member.begin()
+        return member
+
+    def _drop_old_usage(self) -> None:
+        self._stores.accounts().add({}, oldest=self.clock() // DAY - KEPT_DAYS)
+
     def _look_after(self, tenant: str, owner: str) -> None:
-        """Once a day: what else is to be done daily, then compaction and retention. What fails is tried again, ever
-        later, as enrichment is."""
+        """Once a day: what else is to be done daily, then compaction and retention; what has expired is erased, and what was
+        superseded long ago is purged. What fails is tried again, ever later, as enrichment is."""
         now = self.clock()
         today = day_of(now)
         space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
@@ -177,6 +218,8 @@ class Engine:
         for work in self._daily:
             work(space, day_of(now - DAY))
         space.compact()
+        space.sweep()
+        space.purge()
         space.set_bookmark(_LOOKED_AFTER, today)
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,8 @@
     ├── SettingsInvalid         an option or environment variable is off
     ├── StorageError            the data directory has a problem
     │   ├── StorageUnavailable  it cannot be opened or written
+    │   │   └── StorageUnreachable  the database is away; nothing was written (try again)
+    │   ├── StorageUncertain    the database went away in the middle of a commit
     │   ├── StorageBusy         another process held it too long (try again)
     │   ├── StorageFull         no room left; nothing was written
     │   ├── StorageCorrupt      a file is damaged
@@ -148,6 +150,20 @@ class StorageUnavailable(StorageError):
     """The data directory or one of its files cannot be opened or written."""
 
     code = "storage_unavailable"
+
+
+class StorageUnreachable(StorageUnavailable):
+    """The database cannot be reached, or takes no writes just now; nothing was written."""
+
+    code = "storage_unreachable"
+    retryable = True
+
+
+class StorageUncertain(StorageError):
+    """The database went away while it was told to keep something, and did not come back to say whether it has. Look
+    whether it is there, or say it again with the same id, which keeps it once."""
+
+    code = "storage_uncertain"
 
 
 class StorageBusy(StorageError):

@@ -1,6 +1,7 @@
 """The one place that names concrete engines and wires them."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -11,10 +12,10 @@ from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.governance.events import Listener
+from memplane.identity.claims import Expected, NoTokens, Signer
 from memplane.identity.identity import Identity
-from memplane.identity.jwks import KeySet
 from memplane.identity.secret import Secret
-from memplane.identity.tokens import Expected, Tokens
+from memplane.moving import PASSES_MAX, Move, MoveReport, Progress
 from memplane.providers.embedding import Embedder
 from memplane.providers.embedding_local import LocalEmbedder, model_in
 from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
@@ -26,7 +27,13 @@ from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 
 if TYPE_CHECKING:
+    from memplane.identity.tokens import Tokens
     from memplane.storage.postgres.stores import PostgresStores
+
+_POSTGRES = "memplane.storage.postgres.stores"
+_TOKENS = "memplane.identity.tokens"
+_ISSUER_KEYS = "memplane.identity.jwks"
+"""Loaded where they are wanted: a driver and cryptography take longer to load than most commands take."""
 
 
 class Memplane(Engine):
@@ -44,7 +51,7 @@ class Memplane(Engine):
         settings: Settings | None = None,
         embedder: Embedder | Literal["as set"] | None = "as set",
         llm: LLM | Literal["as set"] | None = "as set",
-        background: bool = False,
+        background: bool | Literal["elsewhere"] = False,
         clock: Clock = system_clock,
         listener: Listener | None = None,
         daily: Sequence[Daily] = (),
@@ -96,6 +103,22 @@ class Memplane(Engine):
             credentials.close()
         return found
 
+    def holds_anything(self) -> bool:
+        """Whether there is a space, or a key."""
+        return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
+
+    def move_to(
+        self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX
+    ) -> MoveReport:
+        """Make another installation the same as this one; see `memplane.moving`."""
+        stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
+        move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
+        return move.run(passes_max=passes_max)
+
+    def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+        """Whether another installation is the same as this one, row by row; writes nothing."""
+        return Move(self._stores, target._stores, progress=progress).check()  # noqa: SLF001
+
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None
     ) -> int:
@@ -125,9 +148,12 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         raise SettingsInvalid(
             "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"
         )
-    from memplane.storage.postgres.stores import PostgresStores  # noqa: PLC0415 - the driver takes long to load
-
-    return PostgresStores(settings.data)
+    made: PostgresStores = import_module(_POSTGRES).PostgresStores(
+        settings.data,
+        connections_max=settings.database_connections_max,
+        statement_seconds_max=settings.database_statement_seconds_max,
+    )
+    return made
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
@@ -160,18 +186,21 @@ def llm_of(settings: Settings) -> LLM | None:
     return OpenAIChat(endpoint) if settings.llm == "openai" else AnthropicMessages(endpoint)
 
 
-def tokens_of(settings: Settings, clock: Clock) -> Tokens:
+def tokens_of(settings: Settings, clock: Clock) -> Signer:
+    if settings.jwt_secret is None and settings.jwks is None:
+        return NoTokens()
+    tokens: type[Tokens] = import_module(_TOKENS).Tokens
     secret = None if settings.jwt_secret is None else Secret(settings.jwt_secret)
     expected = Expected(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
     if settings.jwks is None:
-        return Tokens(secret, expected)
+        return tokens(secret, expected)
     if settings.jwks_issuer is None or settings.jwks_audience is None:
         raise SettingsInvalid(
             "jwks: set jwks_issuer and jwks_audience too; an issuer signs tokens for others as well"
         )
-    return Tokens(
+    return tokens(
         secret,
         expected,
-        public_keys=KeySet(settings.jwks, clock),
+        public_keys=import_module(_ISSUER_KEYS).KeySet(settings.jwks, clock),
         public_expected=Expected(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
     )

@@ -105,6 +105,8 @@ class Op(StrEnum):
     SUMMARIZE = "summarize"
     COMPACT = "compact"
     DECIDE = "decide"
+    RELEASE = "release"
+    PIN = "pin"
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
@@ -169,6 +171,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who spoke, where a name is known."""
     within: str | None = None
     """The only place where it is told, `project:…` or `conversation:…`; None: everywhere."""
+    flags: tuple[str, ...] | None = None
+    """What it is flagged for; None: it was kept before anything was, and nobody has looked."""
+    released: bool = False
+    """Somebody looked at it, and it is told as any other."""
+
+    @property
+    def quarantined(self) -> bool:
+        """Told last and with a warning, until somebody has released it."""
+        return bool(self.flags) and not self.released
 
 
 class TimeTold(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -229,6 +240,17 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Which way that points: from -1, never of use, to 1, always."""
     importance_base: float | None = None
     """Its importance without feedback, where there was some."""
+    flags: tuple[str, ...] | None = None
+    """What it is flagged for; None: it was kept before anything was, and nobody has looked."""
+    released: bool = False
+    """Somebody looked at it, and it is told as any other."""
+    pinned: bool = False
+    """Somebody wants it always told, as long as it holds."""
+
+    @property
+    def quarantined(self) -> bool:
+        """Not in a brief, never hot, and in a recall last and with a warning, until somebody has released it."""
+        return bool(self.flags) and not self.released
 
     @property
     def derived(self) -> bool:

@@ -24,6 +24,7 @@ from memplane.ledger.ids import derivation_id, is_variant
 from memplane.ledger.payloads import Derived, Forgotten, Purged, Rated, Resolved, decode, encode
 from memplane.memory import projection
 from memplane.memory.aftermath import Decided
+from memplane.memory.glance import POISONED
 from memplane.memory.sitting import PAUSE
 from memplane.providers.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.providers.llm import LLMFailed, LLMUnavailable
@@ -36,8 +37,6 @@ from memplane.storage.words import stems_of
 from memplane.types import Caller, Draft, Entry, Memory, Op, State, Turn
 
 NO_MODEL = ("none", 0)
-POISONED = "poisoned"
-"""The note that counts entries nothing could be derived from."""
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = Reading(failed=True)
 _ENTRIES_PER_STEP = 64
@@ -425,7 +424,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
         memory = writer.memory(id_)
         if memory is not None and memory.derived:
             tier = tier_now(writer, memory, catalog)
-            if tier is not memory.tier:
+            if tier is not memory.tier or memory.pinned or memory.flags:
                 tiers.append((id_, tier))
     writer.set_tiers(tiers)
 

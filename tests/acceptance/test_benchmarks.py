@@ -6,7 +6,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import chunking, documents, engine, metering, peers, proxy, quality, recall, server, sync
+from benchmarks import (
+    chunking,
+    console,
+    documents,
+    engine,
+    metering,
+    peers,
+    proxy,
+    quality,
+    recall,
+    server,
+    sync,
+)
 
 from eval_samples import LOCOMO, write_samples
 from memplane.evaluate.files import usual_files
@@ -123,6 +135,17 @@ def test_the_sync_benchmark_runs_tiny(tmp_path):
     assert all(figure.value > 0 for figure in figures)
     assert [(figure.value, figure.met) for figure in figures if figure.asked] == [(1, True), (1, True)]
     assert any(figure.name == "cold start to the first recall" for figure in figures)
+
+
+def test_the_console_benchmark_runs_tiny(tmp_path):
+    """
+    Every page answers, and each but those that go through everything stands beside what was asked.
+    """
+    figures = console.run(console.TINY, tmp_path)
+
+    assert all(figure.value > 0 for figure in figures)
+    assert len([figure for figure in figures if figure.asked == "<= 100"]) == len(figures) - 3
+    assert len(figures) > 40
 
 
 def test_common_words_are_measured_tiny(tmp_path):

@@ -1,10 +1,9 @@
 """The console behind a real server, signed in to by a real browser."""
 
-from datetime import timedelta
-
 import pytest
 
 from browser import Watched, browsing
+from console_pages import signed_in
 from http_server import serving
 from memplane.identity.keys import Grant
 from memplane.identity.principal import Right
@@ -53,11 +52,10 @@ def open_page(browser, console, identity):
             java_script_enabled=script,
             base_url=console.url,
         )
+        context.add_cookies([signed_in(identity, console.url)])
         watched = Watched(context.new_page(), console.url)
         opened.append((context, watched))
-        ticket = identity.ticket(door="console", ttl=timedelta(minutes=5)).reveal()
-        watched.page.goto(f"/console/enter?ticket={ticket}")
-        watched.page.wait_for_url("**/console")
+        watched.page.goto("/console")
         return watched.page
 
     yield open_

@@ -30,14 +30,3 @@ def test_names_of_spaces_are_data(open_page, plane):
         shown = name.replace("\u202e", "⟨U+202E⟩")
         page.get_by_role("link", name=shown, exact=True).click()
         assert page.inner_text("h1") == shown
-
-
-def test_narrow_and_dark(open_page, plane):
-    """
-    Nothing is wider than a telephone.
-    """
-    plane.space("alice").store("fact", "something")
-    page = open_page(width=400, dark=True)
-    page.goto("/console/space/@alice")
-
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400

@@ -71,7 +71,7 @@ def test_forgetting_asks_first(open_page, told):
     assert told.memory(memory.id)
     page.click("text=Keep it")
     page.click("text=Forget …")
-    assert "facts" in page.inner_text("main")
+    assert "Facts" in page.inner_text("main")
     assert told.memory(memory.id)
 
 

@@ -192,7 +192,9 @@ def test_invisible_characters_do_not_hide_a_secret(space, invisible):
     """
     A token with something invisible in it is redacted like the token a reader would see.
     """
-    space.store("fact", f"deploy with {TOKEN[:12]}{invisible}{TOKEN[12:]}")
+    stored = space.store("fact", f"deploy with {TOKEN[:12]}{invisible}{TOKEN[12:]}")
+    if stored.quarantined:
+        space.release(stored.id)
 
     assert "REDACTED" in space.brief().markdown
     assert TOKEN not in space.brief().markdown + space.recall("deploy").text

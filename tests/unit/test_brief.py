@@ -110,7 +110,7 @@ def test_strips_all_newline_variants(space, newline):
 
 def test_characters_that_steer_are_removed(space):
     """Controls, direction overrides and invisible tags do not reach the agent."""
-    space.store("fact", "a\x1b[31mb\u202ec\u200bd\u2066e\ufefff\U000e0041g\x07h")
+    space.release(space.store("fact", "a\x1b[31mb\u202ec\u200bd\u2066e\ufefff\U000e0041g\x07h").id)
 
     assert contents(space) == ["a[31mbcdefgh"]
 

@@ -120,3 +120,20 @@ def test_what_was_said_twice_on_a_day_is_told_once(space):
 
     assert data.decode().count("lives in Lisbon") == 1
     assert len([line for line in space.digest_lines() if "Lisbon" in line.text]) == 2
+
+
+def test_a_large_layer_is_estimated(space, clock):
+    """From some of its items, and says so; what is small is counted."""
+    for number in range(40):
+        space.retain(f"Something was said about number {number:02}", at=clock.moment)
+        space.store("preference", f"Prefers number {number:02}")
+    clock.advance(days=2)
+    space.enrich()
+    exact, about = budget_of(space), budget_of(space, sample=10)
+
+    assert not exact.estimated
+    assert [layer.items for layer in about.layers] == [layer.items for layer in exact.layers]
+    assert [layer.estimated for layer in about.layers[:2]] == [True, True]
+    for left, right in zip(about.layers[:2], exact.layers[:2], strict=True):
+        assert abs(left.tokens - right.tokens) <= right.tokens / 5
+    assert budget_of(space, sample=100) == exact

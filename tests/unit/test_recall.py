@@ -159,7 +159,7 @@ def test_a_memory_cannot_leave_its_fence(space):
 
 def test_what_steers_is_not_told(space):
     """Escape sequences, overrides and invisible characters are left out, and a text stays on its line."""
-    space.retain("Lisbon\x1b[2J\u202e\u200b one\ntwo\ttabs")
+    space.release(space.retain("Lisbon\x1b[2J\u202e\u200b one\ntwo\ttabs").id)
 
     assert blocks(space, "Lisbon") == ["Lisbon[2J one two tabs"]
 

@@ -10,6 +10,7 @@ from memplane.errors import RemoteDenied, RemoteUnavailable, StorageBusy
 from memplane.objects import manifest, push, segments
 from memplane.objects.counting import Counting
 from memplane.objects.link import only_one
+from memplane.objects.standing import standing_of, without_secrets
 from memplane.objects.sync import Sync
 from memplane.objects.watch import Stopped, Watch
 from memplane.types import Op
@@ -545,3 +546,37 @@ def test_a_forgotten_memory_leaves_no_name_of_its_file(machines):
     for machine in (desk, lap):
         files = [path for path in machine.folder.rglob("*") if path.is_file()]
         assert not [path.name for path in files if b"zqplumxy" in path.read_bytes()]
+
+
+def test_what_is_known_here_says_how_far_a_place_is(machines, clock):
+    """Without a request: when it was synced last, what waits, and that something is to be taken out there."""
+    desk = machines("desk")
+    assert standing_of(desk.space).places == ()
+    told = desk.space.retain("One")
+    desk.sync.push()
+    (even,) = standing_of(desk.space).places
+    clock.advance(days=1)
+    desk.space.retain("Two")
+    desk.sync.pull()
+    desk.space.forget(entries=[told.id])
+    (waiting,) = standing_of(desk.space).places
+
+    assert (even.unpushed, even.to_clean, even.pushed) == (0, False, even.pulled)
+    assert waiting.unpushed == 2
+    assert waiting.to_clean
+    assert (waiting.pushed, waiting.pulled) == (even.pushed, clock.moment)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("https://ann:pw@place.example:81/a?sig=pw#pw", "https://place.example:81/a"),
+        ("s3://bucket/a", "s3://bucket/a"),
+        ("az://a@b@account/container", "az://account/container"),
+        ("https://[half", "https://…"),
+        ("/var/lib/a b", "file:///var/lib/a%20b"),
+    ],
+)
+def test_a_place_is_shown_without_secrets(given, shown):
+    """Neither before the host nor behind the path."""
+    assert without_secrets(given) == shown

@@ -12,8 +12,10 @@ from memplane.ledger.payloads import (
     Derived,
     Distilled,
     Judgement,
+    Pinned,
     Promoted,
     Rated,
+    Released,
     Resolved,
     Verdict,
     encode,
@@ -93,6 +95,10 @@ def ledger(plane, clock):
     record = encode(Compacted(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
     verdict = encode(Verdict(learning="learn-1", confirmed=False, by="kim"))
     bodies = {**dict.fromkeys(KEEPING, kept), Op.COMPACT: record, Op.DECIDE: verdict}
+    bodies |= {
+        Op.RELEASE: encode(Released(id="first", at=clock())),
+        Op.PIN: encode(Pinned(memory="a", at=clock())),
+    }
     space.load([Draft(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):

@@ -13,6 +13,7 @@ from memplane.enrich.gate import utility, worth_keeping
 from memplane.enrich.proposition import USER, Polarity, Proposition, Tense
 from memplane.enrich.render import render
 from memplane.enrich.tier import tier_of
+from memplane.governance.flags import flags_of
 from memplane.governance.redact import redact
 from memplane.ledger.ids import derived_id
 from memplane.temporal import find_times
@@ -60,6 +61,10 @@ def _without_floods(kept: list[tuple[int, Proposition]], catalog: Catalog) -> li
 
 
 def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:
+    """Of a turn that is flagged everything is: who slips in an order slips in a fact, too. And nobody is overruled by it."""
+    subject = subject_of(claim, turn.speaker)
+    if turn.flags:
+        claim = msgspec.structs.replace(claim, flagged=True)
     predicate = catalog[claim.predicate]
     importance = (predicate.importance + utility(claim, catalog)) / 2
     if not claim.trusted:
@@ -83,7 +88,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         quote=quote,
         extractor=extractor,
         role=turn.role,
-        subject=subject_of(claim, turn.speaker),
+        subject=subject,
         predicate=claim.predicate,
         object_text=redact(claim.object_text).text,
         claim=_encode(claim).decode(),
@@ -91,6 +96,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         confidence=round(claim.confidence, 3),
         times=_times(quote, turn, claim.tense),
         within=turn.within,
+        flags=turn.flags or flags_of(said),
     )
 
 

@@ -54,7 +54,9 @@ class Proposition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Some of its words are the message's before this one: `yes` after `do you have a dog?`."""
     role: str = USER
     """Who said it. Only a user's word is taken for the truth."""
+    flagged: bool = False
+    """It was said in a turn that is flagged: whoever's word it is, it overrules nobody's."""
 
     @property
     def trusted(self) -> bool:
-        return self.role == USER
+        return self.role == USER and not self.flagged

@@ -23,6 +23,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     judged: frozenset[str]
 
     @property
+    def is_pinned(self) -> bool:
+        """Whether it stays for what is pinned of it."""
+        return any(memory.pinned for memory in self.memories)
+
+    @property
     def unjudged(self) -> tuple[Memory, ...]:
         return tuple(memory for memory in self.memories if memory.id not in self.judged)
 
@@ -64,7 +69,8 @@ def undecided(reader: Reader, day: str, *, limit: int) -> list[RawEntry]:
 
 def settled(reader: Reader, day: str, *, limit: int) -> list[tuple[int, str]]:
     """(seq, id) of the next entries of a day that were judged as a whole, and so may go."""
-    return [(item.seq, item.id) for item in items_of(reader, day) if item.is_settled][:limit]
+    may_go = [item for item in items_of(reader, day) if item.is_settled and not item.is_pinned]
+    return [(item.seq, item.id) for item in may_go[:limit]]
 
 
 def _raw_entry(reader: Reader, item: Item, entry: Entry) -> RawEntry:

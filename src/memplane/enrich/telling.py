@@ -100,9 +100,12 @@ def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
 
 
 def _by_place(sitting: Sequence[Turn]) -> list[list[Turn]]:
-    """What is told everywhere and what is told in one place only are told apart: an episode has one audience."""
+    """What is told everywhere and what is told in one place only are told apart: an episode has one audience. What is
+    flagged is not told again in its words, released or not."""
     parts: dict[str | None, list[Turn]] = {}
     for turn in sitting:
+        if turn.flags:
+            continue
         parts.setdefault(turn.within, []).append(turn)
     return list(parts.values())
 
@@ -130,6 +133,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
         extractor=EXTRACTOR,
         importance=_IMPORTANCE,
         within=first.within,
+        flags=(),
     )
     return memory, sorted({sitting[quote.turn].seq for quote in episode.quotes})
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from memplane.clock import SECOND, Clock, Instant, system_clock
+from memplane.identity.claims import TTL_DEFAULT_S, Claims, Signer
 from memplane.identity.guesses import Guesses
 from memplane.identity.keys import (
     Grant,
@@ -17,7 +18,6 @@ from memplane.identity.keys import (
 )
 from memplane.identity.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Unauthenticated
 from memplane.identity.secret import Secret
-from memplane.identity.tokens import TTL_DEFAULT_S, Claims, Tokens
 from memplane.storage.credentials import Credentials, KeyRecord
 
 USED_EVERY = 3_600 * SECOND
@@ -32,7 +32,7 @@ _AIM_TOKEN = "token"  # noqa: S105 - what a guess is aimed at, not a token
 class Identity:
     """The real `Authenticator`. Safe to use from many threads; any number of processes share one catalog."""
 
-    def __init__(self, credentials: Credentials, tokens: Tokens, *, clock: Clock = system_clock) -> None:
+    def __init__(self, credentials: Credentials, tokens: Signer, *, clock: Clock = system_clock) -> None:
         self._credentials = credentials
         self._tokens = tokens
         self._clock = clock

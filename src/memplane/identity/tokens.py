@@ -27,15 +27,14 @@ from joserfc.jws import JWSRegistry, deserialize_compact, serialize_compact
 
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest, SettingsInvalid
+from memplane.identity.claims import NOT_SET, SUBJECT_MISSING, TTL_DEFAULT_S, Claims, Expected
 from memplane.identity.keys import NAME_CHARS_MAX
 from memplane.identity.principal import Principal, Right, Unauthenticated
 from memplane.identity.secret import Secret
 from memplane.types import TENANT_DEFAULT
 
 SECRET_BYTES_MIN = 32
-TTL_DEFAULT_S = 24 * 3_600
 TTL_MAX_S = 10 * 365 * 86_400
-SUBJECT_MISSING = "unknown"
 ADMIN = "admin"
 CREDENTIAL = "jwt"
 
@@ -46,24 +45,6 @@ _YEAR_9999 = 253_402_300_799.0
 _RIGHTS = {"memory:read": Right.READ, "memory:write": Right.WRITE}
 
 PublicKey = RSAKey | ECKey
-
-
-class Claims(msgspec.Struct, omit_defaults=True):
-    """What a token says. Anything else in it is passed over."""
-
-    exp: float | None = None
-    nbf: float | None = None
-    iat: float | None = None
-    iss: str | None = None
-    sub: str | None = None
-    aud: str | list[str] | None = None
-    name: str | None = None
-    client: str | None = None
-    scopes: list[str] | None = None
-    scope: str | None = None
-    tenant: str | None = None
-    spaces: list[str] | None = None
-    doors: list[str] | None = None
 
 
 class _Header(msgspec.Struct):
@@ -78,13 +59,6 @@ class PublicKeys(Protocol):
 
     def find(self, kid: str | None, kty: str) -> PublicKey | None:
         """The key with that id; without an id, the only one of that type."""
-
-
-class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What must stand in a token for us to take it."""
-
-    issuer: str | None = None
-    audience: str | None = None
 
 
 class _Registry(JWSRegistry):
@@ -112,9 +86,7 @@ class Tokens:
     def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
         """A signed token and when it ends. It holds a little earlier than now, for clocks that are behind."""
         if self._key is None:
-            raise SettingsInvalid(
-                "jwt_secret: set MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET to make tokens"
-            )
+            raise SettingsInvalid(NOT_SET)
         if not 1 <= ttl_s <= TTL_MAX_S:
             raise InvalidRequest(
                 "ttl: a token lives for at least a second and at most ten years", field="ttl"

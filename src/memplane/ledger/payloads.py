@@ -237,6 +237,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a confirmed one became."""
 
 
+class Released(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`release`: somebody looked at what was flagged, and it is told as any other."""
+
+    id: str
+    """A memory's, or an entry's: then everything that was read out of it is released."""
+    at: Instant
+
+
+class Pinned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`pin`: somebody wants a memory always told, or no longer."""
+
+    memory: str
+    at: Instant
+    pinned: bool = True
+
+
 Payload = (
     Said
     | Stored
@@ -252,6 +268,8 @@ Payload = (
     | Promoted
     | Compacted
     | Verdict
+    | Released
+    | Pinned
 )
 
 _encode = msgspec.json.Encoder().encode
@@ -272,6 +290,8 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
     **{op: msgspec.json.Decoder(Promoted) for op in KEEPING},
     Op.COMPACT: msgspec.json.Decoder(Compacted),
     Op.DECIDE: msgspec.json.Decoder(Verdict),
+    Op.RELEASE: msgspec.json.Decoder(Released),
+    Op.PIN: msgspec.json.Decoder(Pinned),
 }
 
 

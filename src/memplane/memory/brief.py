@@ -10,6 +10,7 @@ from memplane.governance.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.governance.neutral import one_line, shortened
 from memplane.governance.redact import redact
 from memplane.memory.paths import is_path
+from memplane.memory.shown import looked_at
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.types import Caller, Kind, Memory, State
@@ -61,14 +62,20 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audience = EVERYWHERE) -> Brief:
+    """Nothing quarantined is in it, also where that was kept before anything was flagged."""
     entries: list[BriefEntry] = []
     chars = 0
     for memory in reader.brief(now=now, limit=settings.brief_entries_max, audience=audience):
+        if looked_at(memory).quarantined:
+            continue
         entry = _entry(memory, now)
         chars += len(entry.content)
         if chars > settings.brief_chars_max:
             break
         entries.append(entry)
+    entries.sort(
+        key=lambda entry: not entry.behavioral
+    )  # what is pinned was chosen first, and stands where it belongs
     return Brief(
         entries=tuple(entries),
         generated_at=to_datetime(now),

@@ -4,6 +4,7 @@ once that is gone."""
 from collections.abc import Iterable, Sequence
 
 from memplane.clock import to_datetime, to_instant
+from memplane.governance.flags import flags_of
 from memplane.ledger.payloads import Compacted, Promoted, Stored, Verdict, decode
 from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import Decision, Judged, Layer, Line
@@ -90,6 +91,7 @@ def _memory(line: Line) -> Memory:
         extractor=EXTRACTOR,
         importance=_IMPORTANCE,
         within=line.within,
+        flags=flags_of(line.text, line.quote),
     )
 
 

@@ -3,9 +3,12 @@ so a replay gives the same memories with the same ids."""
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from memplane.clock import Instant, to_datetime
 from memplane.errors import MemplaneError
 from memplane.governance.fence import strip_injected
+from memplane.governance.flags import flags_of
 from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
@@ -16,9 +19,11 @@ from memplane.ledger.payloads import (
     Compacted,
     Distilled,
     Payload,
+    Pinned,
     Promoted,
     Purged,
     Put,
+    Released,
     Resolved,
     Said,
     Stored,
@@ -37,7 +42,7 @@ _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _LIVE = (State.ACTIVE, State.CONTESTED)
 _CHAIN_MAX = 10_000
-RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE)
+RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE, Op.RELEASE, Op.PIN)
 """What was decided. Nobody forgets these."""
 _CHUNK = 2_000
 IMPORTED = "import:"
@@ -225,14 +230,16 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
             _shelve(writer, entry, uploaded, ready)
         case Collected() as collected:
             _collect(writer, entry, collected)
-        case Distilled() | Promoted() | Compacted() | Verdict() as kept:
+        case Distilled() | Promoted() | Compacted() | Verdict() | Released() | Pinned() as kept:
             _keep(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
-def _keep(writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacted | Verdict) -> None:
-    """What is kept of documents and of raw days in short, and what was decided about it."""
+def _keep(
+    writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacted | Verdict | Released | Pinned
+) -> None:
+    """What is kept of documents and of raw days in short, and what was decided about it or about memories."""
     match payload:
         case Distilled() as distilled:
             _note_about(writer, entry, distilled)
@@ -243,6 +250,16 @@ def _keep(writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacte
             digests.judged(writer, compacted)
         case Verdict() as verdict:
             digests.decided(writer, entry, verdict)
+        case Released() | Pinned() as ruled:
+            _rule(writer, ruled)
+
+
+def _rule(writer: Writer, ruled: Released | Pinned) -> None:
+    """What was ruled last holds. It says nothing about whether the memory is there: that may be derived later."""
+    if isinstance(ruled, Released):
+        writer.rule(ruled.id, msgspec.structs.replace(writer.ruling(ruled.id), released=True))
+    else:
+        writer.rule(ruled.memory, msgspec.structs.replace(writer.ruling(ruled.memory), pinned=ruled.pinned))
 
 
 def _free(writer: Writer, key: str, entry: Entry) -> None:
@@ -327,6 +344,7 @@ def _turns(entry: Entry, said: Said) -> list[Turn]:
             project=said.project,
             speaker=None if said.speaker is None else clean(said.speaker),
             within=within(said.scope, conversation=said.conversation, project=said.project),
+            flags=flags_of(strip_injected(said.content)),
         )
     ]
 
@@ -334,10 +352,15 @@ def _turns(entry: Entry, said: Said) -> list[Turn]:
 def _history_turns(entry: Entry) -> list[Turn]:
     assert entry.body is not None
     at = to_datetime(parse_line(entry.body, trust_ids=True).at)
-    spoken = [(turn.role, text) for turn in extract_turns(entry.body) if (text := clean(turn.text))]
+    spoken = [
+        (turn.role, text, flags_of(strip_injected(turn.text)))
+        for turn in extract_turns(entry.body)
+        if (text := clean(turn.text))
+    ]
     if len(spoken) > TURNS_PER_ENTRY_MAX:
         beyond = spoken[TURNS_PER_ENTRY_MAX - 1 :]
-        spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], "\n".join(text for _, text in beyond))]
+        text = "\n".join(text for _, text, _ in beyond)
+        spoken[TURNS_PER_ENTRY_MAX - 1 :] = [(beyond[0][0], text, flags_of(text))]
     place = within_of(entry.body)
     return [
         Turn(
@@ -349,8 +372,9 @@ def _history_turns(entry: Entry) -> list[Turn]:
             at=at,
             conversation=_conversation(entry),
             within=place,
+            flags=flags,
         )
-        for ordinal, (role, text) in enumerate(spoken)
+        for ordinal, (role, text, flags) in enumerate(spoken)
     ]
 
 
@@ -378,6 +402,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
         conversation=stored.conversation,
         project=stored.project,
         within=within(stored.scope, conversation=stored.conversation, project=stored.project),
+        flags=flags_of(stored.content, *stored.tags),
     )
 
 
@@ -398,4 +423,5 @@ def _put(entry: Entry, put: Put) -> Memory:
         updated_at=at,
         expires_at=None if put.expires is None else to_datetime(put.expires),
         supersedes=entry.ref,
+        flags=flags_of(put.key, put.value, *put.tags),
     )

@@ -4,11 +4,13 @@ passed."""
 import msgspec
 
 from memplane.clock import Instant, to_instant
+from memplane.governance.flags import flags_of
 from memplane.governance.redact import find_secrets, redact
-from memplane.types import Memory, State, Turn
+from memplane.types import Memory, State, Tier, Turn
 
 
 def shown(memory: Memory, now: Instant) -> Memory:
+    memory = looked_at(memory)
     state = memory.state
     if has_expired(memory, now) and state is not State.SUPERSEDED:
         state = State.EXPIRED
@@ -28,11 +30,22 @@ def shown(memory: Memory, now: Instant) -> Memory:
     )
 
 
+def looked_at(memory: Memory) -> Memory:
+    """With its flags, also where it was kept before there were any."""
+    if memory.flags is not None:
+        return memory
+    flags = flags_of(memory.line, memory.quote, *memory.tags)
+    hot = memory.tier is Tier.HOT and flags and not memory.released
+    return msgspec.structs.replace(memory, flags=flags, tier=Tier.WARM if hot else memory.tier)
+
+
 def _redacted(text: str | None) -> str | None:
     return None if text is None else redact(text).text
 
 
 def shown_turn(turn: Turn) -> Turn:
+    if turn.flags is None:
+        turn = msgspec.structs.replace(turn, flags=flags_of(turn.text))
     text = redact(turn.text).text
     return turn if text == turn.text else msgspec.structs.replace(turn, text=text)
 

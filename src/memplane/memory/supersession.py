@@ -14,7 +14,7 @@ def head_of(reader: Reader, memory_id: str) -> str:
     if memory is None:
         raise NotFound("memory", memory_id)
     for _ in range(_CHAIN_MAX):
-        following = _successor(reader, memory)
+        following = successor(reader, memory)
         if following is None:
             return memory.id
         memory = following
@@ -30,11 +30,11 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
     chain: list[Memory] = []
     while memory is not None and len(chain) < _CHAIN_MAX:
         chain.append(memory)
-        memory = _successor(reader, memory)
+        memory = successor(reader, memory)
     return chain
 
 
-def _successor(reader: Reader, memory: Memory) -> Memory | None:
+def successor(reader: Reader, memory: Memory) -> Memory | None:
     """The next of the chain that is still there; the ledger leads over a link that is forgotten."""
     id_ = memory.superseded_by if memory.superseded_by != memory.id else None
     for _ in range(_CHAIN_MAX):

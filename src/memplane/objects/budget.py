@@ -4,16 +4,16 @@ Tokens are counted from above (`recall/tokens.py`); the ADR's own measure, four 
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 
-from memplane.clock import Instant, iso, to_instant
+from memplane.clock import DAY, Instant, iso, to_instant
 from memplane.governance.neutral import one_line
-from memplane.memory.retention import Retention, first_kept
+from memplane.memory.retention import Retention, begin_of, first_kept, retention_of
 from memplane.objects.digests import digest_files
 from memplane.objects.made import is_made
-from memplane.objects.tree.daily import summaries_of
+from memplane.objects.tree.daily import days_told, summaries_of, summary_in_part
 from memplane.recall.tokens import tokens_of
 from memplane.space import Space
 from memplane.types import Kind, Memory, State, Turn
@@ -37,6 +37,8 @@ class LayerSize(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     setting: str = ""
     """What makes it shorter."""
+    estimated: bool = False
+    """Only some of it was looked at."""
 
     @property
     def tokens_by_bytes(self) -> int:
@@ -65,38 +67,28 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return -(-self.bytes // BYTES_PER_TOKEN)
 
     @property
+    def estimated(self) -> bool:
+        return any(layer.estimated for layer in self.layers)
+
+    @property
     def fits(self) -> bool:
         return self.tokens <= self.budget_tokens
 
 
-def budget_of(space: Space, *, summaries: Iterable[bytes] = ()) -> Budget:
-    """Measure a space. `summaries` are those that another program wrote, beside those that the space has itself."""
-    standing = space.retention()
-    policy, settings, now = standing.policy, space.settings, space.now()
-    raw = measured(
-        _raw_name(policy),
-        (_raw_line(turn) for turn in _raw(space, policy, now)),
-        days=policy.raw_days,
-        setting="MEMPLANE_RETENTION_RAW_DAYS",
-    )
+def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | None = None) -> Budget:
+    """Measure a space. `summaries` are those that another program wrote, beside those that the space has itself. With a
+    `sample`, a layer that has more items is estimated from so many of them, and says so: for who waits for an answer."""
+    policy, settings = retention_of(space.settings), space.settings
     layers = (
-        measured("All behavioral memory", (_memory_line(memory) for memory in _behavioral(space))),
-        raw,
+        _behavioral_layer(space, sample),
+        _raw_layer(space, policy, sample),
         measured(
             _named("weekly digests", policy.digest_days),
             (data.decode() for _, data in digest_files(space)),
             days=policy.digest_days,
             setting="MEMPLANE_RETENTION_DIGEST_DAYS",
         ),
-        measured(
-            _named("daily summaries", policy.summary_days),
-            chain(
-                (summary.html for summary in summaries_of(space)),
-                (data.decode("utf-8", "replace") for data in summaries if not is_made(data)),
-            ),
-            days=policy.summary_days,
-            setting="MEMPLANE_RETENTION_SUMMARY_DAYS",
-        ),
+        _summary_layer(space, policy, summaries, sample),
         measured(
             "Facts of the brief",
             (
@@ -111,8 +103,49 @@ def budget_of(space: Space, *, summaries: Iterable[bytes] = ()) -> Budget:
         layers=layers,
         budget_tokens=settings.budget_tokens,
         window_tokens=settings.budget_window_tokens,
-        advice=tuple(advice(layers, settings.budget_tokens, raw_span_days=_span(space, policy, now))),
+        advice=tuple(advice(layers, settings.budget_tokens, raw_span_days=_span(space, policy))),
     )
+
+
+def _behavioral_layer(space: Space, sample: int | None) -> LayerSize:
+    name = "All behavioral memory"
+    if sample is not None:
+        count, some = space.behavioral(limit=sample)
+        if count > sample and some:
+            return scaled(measured(name, map(_memory_line, some)), count)
+    return measured(name, (_memory_line(memory) for memory in _behavioral(space)))
+
+
+def _raw_layer(space: Space, policy: Retention, sample: int | None) -> LayerSize:
+    count = space.turn_span(_since(policy, space.now())).count
+    some = islice(_raw(space, policy, page=_PAGE if sample is None else sample), sample)
+    layer = measured(
+        _raw_name(policy), map(_raw_line, some), days=policy.raw_days, setting="MEMPLANE_RETENTION_RAW_DAYS"
+    )
+    return scaled(layer, count) if sample is not None and count > sample else layer
+
+
+def _summary_layer(space: Space, policy: Retention, given: Iterable[bytes], sample: int | None) -> LayerSize:
+    name, setting = _named("daily summaries", policy.summary_days), "MEMPLANE_RETENTION_SUMMARY_DAYS"
+    others = [data.decode("utf-8", "replace") for data in given if not is_made(data)]
+    if sample is not None and (estimated := _estimated_summary(space, sample)) is not None:
+        days, share, html = estimated
+        one = measured(name, [html], days=policy.summary_days, setting=setting)
+        return scaled(one, days, share=share)
+    own = (summary.html for summary in summaries_of(space))
+    return measured(name, chain(own, others), days=policy.summary_days, setting=setting)
+
+
+def _estimated_summary(space: Space, sample: int) -> tuple[int, float, str] | None:
+    """How many days there are, and the newest of them in part: how much larger the whole is, and what the part says. None
+    where so little was said that all of it can be looked at."""
+    days = days_told(space)
+    if not days or space.turn_span().count <= sample:
+        return None
+    begin = begin_of(days[-1])
+    said = space.turn_span(begin).count - space.turn_span(begin + DAY).count
+    part = summary_in_part(space, days[-1], sample)
+    return None if part is None else (len(days), max(1.0, said / sample), part.html)
 
 
 def measured(layer: str, texts: Iterable[str], *, days: int | None = None, setting: str = "") -> LayerSize:
@@ -122,6 +155,18 @@ def measured(layer: str, texts: Iterable[str], *, days: int | None = None, setti
         size += len(text.encode("utf-8", "replace"))
         tokens += tokens_of(text)
     return LayerSize(layer=layer, days=days, items=items, bytes=size, tokens=tokens, setting=setting)
+
+
+def scaled(layer: LayerSize, items: int, *, share: float = 1.0) -> LayerSize:
+    """What as many items would take if they were like those that were measured."""
+    factor = share * items / layer.items if layer.items else 0.0
+    return msgspec.structs.replace(
+        layer,
+        items=items,
+        bytes=round(layer.bytes * factor),
+        tokens=round(layer.tokens * factor),
+        estimated=True,
+    )
 
 
 def advice(layers: Iterable[LayerSize], budget: int, *, raw_span_days: int = 0) -> Iterator[str]:
@@ -170,11 +215,15 @@ def _behavioral(space: Space) -> Iterator[Memory]:
             yield from space.memories(kind=kind, state=state, limit=_ALL)
 
 
-def _raw(space: Space, policy: Retention, now: Instant) -> Iterator[Turn]:
+def _since(policy: Retention, now: Instant) -> Instant | None:
+    return None if policy.raw_days is None else first_kept(policy.raw_days, now)
+
+
+def _raw(space: Space, policy: Retention, *, page: int = _PAGE) -> Iterator[Turn]:
     """What was said in the days that are kept, the newest first."""
-    since = None if policy.raw_days is None else first_kept(policy.raw_days, now)
+    since = _since(policy, space.now())
     offset = 0
-    while found := space.turns(limit=_PAGE, offset=offset):
+    while found := space.turns(limit=page, offset=offset):
         for turn in found:
             if since is not None and to_instant(turn.at) < since:
                 return
@@ -182,15 +231,10 @@ def _raw(space: Space, policy: Retention, now: Instant) -> Iterator[Turn]:
         offset += len(found)
 
 
-def _span(space: Space, policy: Retention, now: Instant) -> int:
+def _span(space: Space, policy: Retention) -> int:
     """Over how many days that goes."""
-    newest = next(_raw(space, policy, now), None)
-    oldest = None
-    for turn in _raw(space, policy, now):
-        oldest = turn
-    if newest is None or oldest is None:
-        return 0
-    return (newest.at.date() - oldest.at.date()).days + 1
+    span = space.turn_span(_since(policy, space.now()))
+    return 0 if span.first is None or span.last is None else span.last // DAY - span.first // DAY + 1
 
 
 def _raw_line(turn: Turn) -> str:

@@ -14,6 +14,7 @@ from memplane.space import Space
 
 _NAME = "sync:"
 _TARGET = "sync-target"
+_PLACES = "sync-places"
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -79,6 +80,35 @@ def seen_of(space: Space, url: str, replica: str) -> Seen:
 
 def keep(space: Space, url: str, seen: Seen) -> None:
     space.set_bookmark(_name(url), msgspec.json.encode(seen).decode())
+
+
+def last_seen(space: Space, url: str) -> Seen | None:
+    """What is known of a place, for who only looks; None where that is nothing."""
+    kept = space.bookmark(_name(url))
+    return None if kept is None else msgspec.json.decode(kept, type=Seen)
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Somewhere the space was synced with, and when that last went well."""
+
+    url: str
+    """Without anything secret."""
+    pulled: Instant | None = None
+    pushed: Instant | None = None
+
+
+def places_of(space: Space) -> list[Place]:
+    """By URL."""
+    kept = space.bookmark(_PLACES)
+    return [] if kept is None else msgspec.json.decode(kept, type=list[Place])
+
+
+def note_synced(space: Space, url: str, *, at: Instant, pushed: bool) -> None:
+    """A push has pulled before."""
+    places = {place.url: place for place in places_of(space)}
+    before = places.get(url) or Place(url=url)
+    places[url] = Place(url=url, pulled=at, pushed=at if pushed else before.pushed)
+    space.set_bookmark(_PLACES, msgspec.json.encode([places[name] for name in sorted(places)]).decode())
 
 
 def target_of(space: Space) -> str | None:

@@ -14,6 +14,7 @@ from memplane.objects.link import Link, Progress, only_one, silent
 from memplane.objects.positions import Positions
 from memplane.objects.pull import Taken, pull_segments
 from memplane.objects.push import Given, is_foul, push_segments, unpushed
+from memplane.objects.seen import note_synced
 from memplane.objects.store import ObjectStore
 from memplane.space import Space
 
@@ -117,6 +118,7 @@ class Sync:
             before = set(link.seen.files)
             self._pull(link, pulled.taken, pulled.files, look=look)
             self._wipe_names(link, before)
+            note_synced(self._space, self.url, at=self._clock(), pushed=False)
         return pulled
 
     def push(self, *, look: bool = False) -> Pushed:
@@ -133,6 +135,7 @@ class Sync:
                 push_files(link, pushed.files_given, pushed.files_taken, pushed.taken)
                 # What was taken in on the way is given out with the next push.
             self._wipe_names(link, before)
+            note_synced(self._space, self.url, at=self._clock(), pushed=True)
         return pushed
 
     def _pull(self, link: Link, taken: Taken, files: FilesTaken, *, look: bool) -> None:

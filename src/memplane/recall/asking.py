@@ -30,6 +30,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """The memories nearest to it."""
     nearness_min: tuple[float, float] | None = None
     """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""
+    apart: Sequence[int] = ()
+    """The numbers of turns that are flagged and that nobody has released."""
     where: Filter
     large: LargeTurns | None = None
     """The space, where it is too large to be loaded, …"""

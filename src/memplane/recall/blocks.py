@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memplane.config import Settings
+from memplane.governance.flags import marked
 from memplane.governance.outgoing import RecalledBlock
 from memplane.recall.render import Tamer
 from memplane.recall.render_documents import passage
@@ -54,11 +55,11 @@ def _block(hit: RecallHit, tame: Tamer) -> Block:
         text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
     return Block(
         id=hit.id,
-        text=tame.short(text),
+        text=f"{marked(hit.flags)} {tame.short(text)}" if hit.flags else tame.short(text),
         kind=kind,
         source=source,
         ts=_when(at),
-        score=_likely(hit.score),
+        score=0.0 if hit.flags else _likely(hit.score),  # whoever sorts them again leaves it last
     )
 
 

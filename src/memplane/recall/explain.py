@@ -1,12 +1,14 @@
 """Why a recall does not tell what one expected of it."""
 
+from collections.abc import Sequence
+
 from memplane.clock import Instant
-from memplane.memory.shown import has_expired
+from memplane.memory.shown import has_expired, looked_at, shown_turn
 from memplane.recall.result import Recall, RecallHit
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import turn_number
-from memplane.types import Memory, Role, State, Tier
+from memplane.types import Memory, Role, State, Tier, Turn
 
 _ELSEWHERE = "It was said for {place} alone, and is told only there."
 
@@ -46,18 +48,33 @@ def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, 
     turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty once secrets and recalled text are taken out."
+    return _why_not_turns(turns, audience) or _place(expected, told, ranked, "turns")
+
+
+def _why_not_turns(turns: Sequence[Turn], audience: Audience) -> str | None:
     if not any(audience.hears(turn.within) for turn in turns):
         return _ELSEWHERE.format(place=_place_of(turns[0].within))
     if all(turn.role == Role.SYSTEM for turn in turns):
         return "It is a system turn, and those are never told."
-    return _place(expected, told, ranked, "turns")
+    suspect = next((turn for turn in map(shown_turn, turns) if turn.quarantined), None)
+    return None if suspect is None else _flagged(suspect.flags)
+
+
+def _flagged(flags: tuple[str, ...] | None) -> str:
+    return (
+        f"It is flagged: {', '.join(flags or ())}. Until somebody releases it, it is told only after everything else, with a "
+        "warning, and where it holds the words of the question."
+    )
 
 
 def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) -> str:
+    memory = looked_at(memory)
     if memory.state is State.SUPERSEDED:
         return f"It was replaced by {memory.superseded_by}; ask with include_superseded, or as of an earlier date."
     if has_expired(memory, now):
         return f"It expired on {memory.expires_at:%Y-%m-%d}."
+    if memory.quarantined:
+        return _flagged(memory.flags)
     if memory.tier is Tier.COLD and memory.leaning < 0:
         return (
             f"It faded: it was passed over {memory.passed_over:,} times and chosen {memory.chosen:,} times. Ask with "

@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
+from memplane.memory.shown import looked_at
 from memplane.recall.asked import Asked
 from memplane.recall.asking import Asking
 from memplane.recall.embedded import DEVIATIONS_MIN
@@ -107,6 +108,29 @@ def gather_facts(reader: Reader, asking: Asking, predicates: Sequence[str]) -> G
     return found
 
 
+def facts_apart(
+    reader: Reader, asking: Asking, gathered: Gathered, *, limit: int, now: Instant
+) -> tuple[list[RankedFact], list[RankedFact]]:
+    """What answers, and what would have if it were not flagged. Of these only such as hold words of the question, and
+    none takes the place of another."""
+    known = rank_facts(reader, asking, gathered, limit=limit, now=now)
+    suspects = [
+        fact for fact in known if looked_at(fact.memory).quarantined
+    ]  # kept before anything was flagged
+    if suspects:
+        known = [fact for fact in known if fact not in suspects]
+    if limit and asking.question.words and reader.flagged_size(limit=1):
+        flagged = msgspec.structs.replace(asking.where, quarantined=True)
+        found = reader.match_memories(_rarest(asking), flagged, limit=_PER_CHANNEL)
+        suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
+    return known, suspects
+
+
+def _suspect(memory: Memory, rank: int, gathered: Gathered) -> RankedFact:
+    score = WEIGHTS.words * gathered.relevance.score(memory.searchable)
+    return _ranked(memory, score, {"words": rank}, {"words": score / WEIGHTS.words})
+
+
 def rank_facts(
     reader: Reader, asking: Asking, gathered: Gathered, *, limit: int, now: Instant
 ) -> list[RankedFact]:
@@ -158,8 +182,14 @@ def rank_facts(
     def place(id_: str) -> tuple[float, datetime, int]:
         return scores[id_], memories[id_].updated_at, memories[id_].seq
 
-    best = sorted(opinions, key=place, reverse=True)[:limit]
+    best = _with_pinned(sorted(opinions, key=place, reverse=True), memories, limit)
     return [_ranked(memories[id_], scores[id_], ranks[id_], opinions[id_]) for id_ in best]
+
+
+def _with_pinned(ids: Sequence[str], memories: Mapping[str, Memory], limit: int) -> Sequence[str]:
+    """The first of them; what is pinned is always among these, where there is room for anything."""
+    late = [id_ for id_ in ids[limit:] if memories[id_].pinned][:limit]
+    return [*ids[: limit - len(late)], *late]
 
 
 def _ranked(

@@ -89,14 +89,17 @@ class LargeIndex:
             state = (marks.generation, marks.memory_stamp.bit_length())
             if self._memories is None or self._memories[0] != state:
                 found = reader.memory_vectors_of(model, search.some_memories(limit=_MEMORIES))
-                self._memories = (state, unpacked(list(found.values())) if found else np.zeros((0, len(query))))
+                none = np.zeros((0, len(query)), np.float32)
+                self._memories = (state, unpacked(list(found.values())) if found else none)
             vectors = self._memories[1]
         return _usual(dots(vectors, query).astype(np.float64)) if len(vectors) else (0.0, 1.0)
 
 
 def _outgrown(before: Marks | None, now: Marks) -> bool:
     return (
-        before is None or now.generation != before.generation or now.cursor > before.cursor * _GROWTH + _SITTINGS
+        before is None
+        or now.generation != before.generation
+        or now.cursor > before.cursor * _GROWTH + _SITTINGS
     )
 
 
@@ -109,7 +112,9 @@ def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
     packed = reader.turn_vectors_at(model, numbers)
     turns = Turns(columns, VectorTable(1))
     there = np.array([int(n) in packed for n in turns.n], np.bool_)
-    vectors = unpacked([packed[int(n)] for n in turns.n[there]]) if there.any() else np.zeros((0, 1), np.float32)
+    vectors = (
+        unpacked([packed[int(n)] for n in turns.n[there]]) if there.any() else np.zeros((0, 1), np.float32)
+    )
     return Sample(vectors, turns.session[there], turns.words_usual, turns.passage_words_usual, search.size())
 
 
@@ -118,9 +123,13 @@ class LargeWords:
 
     def __init__(self, large: LargeTurns, stems: Sequence[str]) -> None:
         sample = large.sample
-        found = large.search.holders(
-            stems, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
-        ) if stems else Holders({}, {}, 0.0, 0.0)
+        found = (
+            large.search.holders(
+                stems, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
+            )
+            if stems
+            else Holders({}, {}, 0.0, 0.0)
+        )
         self.counts = dict(found.counts)
         self._best = {n: dict(held) for n, held in found.best.items()}
         self._total, self._squares = found.total, found.squares
@@ -167,7 +176,11 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def judged(
-    large: LargeTurns, worded: LargeWords, query: Vector | None, of_facts: Sequence[int], audience: Audience | None
+    large: LargeTurns,
+    worded: LargeWords,
+    query: Vector | None,
+    of_facts: Sequence[int],
+    audience: Audience | None,
 ) -> Judged:
     """Those that are near, those that hold the words, and those that near memories were read out of."""
     sample = large.sample
@@ -186,8 +199,12 @@ def judged(
     scores = dots(sample.vectors, query).astype(np.float64)
     mean, deviation = _usual(scores)
     away = -usual["passage"][0] / usual["passage"][1] * SESSION_PASSAGE_SHARE
-    best = best_of_session((scores - mean) / deviation + away, sample.sessions, int(sample.sessions.max()) + 1)
-    return Judged(turns, meaning, words, passage, {**usual, "meaning": (mean, deviation), "session": _usual(best)})
+    best = best_of_session(
+        (scores - mean) / deviation + away, sample.sessions, int(sample.sessions.max()) + 1
+    )
+    return Judged(
+        turns, meaning, words, passage, {**usual, "meaning": (mean, deviation), "session": _usual(best)}
+    )
 
 
 def _usual(values: Floats) -> Usual:

@@ -18,14 +18,14 @@ from memplane.recall.asking import Asking
 from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
-from memplane.recall.fact_ranking import RankedFact, gather_facts, rank_facts
+from memplane.recall.fact_ranking import RankedFact, facts_apart, gather_facts
 from memplane.recall.large import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.questions import Embedded, Questions
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import share_of
-from memplane.recall.result import Conflict, Limits, Recall, RecallHit, Routing
+from memplane.recall.result import Conflict, Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
@@ -42,6 +42,10 @@ _EPISODES_MAX = 3
 _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
 _CONFLICTS_MAX = 8
+_SUSPECTS_MAX = 3
+_APART_MAX = 100_000
+_FLAGGED_NEAR_MAX = 1_000
+"""Flagged memories may be near in any number; so many more are looked at, that they keep nobody out."""
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: there was no time for more than what holds the words"
 _SYSTEM_TURNS_SPARE = 8
@@ -134,15 +138,16 @@ def recall(
     with watch.stage("turns"):
         said = rank_turns(reader, asking, worded, limit=limits.turns, leave_out=leave_out)
         said = _joined(said, unsettled, limits.turns)
+        said, suspect_turns = _turns_apart(reader, asking, said, limit=min(limits.turns, _SUSPECTS_MAX))
     with watch.stage("facts"):
-        known = rank_facts(reader, asking, gathered, limit=limits.facts, now=now)
+        known, suspects = facts_apart(reader, asking, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
         told = _told(reader, request, said, known, routing.predicates, where)
+        told = _with_suspects(told, suspect_turns, suspects, where)
         tame = Tamer(asking.question.words)
         text, tokens = _as_text(told, consulted, limits, settings, tame)
-        blocks = blocks_of(
-            _alternating(told.turns, told.worth_telling, consulted.spans), limits, settings, tame
-        )
+        worth: list[RecallHit | SpanHit] = _alternating(told.turns, told.worth_telling, consulted.spans)
+        blocks = blocks_of([*worth, *told.suspects], limits, settings, tame)
     return Recall(
         query=request.query,
         text=text,
@@ -154,6 +159,7 @@ def recall(
         background_facts=told.background,
         spans=consulted.spans,
         documents=consulted.documents,
+        suspects=told.suspects,
         conflicts=told.conflicts,
         episodes=told.episodes,
         conversation_history=tuple(history),
@@ -174,6 +180,7 @@ def _where(request: RecallRequest, now: Instant) -> Filter:
         as_of=request.as_of,
         include_superseded=request.include_superseded,
         include_faded=request.include_superseded or request.as_of is not None,
+        quarantined=False,
         audience=request.audience,
     )
 
@@ -208,6 +215,7 @@ def _begin(
         turns=turns,
         held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
+        apart=reader.quarantined_turns(limit=_APART_MAX),
         where=where,
         large=large,
         large_words=None
@@ -232,7 +240,10 @@ def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: T
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
         return msgspec.structs.replace(asking, query=vector, model=model)
-    near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES, asking.where.audience)
+    flagged = reader.flagged_size(limit=_FLAGGED_NEAR_MAX)
+    near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES + flagged, asking.where.audience)
+    kept = reader.quarantined_among([memory.id for memory in near]) if flagged else frozenset[str]()
+    near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
 
 
@@ -280,6 +291,7 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...]
     episodes: tuple[Memory, ...]
     hits: tuple[RecallHit, ...]
+    suspects: tuple[RecallHit, ...] = ()
 
     @property
     def worth_telling(self) -> tuple[RecallHit, ...]:
@@ -294,6 +306,7 @@ def _as_text(
         told.conflicts,
         told.turns,
         told.episodes,
+        told.suspects,
         tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
         tame=tame,
         documents=share_of(consulted, settings.recall_memory_percent, tame),
@@ -327,6 +340,41 @@ def _told(
         episodes=_episodes(reader, request, said, where),
         hits=tuple(_alternating(turns, list(hits.values()))),
     )
+
+
+def _turns_apart(
+    reader: Reader, asking: Asking, said: list[RankedTurn], *, limit: int
+) -> tuple[list[RankedTurn], list[RankedTurn]]:
+    """Those of these that are not flagged; and of what is, some that hold words of the question."""
+    clean = [ranked for ranked in said if not shown_turn(ranked.turn).quarantined]
+    suspects = [ranked for ranked in said if ranked not in clean]  # kept before anything was flagged
+    if limit and asking.apart and asking.question.words:
+        flagged = msgspec.structs.replace(asking.where, quarantined=True)
+        found = reader.match_turns(asking.question.words, flagged, limit=limit)
+        suspects += [_by_words(turn, rank, asking) for rank, turn in enumerate(found, start=1)]
+    return clean, suspects
+
+
+def _by_words(turn: Turn, rank: int, asking: Asking) -> RankedTurn:
+    score = round(asking.relevance.score(turn.text), 4)
+    return RankedTurn(
+        turn=turn,
+        score=score,
+        contributions={"words": score},
+        ranks={"words": rank},
+        relevant=turn.role != Role.SYSTEM,
+        nearness=0.0,
+    )
+
+
+def _with_suspects(
+    told: _Told, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
+) -> _Told:
+    """What is flagged comes last, a few at most. A memory whose own turn is told says nothing more."""
+    hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:_SUSPECTS_MAX]
+    said = {hit.id for hit in hits}
+    hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:_SUSPECTS_MAX]
+    return msgspec.structs.replace(told, suspects=tuple(hits))
 
 
 def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
@@ -400,23 +448,27 @@ def _replaced(reader: Reader, said: Sequence[RankedTurn]) -> frozenset[int]:
 
 
 def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
+    turn = shown_turn(ranked.turn)
     return RecallHit(
         id=ranked.turn.entry_id,
         score=ranked.score,
         channels=ranked.contributions,
         ranks=ranked.ranks,
-        turn=shown_turn(ranked.turn),
+        turn=turn,
         replaced=replaced,
+        flags=turn.flags or () if turn.quarantined else (),
     )
 
 
 def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
+    memory = _as_it_was(shown(ranked.memory, where.now), where)
     return RecallHit(
         id=ranked.memory.id,
         score=ranked.score,
         channels=ranked.contributions,
         ranks=ranked.ranks,
-        memory=_as_it_was(shown(ranked.memory, where.now), where),
+        memory=memory,
+        flags=memory.flags or () if memory.quarantined else (),
     )
 
 
@@ -482,6 +534,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
             ranks={"words": rank},
             turn=hit.turn,
             memory=hit.memory,
+            flags=hit.flags,
         )
         for rank, hit in enumerate(search(reader, asked, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from memplane.governance.flags import flags_of, marked
 from memplane.recall.documents import Consulted
 from memplane.recall.naming import bare, is_title, without_title
 from memplane.recall.render import Group, Share, Tamer
@@ -49,7 +50,9 @@ def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
 
 def passage(hit: SpanHit, tame: Tamer) -> str:
     text = without_title(hit.span.text, hit.section)
-    return f"- [{cited((hit.document_name, *hit.section), tame)}] {tame.short(text).strip()}"
+    flags = flags_of(hit.span.text)
+    warned = f"{marked(flags)} " if flags else ""
+    return f"- [{cited((hit.document_name, *hit.section), tame)}] {warned}{tame.short(text).strip()}"
 
 
 def cited(path: tuple[str, ...], tame: Tamer) -> str:

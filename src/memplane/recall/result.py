@@ -70,6 +70,8 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     replaced: bool = False
     """A turn of which everything that was read out of it was replaced since."""
+    flags: tuple[str, ...] = ()
+    """What it is flagged for, where nobody has released it: it is told last, and with a warning."""
 
 
 class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +148,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     """How many tokens `text` has, counted from above."""
     blocks: tuple[Block, ...] = ()
     hits: tuple[RecallHit, ...] = ()
-    """Everything that was ranked, turns and memories taking turns, best first."""
+    """Everything that was ranked and is not flagged, turns and memories taking turns, best first."""
     answer_facts: tuple[RecallHit, ...] = ()
     supporting_facts: tuple[RecallHit, ...] = ()
     background_facts: tuple[RecallHit, ...] = ()
@@ -154,6 +156,9 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     """Passages of documents, best first; those of an ordered collection in its order."""
     documents: tuple[DocumentTold, ...] = ()
     """Documents that were asked for, in short."""
+    suspects: tuple[RecallHit, ...] = ()
+    """What is flagged and would have been told: in the text and the blocks it comes after everything else, with a warning,
+    and it is in no other list."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()

@@ -52,6 +52,12 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     turn: Turn | None = None
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What it is flagged for, where nobody has released it: it comes after everything that is not."""
+        told = self.memory or self.turn
+        return (told.flags or ()) if told is not None and told.quarantined else ()
+
 
 def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
     """The best hits first; without a question, the newest."""
@@ -67,7 +73,10 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
         found = _matching(reader, request, where, rare or question.words, newest=not rare)
         hits = _hits(found, relevance)
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
-    return [_shown(hit, now) for hit in hits[: request.limit]]
+    best = [_shown(hit, now) for hit in hits[: request.limit]]
+    if any(hit.flags for hit in best):  # then there may be room for others
+        best = [_shown(hit, now) for hit in hits]
+    return sorted(best, key=lambda hit: bool(hit.flags))[: request.limit]
 
 
 def _filter(request: SearchRequest, now: Instant) -> Filter:

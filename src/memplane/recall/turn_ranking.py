@@ -51,7 +51,7 @@ class TurnWords:
     def __init__(self, asking: Asking) -> None:
         turns = asking.turns
         self.words, self.passage = word_scores(list(asking.held.values()), turns)
-        self.heard = turns.heard_by(asking.where.audience)
+        self.heard = _may_be_told(asking)
         if not turns.vectors.exact:
             self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
 
@@ -62,6 +62,16 @@ class TurnWords:
 
     def among_heard(self, opinion: Floats) -> Floats:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
+
+
+def _may_be_told(asking: Asking) -> NDArray[np.bool_] | None:
+    """Which turns may be told to who asks; None where all may. What is flagged is left out from the beginning, so that
+    however much of it there is, it takes nobody's place."""
+    heard = asking.turns.heard_by(asking.where.audience)
+    if not asking.apart:
+        return heard
+    clean = ~np.isin(asking.turns.n, np.asarray(asking.apart))
+    return clean if heard is None else heard & clean
 
 
 def rank_turns(
@@ -95,23 +105,23 @@ def _judged_large(asking: Asking) -> _Judged | None:
     assert asking.large is not None
     assert asking.large_words is not None
     read_from = [near.turn for near in asking.near if near.turn is not None and near.deviations > 0]
-    found = judged(
-        asking.large, asking.large_words, asking.query, read_from, asking.where.audience
-    )
+    found = judged(asking.large, asking.large_words, asking.query, read_from, asking.where.audience)
     turns = found.turns
     if not turns.count:
         return None
+    places = np.flatnonzero(~np.isin(turns.n, np.asarray(asking.apart, np.int64)))
+    meaning = None if found.meaning is None else found.meaning[places]
     fused = fuse(
         turns,
-        np.arange(turns.count),
+        places,
         asking.asked,
-        meaning=found.meaning,
-        words=found.words,
-        passage=found.passage,
-        fact=_of_memories(turns, asking.near) if asking.near else None,
+        meaning=meaning,
+        words=found.words[places],
+        passage=found.passage[places],
+        fact=_of_memories(turns, asking.near)[places] if asking.near else None,
         usual=found.usual,
     )
-    return _Judged(turns, fused, found.words, found.meaning)
+    return _Judged(turns, fused, found.words, meaning) if len(places) else None
 
 
 def _judged(reader: Reader, asking: Asking, worded: TurnWords | None) -> _Judged | None:

@@ -130,13 +130,14 @@ class Compacting(Writing):
             found = {day_of(begin) for begin in reader.raw_days(before - before % DAY)}
             return sorted(found | {line.day for line in reader.lines(Layer.SUMMARY)})
 
-    def said_on(self, day: str) -> list[Entry]:
-        """What was said on a day and is there still; and of what retention took, what was said last in each thread."""
+    def said_on(self, day: str, *, limit: int | None = None) -> list[Entry]:
+        """What was said on a day and is there still; and of what retention took, what was said last in each thread. With a
+        limit, only the first of it."""
         begin = begin_of(day)
         with self._operation("days") as reader:
             seqs = [raw.seq for raw in reader.raw_between(begin, begin + DAY)]
             seqs += [line.seq for line in reader.lines(Layer.SUMMARY, day)]
-            return [entry for entry in reader.entries_at(seqs) if entry.body]
+            return [entry for entry in reader.entries_at(seqs[:limit]) if entry.body]
 
     def confirm(self, learning_id: str, *, by: str = "") -> Memory:
         """A learning becomes a memory, stored on purpose. Confirming again changes nothing."""
@@ -330,7 +331,9 @@ class Compacting(Writing):
             report = DayCompacted(
                 day=each,
                 entries=0,
-                removed=len(items_of(reader, each)) if _is_over(policy, each, now) else 0,
+                removed=sum(not item.is_pinned for item in items_of(reader, each))
+                if _is_over(policy, each, now)
+                else 0,
             )
             planned.append(_added(report, len(entries), *judge(each, entries)))
         lag = self._parts.worker.lag(reader)

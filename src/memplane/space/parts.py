@@ -2,15 +2,16 @@
 
 import msgspec
 
-from memplane.background import Background
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
 from memplane.governance.events import Events
+from memplane.memory.glance import Kept
 from memplane.providers.embedding import Embedder
 from memplane.recall.indexes import Indexes
 from memplane.recall.questions import Questions
 from memplane.recall.uses import Uses
+from memplane.shift import Enriching
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory
 from memplane.worker import Worker
@@ -27,10 +28,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Embedder | None
     catalog: Catalog
     worker: Worker
-    background: Background | None
+    background: Enriching | None
     indexes: Indexes
     uses: Uses
     questions: Questions
+    kept: Kept = msgspec.field(default_factory=Kept)
+    """Counts of spaces that somebody looked at."""
 
     def notify(self, tenant: str, owner: str) -> None:
         """Something came in that can be enriched."""

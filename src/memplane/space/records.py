@@ -15,11 +15,11 @@ from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.memory.shown import shown, shown_turn
-from memplane.memory.timeline import Happening, Narrowed, tell, told
+from memplane.memory.timeline import Happening, tell, told
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import Scope
+from memplane.storage.filter import Narrowed, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import (
     AboutDocument,
@@ -188,10 +188,11 @@ class Records(Access):
         start = None if since is None else parse_instant(since, field="since")
         end = None if until is None else parse_instant(until, field="until")
         with self._read() as reader:
-            records = [
-                _as_audit(entry, self.owner) for entry in reader.ops(since=start, until=end, limit=limit)
-            ]
-            seq = 0
+            if start is None and end is None:
+                entries, seq = reader.newest_ops(limit=limit), max(0, reader.audit_size() - limit)
+            else:
+                entries, seq = reader.ops(since=start, until=end, limit=limit), 0
+            records = [_as_audit(entry, self.owner) for entry in entries]
             while rows := reader.audit(after=seq):
                 records += [
                     row.record

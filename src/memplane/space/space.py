@@ -52,7 +52,9 @@ from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest,
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
 from memplane.space.library import Library
+from memplane.space.looking import Looking
 from memplane.space.records import Moment
+from memplane.space.rulings import Rulings
 from memplane.space.writing import present
 from memplane.storage.base import Category, Writer
 from memplane.storage.compaction import RETENTION
@@ -75,7 +77,7 @@ _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Files, Library, Compacting):
+class Space(Files, Library, Compacting, Looking, Rulings):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────

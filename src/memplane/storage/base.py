@@ -18,10 +18,14 @@ from memplane.storage.claims import ClaimReader, ClaimWriter
 from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
-from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
+from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
+from memplane.storage.moving import MoveReader, MoveWriter, Rows
+from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.rulings import RulingReader, RulingWriter
+from memplane.storage.work import Work
 from memplane.types import (
     AuditRecord,
     Caller,
@@ -35,6 +39,10 @@ from memplane.types import (
 )
 
 T = TypeVar("T")
+
+
+LOOKED_THROUGH_MAX = 50_000
+"""So many entries are looked through for those that pass a filter."""
 
 
 class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -100,7 +108,16 @@ class Category(msgspec.Struct, frozen=True):
 
 
 class Reader(
-    IndexReader, ClaimReader, EpisodeReader, LibraryReader, CompactionReader, ReplicaReader, Protocol
+    IndexReader,
+    ClaimReader,
+    EpisodeReader,
+    LibraryReader,
+    CompactionReader,
+    ReplicaReader,
+    MoveReader,
+    OverviewReader,
+    RulingReader,
+    Protocol,
 ):
     """One consistent view of a space."""
 
@@ -144,6 +161,14 @@ class Reader(
     def forgets(self) -> list[LedgerRow]:
         """The rows of every forget, in order; sweeps are not among them."""
 
+    def forgets_between(
+        self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
+    ) -> list[LedgerRow]:
+        """Those of them that were recorded after the beginning and not after the end, the newest first."""
+
+    def forget_row(self, entry_id: str) -> LedgerRow | None:
+        """The row of one forget."""
+
     def replacement(self, entry_id: str) -> str | None:
         """The id of the last entry whose `ref` this is, forgotten or not."""
 
@@ -170,7 +195,7 @@ class Reader(
         """Newest first."""
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        """Current memories: behavioral first, newest first within each. Of those that were derived, only the behavioral
+        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
         and the hot; rows the engine keeps for itself are left out."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
@@ -226,6 +251,17 @@ class Reader(
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
 
+    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+        """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
+        `LOOKED_THROUGH_MAX` only."""
+
+    def last_recorded_before(self, at: Instant) -> int:
+        """The last place of the ledger that was taken before then; 0 where there is none."""
+
+    def newest_ops(self, *, limit: int) -> list[Entry]:
+        """The last of them in the ledger's order, which is the same unless a merge is still to put it in order; cheap at
+        any size."""
+
     def note(self, name: str) -> str | None:
         """A small named value kept beside the ledger, outside of any replay."""
 
@@ -242,7 +278,16 @@ PINS_MAX = 512
 
 
 class Writer(
-    Reader, IndexWriter, ClaimWriter, EpisodeWriter, LibraryWriter, CompactionWriter, ReplicaWriter, Protocol
+    Reader,
+    IndexWriter,
+    ClaimWriter,
+    EpisodeWriter,
+    LibraryWriter,
+    CompactionWriter,
+    ReplicaWriter,
+    RulingWriter,
+    MoveWriter,
+    Protocol,
 ):
     """The same view inside a write transaction."""
 
@@ -337,6 +382,13 @@ class Stores(Protocol):
 
     def accounts(self) -> Accounts:
         """What tenants used and may use; open for as long as the spaces are."""
+
+    def catalog_rows(self) -> Rows:
+        """What belongs to no single space, as a move sees it; open for as long as the spaces are."""
+
+    def work(self) -> Work | None:
+        """Which spaces have something waiting, where workers on several machines share them; None where the process that
+        writes also enriches."""
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""

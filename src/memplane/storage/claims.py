@@ -63,7 +63,7 @@ class ClaimReader(Protocol):
         """Memories that speak of a time in this range, the earliest first."""
 
     def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that are always told, the newest first."""
+        """Memories that are always told: the pinned ones first, then the newest. Nothing quarantined is among them."""
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """The open conflicts that one of these memories is part of; all of them where no id is given."""

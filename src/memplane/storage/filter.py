@@ -3,7 +3,7 @@
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Kind, Reach, State, Tier
+from memplane.types import Kind, Op, Reach, State, Tier
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +51,23 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier | None = None
     include_faded: bool = True
     """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
+    quarantined: bool | None = None
+    """Whether only what is flagged and not released is there, or only the rest; None is both."""
     audience: Audience | None = EVERYWHERE
     """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
     belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
+
+
+class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which entries of the ledger to tell. Every condition narrows."""
+
+    ops: frozenset[Op] = frozenset()
+    conversation: str | None = None
+    """What was said, stored or kept in short of this conversation."""
+    door: str | None = None
+    role: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,5 +1,6 @@
 """What a store does for documents, beside `Reader` and `Writer`: documents, sections, spans, collections."""
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,6 +13,9 @@ SPANS_PER_DOCUMENT_MAX = 1 << 20
 """How many spans one document may have; a span's number is its entry's seq times this, plus its ordinal."""
 
 
+_ORDINAL = re.compile("0|[1-9][0-9]{0,9}")
+
+
 def span_number(seq: int, ordinal: int) -> int:
     """A span's number: spans of one document stand together, in the ledger's order."""
     return seq * SPANS_PER_DOCUMENT_MAX + ordinal
@@ -20,6 +24,12 @@ def span_number(seq: int, ordinal: int) -> int:
 def section_id(entry_id: str, ordinal: int) -> str:
     """It follows from the upload and the place in it: the same on every replica and after every replay."""
     return f"{entry_id}.section-{ordinal}"
+
+
+def span_place(entry_id: str, id_: str) -> int | None:
+    """The ordinal of an entry's span, from its id; None for the id of something else."""
+    ordinal = id_.removeprefix(f"{entry_id}.span-")
+    return int(ordinal) if _ORDINAL.fullmatch(ordinal) else None
 
 
 def span_id(entry_id: str, ordinal: int) -> str:

@@ -51,6 +51,7 @@ PARTS = (
     _part("demo", "Start here", "demo"),
     _part("chat", "Start here", "chat"),
     _part("serving", "Start here", "serve console"),
+    _part("working", "Start here", "worker"),
     _part("mcp", "Start here", "mcp"),
     _part("ipc", "Start here", "ipc"),
     _part("memories", "Remember and recall", "retain store search brief conversations memories"),
@@ -58,6 +59,7 @@ PARTS = (
     _part("facts", "Facts under a key", "put get facts history"),
     _part("documents", "Documents", "document collection"),
     _part("forget", "Forget", "delete forget receipts sweep wipe purge"),
+    _part("rulings", "Look after", "quarantine pin"),
     _part("ledger", "Ledger", "replay ledger"),
     _part("auditing", "Ledger", "audit"),
     _part("trees", "Ledger", "tree"),
@@ -65,6 +67,7 @@ PARTS = (
     _part("syncing", "Look after", "sync"),
     _part("compacting", "Look after", "compact retention budget summary"),
     _part("encryption", "Look after", "encryption"),
+    _part("moving", "Look after", "backup migrate"),
     _part("keys", "Keys and tokens", "key"),
     _part("tokens", "Keys and tokens", "token"),
     _part("pods", "Clawdapus pods", "up memory"),
@@ -107,6 +110,8 @@ def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
 def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
     """Those that a command line may be about: all that have a command which it mentions. One that begins with something
     else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
+    if arguments == ["--version"]:
+        return ()
     words = iter(arguments)
     for word in words:
         if word in _WITH_VALUE:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,7 +14,9 @@ from memplane.errors import InvalidRequest
 from memplane.governance.events import Listener
 from memplane.identity.identity import Identity
 from memplane.main import Memplane
+from memplane.moving import MoveReport, Progress
 from memplane.space import Space
+from memplane.storage.work import Work
 from memplane.types import Caller
 
 SPACE_DEFAULT = "default"
@@ -26,6 +28,7 @@ class Plane(Protocol):
     """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
 
     settings: Settings
+    work: Work | None
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 
@@ -34,6 +37,14 @@ class Plane(Protocol):
     def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
 
     def identity(self) -> Identity: ...
+
+    def holds_anything(self) -> bool: ...
+
+    def move_to(
+        self, target: Any, progress: Callable[[Progress], None], *, passes_max: int = ...
+    ) -> MoveReport: ...
+
+    def compare_with(self, target: Any, progress: Callable[[Progress], None]) -> MoveReport: ...
 
     def close(self) -> None: ...
 

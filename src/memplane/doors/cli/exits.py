@@ -27,6 +27,8 @@ from memplane.errors import (
     StorageFull,
     StorageTooNew,
     StorageUnavailable,
+    StorageUncertain,
+    StorageUnreachable,
     Unchanged,
 )
 from memplane.governance.neutral import encodable, one_line
@@ -55,6 +57,8 @@ EXITS: dict[type[MemplaneError], int] = {
     LLMFailed: MENDABLE,
     StorageError: STORAGE,
     StorageUnavailable: STORAGE,
+    StorageUnreachable: STORAGE,
+    StorageUncertain: STORAGE,
     StorageBusy: STORAGE,
     StorageFull: STORAGE,
     StorageCorrupt: STORAGE,

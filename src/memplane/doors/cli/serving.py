@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from memplane.config import Settings, settings_from
+from memplane.config import Settings, is_url, settings_from
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.output import line
@@ -31,6 +31,7 @@ CONSOLE_DOOR = "console"
     examples=[
         "memplane serve",
         "memplane serve --port 9000 --workers 2 --data /srv/memplane",
+        "memplane serve --data postgresql://memplane@db.example/memplane --no-worker",
         "memplane serve --no-auth                         # on this machine only",
     ],
 )
@@ -42,15 +43,27 @@ def serve(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, max=64, help="Server processes.")] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody for a key; loopback only.")] = False,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="`memplane worker` processes enrich; for a database.")
+    ] = False,
 ) -> None:
     """Serve every HTTP door until SIGTERM or Ctrl-C; requests under way are finished first."""
     settings = _settings(call, host, port, workers)
+    wiring = call.wiring
+    if no_worker:
+        environment = {**wiring.environment, "MEMPLANE_SERVE_ENRICHES": "false"}
+        wiring = msgspec.structs.replace(wiring, environment=environment)
+    if not settings_from(wiring.environment).serve_enriches and not is_url(call.data or settings.data):
+        raise SettingsInvalid(
+            "--no-worker is for a database, which `memplane worker` processes enrich; a data directory is enriched by the "
+            "process that serves it, so leave it out (or unset MEMPLANE_SERVE_ENRICHES)"
+        )
     if no_auth and not _is_loopback(settings.host):
         raise SettingsInvalid(
             f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
         )
     launch: Any = import_module(_LAUNCH)
-    start = launch.Start(wiring=call.wiring, settings=settings, data=call.data, auth=not no_auth)
+    start = launch.Start(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
     if launch.is_one_of_several(start):
         launch.one_of_several(start)
         return

@@ -10,7 +10,7 @@ from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import read_ttl
 from memplane.doors.cli.output import when
-from memplane.identity.tokens import TTL_DEFAULT_S, Claims
+from memplane.identity.claims import TTL_DEFAULT_S, Claims
 
 app = typer.Typer()
 token = typer.Typer(help="Make tokens (JWT).", no_args_is_help=True)

@@ -44,7 +44,22 @@ def set_up_logs(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
+    fleet = logging.getLogger("memplane.fleet")
+    fleet.handlers[:] = [_WithFields()]
+    fleet.setLevel(number)
+    fleet.propagate = False
     logging.getLogger("memplane").setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
+
+
+class _WithFields(logging.Handler):
+    """Lines of workers, which bring fields of their own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = dict(getattr(record, "fields", {}))
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, Exception):
+            fields["trace"] = fault(error)
+        structlog.get_logger().log(record.levelno, record.getMessage(), **fields)
 
 
 def set_up_memory_log(place: str | None) -> None:

@@ -1,14 +1,19 @@
 """Counts and durations for Prometheus. Labels are templates and codes, never a name somebody chose."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from memplane.clock import SECOND
 from memplane.doors.http.exchange import Exchange
 from memplane.doors.http.proxy.passed import Passed
 from memplane.governance.events import MemoryOp
+from memplane.storage.work import Done, Standing
 
 _UNMATCHED = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -128,12 +133,52 @@ class Metrics:
         if turn.kept is False:
             self._unkept.labels(upstream).inc()
 
-    def exposition(self) -> bytes:
+    def exposition(self, work: tuple[Standing, Done] | None = None) -> bytes:
+        """With `work`, also how that of the workers stands, whichever machine they are on."""
+        workers = b"" if work is None else _of_workers(*work)
         if self._folder is None:
-            return generate_latest(self._registry)
+            return generate_latest(self._registry) + workers
         all_processes = CollectorRegistry()
         MultiProcessCollector(all_processes, path=str(self._folder))  # type: ignore[no-untyped-call]
-        return generate_latest(all_processes)
+        return generate_latest(all_processes) + workers
+
+
+class _Workers:
+    """Figures that are read rather than counted here."""
+
+    def __init__(self, standing: Standing, done: Done) -> None:
+        self._standing = standing
+        self._done = done
+
+    def collect(self) -> Iterator[Metric]:
+        standing, done = self._standing, self._done
+        spaces = GaugeMetricFamily(
+            "memplane_work_spaces", "Spaces by how their work stands.", labels=("state",)
+        )
+        for state in ("waiting", "held", "resting", "failing", "dead"):
+            spaces.add_metric((state,), getattr(standing, state))
+        yield spaces
+        yield GaugeMetricFamily(
+            "memplane_work_oldest_seconds",
+            "How long the space that waits longest has waited.",
+            standing.oldest / SECOND,
+        )
+        yield GaugeMetricFamily(
+            "memplane_work_entries_behind", "Entries that no memories are derived from yet.", standing.behind
+        )
+        for name, said, value in (
+            ("taken", "Spaces that workers took to work at.", done.taken),
+            ("steps", "Steps that workers did.", done.steps),
+            ("failures", "Times that a space failed.", done.failures),
+            ("lost", "Spaces taken over from a worker that was not heard of again.", done.lost),
+        ):
+            yield CounterMetricFamily(f"memplane_work_{name}", said, value)
+
+
+def _of_workers(standing: Standing, done: Done) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Workers(standing, done))
+    return generate_latest(registry)
 
 
 def forget_process(folder: Path, pid: int) -> None:

@@ -28,6 +28,8 @@ from memplane.errors import (
     StorageFull,
     StorageTooNew,
     StorageUnavailable,
+    StorageUncertain,
+    StorageUnreachable,
     Unchanged,
 )
 from memplane.identity.principal import Forbidden, KeySetUnavailable, LockedOut, Unauthenticated
@@ -57,6 +59,8 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
     LLMUnusable: HTTPStatus.BAD_GATEWAY,
     StorageError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StorageUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    StorageUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
+    StorageUncertain: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageBusy: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
     StorageCorrupt: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -147,6 +151,6 @@ def _headers(error: MemplaneError, status: int) -> dict[str, str]:
         return {"retry-after": str(error.retry_after_s)}
     if status == HTTPStatus.UNAUTHORIZED:
         return {"www-authenticate": 'Bearer realm="memplane"'}
-    if isinstance(error, StorageBusy):
+    if isinstance(error, StorageBusy | StorageUnreachable):
         return {"retry-after": str(_BUSY_RETRY_S)}
     return {}

@@ -15,7 +15,9 @@ from memplane.doors.http.endpoint import JSON, Call, Door, Endpoint, Handle, Res
 from memplane.doors.http.metrics import MEDIA, Metrics
 from memplane.doors.http.openapi import describe
 from memplane.engine import Engine, Readiness
+from memplane.errors import StorageError
 from memplane.identity.principal import Right
+from memplane.storage.work import Done, Standing
 
 DOOR = "system"
 VERSION = version("memplane")
@@ -104,7 +106,17 @@ class System:
         return json_response(found, status=200 if found.ready else 503, newline=True)
 
     def figures(self, _call: Call) -> Response:
-        return Response(body=self._metrics.exposition(), media=MEDIA)
+        return Response(body=self._metrics.exposition(self._work()), media=MEDIA)
+
+    def _work(self) -> tuple[Standing, Done] | None:
+        """How the work of all workers stands; nothing where there are none, or the database cannot say."""
+        work = self._plane.work
+        if work is None:
+            return None
+        try:
+            return work.standing(), work.worked()
+        except StorageError:
+            return None
 
     def openapi(self, _call: Call) -> Response:
         return json_response(self._description)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from memplane.clock import iso
+from memplane.governance.flags import marked
 from memplane.governance.neutral import shortened
 from memplane.identity.principal import Right
 from memplane.memory.brief import Brief, BriefEntry
@@ -116,4 +117,5 @@ def _entry(memory: Memory | BriefEntry, content: str) -> Result:
 
 def _content(memory: Memory) -> str:
     """A keyed fact of another door says its key, and is no longer than what can be stored here."""
-    return shortened(memory.line, _CONTENT_CHARS_MAX)
+    line = f"{marked(memory.flags or ())} {memory.line}" if memory.quarantined else memory.line
+    return shortened(line, _CONTENT_CHARS_MAX)

@@ -56,8 +56,8 @@ def made_files(space: Space, days: Collection[str] | None = None) -> Iterator[tu
 
 def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[DailySummary]:
     """The oldest first: days that are over and that the policy still tells of."""
-    for day in space.days_said():
-        if (days is None or day in days) and _is_told(space, day) and (summary := _daily(space, day)):
+    for day in days_told(space):
+        if (days is None or day in days) and (summary := _daily(space, day)):
             yield summary
 
 
@@ -69,6 +69,11 @@ def summary_of(space: Space, day: str) -> DailySummary:
     if summary is None:
         raise NotFound("summary", day)
     return summary
+
+
+def summary_in_part(space: Space, day: str, limit: int) -> DailySummary | None:
+    """What a summary would tell if no more than so many entries of its day were there: for who estimates."""
+    return _daily(space, day, limit=limit)
 
 
 def is_over(space: Space, path: str) -> bool | None:
@@ -88,16 +93,21 @@ def day_of_summary(path: str) -> str | None:
         return None
 
 
+def days_told(space: Space) -> list[str]:
+    """The days that have a summary, the oldest first."""
+    return [day for day in space.days_said() if _is_told(space, day)]
+
+
 def _is_told(space: Space, day: str) -> bool:
     return retention_of(space.settings).keeps_summary_of(day, space.now())
 
 
-def _daily(space: Space, day: str) -> DailySummary | None:
+def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary | None:
     """All in the order in which it was said, and by id where that was at once: what was said last, and what stands first,
     is the same before the day is removed and after."""
     found: list[tuple[Any, dict[str, Any]]] = []
     begin = begin_of(day)
-    for entry in space.said_on(day):
+    for entry in space.said_on(day, limit=limit):
         for place, (at, made) in enumerate(interactions_of(entry)):
             role = (made.metadata or {}).get("role", Role.USER)
             if role in (Role.USER, Role.ASSISTANT) and begin <= at < begin + DAY:

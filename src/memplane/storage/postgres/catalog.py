@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 from psycopg import Connection
 
-from memplane.errors import StorageError, StorageUnavailable
+from memplane.errors import StorageError, StorageUnreachable
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.statements import PostgresDialect
 from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.statements import load
+from memplane.storage.sql.tables import CATALOG_MOVES
 
 T = TypeVar("T")
 
@@ -21,8 +22,10 @@ _SQL = {
         PostgresDialect(of_space=False),
         ("memplane.storage.sql.catalog", ["queries.sql"]),
         ("memplane.storage.postgres", ["catalog.sql"]),
+        CATALOG_MOVES,
     ).items()
 }
+_PROBE_S = 1.0
 _JOT = "BEGIN; SET LOCAL synchronous_commit = off"
 _TRY = f"{_JOT}; SET LOCAL lock_timeout = '20ms'"
 
@@ -74,12 +77,12 @@ class PostgresCatalog:
 
     def probe(self) -> None:
         """Raise what the next write would meet."""
-        with self._connections.transaction("BEGIN") as connection:
+        with self._connections.transaction("BEGIN", wait_s=_PROBE_S) as connection:
             found = connection.execute(
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"
             )
             if found.fetchone() == (True,):
-                raise StorageUnavailable("the database takes no writes now: it is a standby; try again later")
+                raise StorageUnreachable("the database takes no writes now: it is a standby; try again later")
 
     def close(self) -> None:
         """Whoever opened the connections closes them."""

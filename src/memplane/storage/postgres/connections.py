@@ -1,29 +1,36 @@
 """A bounded pool of connections, each in the role that sees one space at a time."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg import Connection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types import TypeInfo
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-from memplane.errors import SettingsInvalid, StorageUnavailable
+from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.errors import translate_errors
 from memplane.storage.postgres.large import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
 CONNECTIONS_MAX = 20
+STATEMENT_SECONDS_MAX = 60
+"""A statement of ours takes milliseconds: what takes a minute is stuck."""
 _WAIT_S = 30.0
+"""How long somebody waits for a connection: for others to give one back, or for the server to come back."""
+_RECONNECT_S = 0.2
+"""How long the pool tries by itself. Whoever still waits lets it try anew, so that no pause grows long."""
+_TURN_S = 1.0
+_LOOK_S = 3
 _IDLE_S = 300.0
-_TRIES = 3
 _REWRITE_WAIT_MS = 2_000
+_SHORTEST_S = 0.01
 _SETTINGS = {
-    "statement_timeout": "60s",
-    "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "120s",
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
@@ -36,20 +43,29 @@ _SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-"""Each session's. A statement of ours takes milliseconds: what takes a minute is stuck.
+"""Each session's.
 
 A plan is made for a space of the usual size, and spaces differ by four orders of magnitude: what reads a whole space is
 as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
 looked into by an index, a row at a time, and nothing is read whole that need not be.
 """
-PLANNING = {name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))}
+PLANNING = {
+    name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))
+}
 """Those that decide how a statement is carried out."""
 
 
 class Connections:
     """Opened with the first use, migrated once. Any number of processes may share a database."""
 
-    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        statement_seconds_max: int = STATEMENT_SECONDS_MAX,
+        wait_s: float = _WAIT_S,
+    ) -> None:
         try:
             named = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
@@ -59,19 +75,14 @@ class Connections:
         self._conninfo = make_conninfo(
             **{"application_name": "memplane", "connect_timeout": 10, **named}  # type: ignore[arg-type]
         )
+        self._connections_max = connections_max
+        self._wait_s = wait_s
         self._vectors: TypeInfo | None = None
-        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
-            self._conninfo,
-            min_size=0,
-            max_size=connections_max,
-            timeout=_WAIT_S,
-            max_idle=_IDLE_S,
-            configure=self._configure,
-            reset=_reset,
-            kwargs={"autocommit": True},
-            open=False,
-            reconnect_timeout=_WAIT_S,
-        )
+        patience = f"{statement_seconds_max:d}s"
+        self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
+        self._pool = self._made()
+        self._parents: ConnectionPool[Connection[Any]] | None = None
+        self._process = os.getpid()
         self._opened = False
 
     def open(self) -> None:
@@ -86,45 +97,88 @@ class Connections:
         self._opened = True
 
     @contextmanager
-    def transaction(self, begin: str) -> Iterator[Connection[Any]]:
+    def transaction(self, begin: str, *, wait_s: float | None = None) -> Iterator[Connection[Any]]:
         """A connection on which these statements, the first of which begins a transaction, were just run. Committed
-        where the block ends well. A connection that was lost while nobody used it is replaced by another."""
-        with translate_errors(), self._begun(begin) as connection:
+        where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
+        lost in the middle of committing a write, `StorageUncertain` is raised."""
+        with translate_errors(), self._begun(begin, wait_s) as connection:
             try:
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                _reset(connection)
+            except BaseException as exc:
+                self._undo(connection, exc)
                 raise
+            _commit(connection, reads="READ ONLY" in begin)
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[Connection[Any]]:
+    def _begun(self, begin: str, wait_s: float | None) -> Iterator[Connection[Any]]:
+        if self._process != os.getpid():
+            self._leave_to_parent()
         if not self._opened:
             self.open()
-        connection = self._begin(begin)
+        pool = self._pool
+        connection = self._begin(pool, begin, self._wait_s if wait_s is None else wait_s)
         try:
             yield connection
         finally:
-            self._pool.putconn(connection)
+            pool.putconn(connection)
 
-    def _begin(self, begin: str) -> Connection[Any]:
-        for last in (False,) * _TRIES + (True,):
-            connection = self._pool.getconn()
+    def _begin(self, pool: ConnectionPool[Connection[Any]], begin: str, wait_s: float) -> Connection[Any]:
+        until = monotonic() + wait_s
+        while True:
+            connection = self._taken(pool, until)
             try:
                 connection.execute(begin.encode(), prepare=False)
-            except psycopg.OperationalError as exc:
+            except BaseException as exc:
                 lost = connection.broken
-                _reset(connection)
-                self._pool.putconn(connection)
-                if last or not lost or exc.sqlstate == "25P03":
+                self._undo(connection, exc)
+                pool.putconn(connection)
+                if not lost or not isinstance(exc, psycopg.OperationalError) or monotonic() >= until:
                     raise
-            except BaseException:
-                _reset(connection)
-                self._pool.putconn(connection)
-                raise
             else:
                 return connection
-        raise AssertionError("the last try returns or raises")
+
+    def _taken(self, pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any]:
+        while True:
+            try:
+                return pool.getconn(timeout=min(max(until - monotonic(), _SHORTEST_S), _TURN_S))
+            except PoolTimeout:
+                if monotonic() < until:
+                    continue
+                # Either all of them are in use, or none can be had: the database says which.
+                psycopg.connect(make_conninfo(self._conninfo, connect_timeout=_LOOK_S)).close()
+                raise
+
+    def _undo(self, connection: Connection[Any], error: BaseException) -> None:
+        """A server that takes no writes is not the primary any more: the next connections are made anew, to whichever
+        server of those in the address is."""
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            connection.close()
+            self._pool.drain()
+        _reset(connection)
+
+    def _leave_to_parent(self) -> None:
+        """After a fork, the connections belong to the process that made them."""
+        self._parents, self._pool = self._pool, self._made()
+        self._process, self._opened = os.getpid(), False
+
+    def _made(self) -> ConnectionPool[Connection[Any]]:
+        return ConnectionPool(
+            self._conninfo,
+            min_size=0,
+            max_size=self._connections_max,
+            max_idle=_IDLE_S,
+            configure=self._configure,
+            reset=_reset,
+            kwargs={"autocommit": True},
+            open=False,
+            reconnect_timeout=_RECONNECT_S,
+        )
+
+    @contextmanager
+    def alone(self) -> Iterator[Connection[Any]]:
+        """A connection of one's own, beside those that are shared: for whoever waits for long."""
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            yield connection
 
     def rewrite(self) -> bool:
         """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
@@ -150,12 +204,27 @@ class Connections:
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
         adapt(connection, self._vectors)
-        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in _SETTINGS.items())
+        settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in self._settings.items())
         connection.execute(f"{settings}; SET ROLE {ROLE}".encode(), prepare=False)
 
 
 def _value(value: str) -> str:
     return value if "," in value else f"'{value}'"
+
+
+def _commit(connection: Connection[Any], *, reads: bool) -> None:
+    try:
+        connection.execute("COMMIT", prepare=False)
+    except psycopg.Error as exc:
+        lost = connection.broken
+        _reset(connection)
+        if lost and not reads:
+            raise StorageUncertain(
+                "the database went away while it was told to keep this, so that it may have been written or not; look "
+                "whether it is there, or say it again with the same id, which keeps it once"
+            ) from exc
+        if not reads:
+            raise
 
 
 def _reset(connection: Connection[Any]) -> None:

@@ -10,10 +10,15 @@ from memplane.errors import (
     StorageError,
     StorageFull,
     StorageUnavailable,
+    StorageUnreachable,
 )
 
 FATAL = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 """The database's trouble, not that of the work it struck."""
+
+
+_TOO_MANY = ("too many clients", "remaining connection slots", "too many connections")
+"""What a server says to whoever it does not let in any more; the driver has no class for it."""
 
 
 class translate_errors:  # noqa: N801 - used like the function it would be
@@ -52,11 +57,17 @@ def _translated(error: Exception) -> StorageError | None:  # noqa: PLR0911 - a t
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StorageCorrupt("the database reports damage; restore it from a backup")
         case errors.ReadOnlySqlTransaction():
-            return StorageUnavailable(
+            return StorageUnreachable(
                 "the database takes no writes: it is a standby, or becoming the primary; nothing was written, try again"
             )
+        case errors.ProgramLimitExceeded() | errors.StatementTooComplex():
+            return None
+        case psycopg.OperationalError() if any(words in str(error) for words in _TOO_MANY):
+            return StorageBusy(
+                "the database has no connection left for us; nothing was written, try again, or let it take more"
+            )
         case psycopg.OperationalError() | psycopg.InterfaceError() | PoolClosed():
-            return StorageUnavailable(
+            return StorageUnreachable(
                 "the database cannot be reached; nothing was written, try again when it is back"
             )
         case _:

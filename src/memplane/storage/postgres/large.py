@@ -38,6 +38,11 @@ class Place(NamedTuple):
         """For row-level security, until the end of the transaction."""
         return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
 
+    def locked(self) -> str:
+        """A transaction in which nobody else writes to the space."""
+        row = f"tenant = {self.tenant:d} AND number = {self.space:d}"
+        return f"BEGIN; {self.said()}; SELECT 1 FROM space WHERE {row} FOR UPDATE"
+
 
 class PostgresReader(SqlReader):
     """`SqlReader` of a space that may be large."""
@@ -165,8 +170,12 @@ _LARGE_SPACES = """
 SELECT s.tenant, s.number, m.n, m.dimension FROM space s
 JOIN meta c ON c.tenant = s.tenant AND c.space = s.number AND c.name = 'model'
 JOIN model m ON m.tenant = s.tenant AND m.space = s.number AND m.n = CAST(c.value AS integer)
-WHERE m.dimension > 1 AND NOT EXISTS (
-    SELECT 1 FROM meta d WHERE d.tenant = s.tenant AND d.space = s.number AND d.name = 'searched:' || m.n
+WHERE m.dimension > 1 AND (
+    to_regclass(format('memory_vector_near_%%s_%%s_%%s', s.tenant, s.number, m.n)) IS NULL
+    OR to_regclass(format('turn_vector_near_%%s_%%s_%%s', s.tenant, s.number, m.n)) IS NULL
+    OR NOT EXISTS (
+        SELECT 1 FROM meta d WHERE d.tenant = s.tenant AND d.space = s.number AND d.name = 'searched:' || m.n
+    )
 ) AND (
     EXISTS (SELECT 1 FROM memory_vector v WHERE v.tenant = s.tenant AND v.space = s.number OFFSET %(large)s - 1 LIMIT 1)
     OR EXISTS (SELECT 1 FROM turn_vector v WHERE v.tenant = s.tenant AND v.space = s.number OFFSET %(large)s - 1 LIMIT 1)

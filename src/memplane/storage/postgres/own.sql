@@ -152,3 +152,6 @@ INSERT INTO meta (name, value) VALUES
     ('cursor', '0'), ('indexed', '0'), ('generation', '0'), ('derived', '0'), ('library', '0'), ('ordered', '1'),
     ('merged', '0'), ('erasures', '0')
 ON CONFLICT (name) DO NOTHING
+
+-- name: chained
+SELECT 1 FROM ledger WHERE position = :position AND digest = :digest

@@ -9,8 +9,10 @@ from typing import Any
 
 from psycopg import Connection, Cursor
 
+from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
+from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import is_prefix, stems_of
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -85,9 +87,14 @@ def spoken(sql: str) -> str:
     return _SPOKEN.sub(written, sql)
 
 
-SQL = load(PostgresDialect(of_space=True), SHARED, ("memplane.storage.postgres", ["own.sql", "large.sql"]))
+SQL = load(
+    PostgresDialect(of_space=True),
+    SHARED,
+    SPACE_MOVES,
+    ("memplane.storage.postgres", ["own.sql", "large.sql"]),
+)
 _NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
-_VECTORS = frozenset({"add_turn_vector", "add_memory_vector", "add_span_vector"})
+_VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
 
 

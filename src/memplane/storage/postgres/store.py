@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
@@ -11,6 +12,7 @@ from memplane.storage.postgres.large import Place, PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
 from memplane.storage.sql.view import SqlWriter
+from memplane.types import Head
 
 T = TypeVar("T")
 
@@ -23,12 +25,8 @@ class PostgresStore:
         self._connections = connections
         self._owner = owner
         self._place = place
-        said = place.said()
-        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {said}"
-        self._writing = (
-            f"BEGIN; {said}; SELECT 1 FROM space "
-            f"WHERE tenant = {place.tenant:d} AND number = {place.space:d} FOR UPDATE"
-        )
+        self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
+        self._writing = place.locked()
         self._commits = GroupCommit(self._transaction, FATAL)
 
     @contextmanager
@@ -50,5 +48,24 @@ class PostgresStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[SqlWriter]:
-        with self._connections.transaction(self._writing) as connection:
-            yield SqlWriter(PostgresStatements(connection), self._owner)
+        try:
+            with self._connections.transaction(self._writing) as connection:
+                writer = SqlWriter(PostgresStatements(connection), self._owner)
+                before = writer.head()
+                yield writer
+        except StorageUncertain:
+            if writer.head() == before or not self._is_written(writer.head()):
+                raise
+
+    def _is_written(self, head: Head) -> bool:
+        """Whether an entry is in the chain, of which nobody was told. Its digest is over a salt, so that no other has it.
+        Whoever asks waits for the row of the space first, and so for a server that still works at what was lost."""
+        try:
+            with self._connections.transaction(self._writing) as connection:
+                asked = {"position": head.position, "digest": head.digest}
+                found = PostgresStatements(connection).one("chained", asked)
+        except StorageError:
+            return False
+        if found is None:
+            raise StorageUnreachable("the database went away; nothing was written, try again")
+        return True

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 
 from memplane.errors import NotFound
 from memplane.storage.names import checked_name
-from memplane.storage.postgres.catalog import PostgresCatalog
-from memplane.storage.postgres.connections import CONNECTIONS_MAX, Connections
+from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
+from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.large import LARGE, Place
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import PostgresStore
+from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
+from memplane.storage.sql.moving import SqlCatalogRows
 
 _KNOWN_MAX = 10_000
 _OWNERS_PER_LOOK = 1_000
@@ -23,8 +25,16 @@ _OWNERS_PER_LOOK = 1_000
 class PostgresStores:
     """`Stores` over one database. Any number of processes on any number of machines may have it open."""
 
-    def __init__(self, url: str, *, connections_max: int = CONNECTIONS_MAX) -> None:
-        self._connections = Connections(url, connections_max=connections_max)
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections_max: int = CONNECTIONS_MAX,
+        statement_seconds_max: int = STATEMENT_SECONDS_MAX,
+    ) -> None:
+        self._connections = Connections(
+            url, connections_max=connections_max, statement_seconds_max=statement_seconds_max
+        )
         self._catalog = PostgresCatalog(self._connections)
         self._known: OrderedDict[tuple[str, str], PostgresStore] = OrderedDict()
         self._lock = threading.Lock()
@@ -57,9 +67,16 @@ class PostgresStores:
     def accounts(self) -> SqlAccounts:
         return SqlAccounts(self._catalog)
 
+    def work(self) -> PostgresWork:
+        """Which spaces have something waiting."""
+        return PostgresWork(self._connections)
+
     def credentials(self) -> SqlCredentials:
         """The keys of the installation."""
         return SqlCredentials(self._catalog)
+
+    def catalog_rows(self) -> SqlCatalogRows:
+        return SqlCatalogRows(self._catalog)
 
     def probe(self) -> None:
         self._catalog.probe()
@@ -90,8 +107,12 @@ class PostgresStores:
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
-        self._catalog.write(lambda writer: writer.run("add_space", tenant=tenant, owner=owner))
-        place = Place(*self._catalog.read("place", tenant=tenant, owner=owner)[0])
-        with self._connections.transaction(f"BEGIN; {place.said()}") as connection:
+        with self._connections.transaction(
+            "BEGIN"
+        ) as connection:  # one, or a crash would leave a space half begun
+            writer = PostgresCatalogWriter(connection)
+            writer.run("add_space", tenant=tenant, owner=owner)
+            place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])
+            connection.execute(place.said().encode(), prepare=False)
             PostgresStatements(connection).run("begin_space")
         return place

@@ -45,7 +45,10 @@ class SqlClaimReader(Session):
         return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)
 
     def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        return self._memories("hot", where, limit=limit)
+        pinned = self._memories("pinned_memories", where, limit=limit)
+        hot = self._memories("hot", where, limit=limit)
+        told = {memory.id: memory for memory in (*pinned, *hot) if not memory.quarantined}
+        return list(told.values())[:limit]
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         found = self._all("conflicts", ids=self._list(ids)) if ids else self._all("all_conflicts")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memplane.storage.filter import Audience, Filter, Scope
+from memplane.storage.filter import Audience, Filter, Narrowed, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
-from memplane.types import RESERVED_CATEGORIES, Kind, Op, State
+from memplane.types import RESERVED_CATEGORIES, Kind, Op, State, Tier
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
 # What can be forgotten; records of forgetting and purging stay.
@@ -29,7 +29,25 @@ _QUOTED = ", ".join(f"'{name}'" for name in RESERVED_CATEGORIES)
 RESERVED = f"coalesce(m.category IN ({_QUOTED}), FALSE)"
 NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
 
-NOT_FADED = "(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded')"
+_RULED = "SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id IN"
+RELEASED = f"EXISTS ({_RULED} (m.id, (SELECT x.id FROM ledger x WHERE x.seq = m.seq)))"
+PINNED = "EXISTS (SELECT 1 FROM ruling r WHERE r.pinned = 1 AND r.id = m.id)"
+QUARANTINED = f"(m.flags <> '' AND NOT {RELEASED})"
+NOT_QUARANTINED = f"(m.flags IS NULL OR m.flags = '' OR {RELEASED})"
+TURN_RELEASED = f"EXISTS ({_RULED} ((SELECT x.id FROM ledger x WHERE x.seq = t.n / {TURNS_PER_ENTRY_MAX})))"
+TURN_QUARANTINED = f"(t.flags <> '' AND NOT {TURN_RELEASED})"
+_NO_SUSPECT_TURN = f"(t.flags IS NULL OR t.flags = '' OR {TURN_RELEASED})"
+NOT_FADED = f"(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded' OR {PINNED})"
+TIER = (
+    f"CASE WHEN m.state = 'superseded' THEN m.tier WHEN {QUARANTINED} THEN CASE m.tier WHEN 'hot' THEN 'warm' "
+    f"ELSE m.tier END WHEN {PINNED} THEN 'hot' ELSE m.tier END"
+)
+"""How a memory surfaces, with what was ruled about it: a pin is always told, what is quarantined never is."""
+_HOT = (
+    "m.n IN (SELECT h.n FROM memory h WHERE h.tier = 'hot' "  # apart, so that the index of those always told serves
+    "UNION SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
+    f"AND {NOT_QUARANTINED}"
+)
 
 
 class Where:
@@ -63,9 +81,9 @@ def of_memories(where: Filter) -> Where:
             **{f"tag{number}": tag},
         )
     if where.tier is not None:
-        out.add(
-            f"m.tier = '{where.tier.value}'"
-        )  # written out, so that the index of those always told serves
+        out.add(_HOT if where.tier is Tier.HOT else f"{TIER} = '{where.tier.value}'")
+    if where.quarantined is not None:
+        out.add(QUARANTINED if where.quarantined else NOT_QUARANTINED)
     for name in ("predicate", "category"):
         if (value := getattr(where, name)) is not None:
             out.add(f"m.{name} = :{name}", **{name: value})
@@ -111,7 +129,34 @@ def of_turns(where: Filter) -> Where:
         out.add("t.at <= :as_of", as_of=where.as_of)
     _add_place(out, "t", where.conversation, where.project)
     _add_range(out, "t.at", where.since, where.until)
+    if where.quarantined is not None:
+        out.add(TURN_QUARANTINED if where.quarantined else _NO_SUSPECT_TURN)
     _add_audience(out, "t", where.audience)
+    return out
+
+
+def of_entries(where: Narrowed) -> Where:
+    out = Where()
+    if where.ops:
+        out.add(f"l.op IN ({', '.join(repr(op.value) for op in sorted(where.ops))})")
+    if where.door is not None:
+        out.add("l.door = :door", door=where.door)
+    if where.role is not None:
+        out.add(
+            f"EXISTS (SELECT 1 FROM turn t WHERE t.n >= l.seq * {TURNS_PER_ENTRY_MAX} "
+            f"AND t.n < (l.seq + 1) * {TURNS_PER_ENTRY_MAX} AND t.role = :role)",
+            role=where.role,
+        )
+    if where.conversation is not None:
+        out.add(
+            f"l.seq IN (SELECT t.n / {TURNS_PER_ENTRY_MAX} FROM turn t "
+            "WHERE t.conversation = :conversation AND t.conversation IS NOT NULL "
+            "UNION SELECT m.seq FROM memory m "
+            "WHERE m.conversation = :conversation AND m.conversation IS NOT NULL "
+            "UNION SELECT p.seq FROM promoted p WHERE p.conversation = :conversation)",
+            conversation=where.conversation,
+        )
+    _add_range(out, "l.recorded", where.since, where.until)
     return out
 
 

@@ -107,7 +107,7 @@ SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'erasures'
 UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'erasures'
 
 -- name: add_turn
-INSERT INTO turn (n, role, text, at, conversation, project, speaker, within) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO turn (n, role, text, at, conversation, project, speaker, within, flags) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (n) DO NOTHING
 
 -- name: turn_texts
@@ -141,9 +141,9 @@ SELECT count(*) FROM turn WHERE n > :indexed
 INSERT INTO memory (n, id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
                     updated, expires, supersedes, superseded_by, superseded, conversation, project,
                     turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
-                    time_from, time_until, role, within)
+                    time_from, time_until, role, within, flags)
 VALUES ((SELECT coalesce(max(n), 0) + 1 FROM memory),
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
 
 -- name: add_tag
 INSERT INTO memory_tag (tag, n) VALUES (?, ?)
@@ -175,7 +175,7 @@ ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND {not_faded} AND {where}
+WHERE {live} AND {not_reserved} AND {not_faded} AND {not_quarantined} AND {where}
   AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral <> 0 OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
@@ -377,7 +377,7 @@ ORDER BY m.time_from, m.n LIMIT :limit
 
 -- name: hot
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE m.tier = 'hot' AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+WHERE m.tier = 'hot' AND {not_quarantined} AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: all_conflicts
 SELECT a, b FROM conflict ORDER BY a, b
@@ -595,6 +595,12 @@ UPDATE ledger SET seq = -(seq + ?1) WHERE seq = ?2 AND ?3 > ?2
 
 -- name: settle_entries
 UPDATE ledger SET seq = -seq WHERE seq < 0
+
+-- name: reorder_entry
+UPDATE ledger SET seq = ? WHERE position = ?
+
+-- name: rename_entry
+UPDATE ledger SET id = ?, chained_id = ? WHERE position = ?
 
 -- name: move_turn_vectors
 UPDATE turn_vector SET n = -(n + ?1) WHERE n >= ?2 AND n < ?3

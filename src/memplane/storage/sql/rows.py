@@ -9,6 +9,7 @@ from memplane.clock import to_datetime, to_instant
 from memplane.storage.base import LedgerRow
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, section_id, span_id, span_number
+from memplane.storage.sql import conditions
 from memplane.types import (
     Caller,
     Collection,
@@ -28,12 +29,18 @@ from memplane.types import (
 
 Row = Sequence[Any]
 
-TURN_COLUMNS = "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within"
+TURN_COLUMNS = (
+    "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within, t.flags, "
+    "EXISTS (SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id = l.id)"
+)
 MEMORY_COLUMNS = (
-    'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, m.tier, m.tags, m.key, m.category, m.created, '
+    f'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, {conditions.TIER}, m.tags, m.key, m.category, '
+    "m.created, "
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
-    "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base"
+    "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base, "
+    "m.flags, EXISTS (SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id IN (m.id, l.id)), "
+    f"{conditions.PINNED} AND m.state <> 'superseded'"
 )
 LINE_COLUMNS = (
     "p.seq, p.id, p.layer, p.day, p.kind, p.text, p.at, p.sources, p.quote, p.conversation, p.project, p.within, "
@@ -78,7 +85,7 @@ def chained_from(row: Row) -> LedgerRow:
 
 
 def turn_from(row: Row) -> Turn:
-    n, entry_id, role, text, at, conversation, project, speaker, within = row
+    n, entry_id, role, text, at, conversation, project, speaker, within, flags, released = row
     seq, ordinal = divmod(n, TURNS_PER_ENTRY_MAX)
     return Turn(
         entry_id=entry_id,
@@ -91,13 +98,16 @@ def turn_from(row: Row) -> Turn:
         project=project,
         speaker=speaker,
         within=within,
+        flags=_flags_from(flags),
+        released=bool(released),
     )
 
 
 def turn_row(turn: Turn) -> Row:
     n = turn_number(turn.seq, turn.ordinal)
     at = to_instant(turn.at)
-    return (n, turn.role, turn.text, at, turn.conversation, turn.project, turn.speaker, turn.within)
+    place = (turn.conversation, turn.project, turn.speaker, turn.within)
+    return (n, turn.role, turn.text, at, *place, _flags_text(turn.flags))
 
 
 def memory_from(row: Row) -> Memory:
@@ -139,6 +149,9 @@ def memory_from(row: Row) -> Memory:
         passed_over=row[36],
         leaning=row[37],
         importance_base=row[38],
+        flags=_flags_from(row[39]),
+        released=bool(row[40]),
+        pinned=bool(row[41]),
     )
 
 
@@ -178,7 +191,16 @@ def memory_row(memory: Memory) -> Row:
         max((to_instant(time.until) for time in memory.times), default=None),
         memory.role,
         memory.within,
+        _flags_text(memory.flags),
     )
+
+
+def _flags_text(flags: Sequence[str] | None) -> str | None:
+    return None if flags is None else " ".join(flags)
+
+
+def _flags_from(text: str | None) -> tuple[str, ...] | None:
+    return () if text == "" else None if text is None else tuple(text.split())
 
 
 def tags_from(text: str) -> tuple[str, ...]:

@@ -28,6 +28,9 @@ _PARTS = {
     "not_reserved": conditions.NOT_RESERVED,
     "reserved": conditions.RESERVED,
     "not_faded": conditions.NOT_FADED,
+    "quarantined": conditions.QUARANTINED,
+    "not_quarantined": conditions.NOT_QUARANTINED,
+    "turn_quarantined": conditions.TURN_QUARANTINED,
     "erasable": conditions.ERASABLE,
     "line_columns": rows.LINE_COLUMNS,
     "document_columns": rows.DOCUMENT_COLUMNS,
@@ -37,7 +40,10 @@ _PARTS = {
     "spans_per_document": str(SPANS_PER_DOCUMENT_MAX),
     "all": str(ALL),
 }
-SHARED = ("memplane.storage.sql", ("queries.sql", "library.sql", "compaction.sql"))
+SHARED = (
+    "memplane.storage.sql",
+    ("queries.sql", "library.sql", "compaction.sql", "overview.sql", "rulings.sql"),
+)
 
 
 class Dialect(Protocol):
@@ -74,15 +80,23 @@ class Dialect(Protocol):
         """The whole of it as the driver wants it."""
 
 
-def load(dialect: Dialect, *sources: tuple[str, Sequence[str]]) -> dict[str, str]:
-    """The statements of these files of these packages, one named block each; of two with one name, the last."""
+Source = tuple[str, Sequence[str]] | Mapping[str, str]
+"""Files of a package, or statements by name."""
+
+
+def load(dialect: Dialect, *sources: Source) -> dict[str, str]:
+    """The statements of these sources; in a file, one named block each. Of two with one name, the last."""
     return {name: dialect.statement(assembled(sql, dialect)) for name, sql in named(*sources).items()}
 
 
-def named(*sources: tuple[str, Sequence[str]]) -> dict[str, str]:
+def named(*sources: Source) -> dict[str, str]:
     """The blocks as they are written."""
     found: dict[str, str] = {}
-    for package, files in sources:
+    for source in sources:
+        if isinstance(source, Mapping):
+            found.update(source)
+            continue
+        package, files = source
         for file in files:
             text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
             parts = _NAME.split(text)[1:]

@@ -15,13 +15,17 @@ from memplane.storage.base import PINS_MAX, AuditRow, Category, LedgerRow, SaidA
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks
+from memplane.storage.moving import LEDGER, META, Row, Table
 from memplane.storage.sql import conditions, rows
 from memplane.storage.sql.claims import SqlClaimReader, SqlClaimWriter
 from memplane.storage.sql.compaction import SqlCompactionReader, SqlCompactionWriter
 from memplane.storage.sql.episodes import SqlEpisodeReader, SqlEpisodeWriter
 from memplane.storage.sql.index import SqlIndexReader, SqlIndexWriter
 from memplane.storage.sql.library import SqlLibraryReader, SqlLibraryWriter
+from memplane.storage.sql.moving import SqlMoveReader, SqlMoveWriter
+from memplane.storage.sql.overview import SqlOverviewReader
 from memplane.storage.sql.replica import Move, SqlReplicaReader, SqlReplicaWriter
+from memplane.storage.sql.rulings import SqlRulingReader, SqlRulingWriter
 from memplane.storage.sql.statements import ALL, Statements
 from memplane.storage.words import held_words, stems_of
 from memplane.types import (
@@ -48,7 +52,7 @@ _PROJECTED = (
     *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
     *("overruled", "purged"),
     *("document", "section", "span", "collection", "member", "shelf_entry"),
-    *("promoted", "promoted_from", "judgement", "verdict"),
+    *("promoted", "promoted_from", "judgement", "verdict", "ruling"),
 )
 
 INDEX_TURNS_MIN = 128
@@ -65,6 +69,9 @@ class SqlReader(
     SqlLibraryReader,
     SqlCompactionReader,
     SqlReplicaReader,
+    SqlMoveReader,
+    SqlOverviewReader,
+    SqlRulingReader,
 ):
     """One consistent view of a space. See `Reader`."""
 
@@ -175,8 +182,10 @@ class SqlReader(
         return [rows.memory_from(row) for row in found]
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        found = self._filtered("brief", conditions.told_to(audience), now=now, limit=limit)
-        return [rows.memory_from(row) for row in found]
+        told = conditions.told_to(audience)
+        pinned = self._filtered("pinned_brief", told, now=now, limit=limit)
+        found = self._filtered("brief", told, now=now, limit=limit)
+        return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
         found = self._all("conversations", project=project, limit=limit, offset=offset)
@@ -356,6 +365,8 @@ class SqlWriter(
     SqlLibraryWriter,
     SqlCompactionWriter,
     SqlReplicaWriter,
+    SqlRulingWriter,
+    SqlMoveWriter,
 ):
     """The same inside a write transaction. See `Writer`.
 
@@ -368,20 +379,24 @@ class SqlWriter(
     def __init__(self, statements: Statements, owner: str) -> None:
         super().__init__(statements, owner)
         self._seen = None
-        started: Any = statements.one("start") or (0, GENESIS, 0, _NEVER, 0, 0, 0)
-        seq, digest, position, recorded, cursor, indexed, positions = started
-        if position != positions:  # the last entry came in before some that stand before it
-            started = statements.one("chain_end")
-            digest, position = started
-        self._recorded: Instant = recorded
-        self._head = Head(seq, digest, position)
-        self._cursor = self._written_cursor = int(cursor)
-        self._indexed_before = int(indexed)
+        self._start()
         self._ledger: list[rows.Row] = []
         self._payloads: list[rows.Row] = []
         self._turns: list[rows.Row] = []
         self._turns_added = False
         self.begin_work()
+
+    def _start(self) -> None:
+        """Where the space stands."""
+        started: Any = self._statements.one("start") or (0, GENESIS, 0, _NEVER, 0, 0, 0)
+        seq, digest, position, recorded, cursor, indexed, positions = started
+        if position != positions:  # the last entry came in before some that stand before it
+            started = self._statements.one("chain_end")
+            digest, position = started
+        self._recorded: Instant = recorded
+        self._head = Head(seq, digest, position)
+        self._cursor = self._written_cursor = int(cursor)
+        self._indexed_before = int(indexed)
 
     def begin_work(self) -> None:
         self._begun = (self._lengths(), self._head, self._cursor, self._recorded)
@@ -460,6 +475,11 @@ class SqlWriter(
             self._head = Head(last[0], self._head.digest, self._head.position)
             self._recorded = last[1]
         return moves
+
+    def restore(self, table: Table, copied: Sequence[Row]) -> None:
+        super().restore(table, copied)
+        if table in (LEDGER, META):
+            self._start()
 
     def _chain(self, drafts: Sequence[Draft], places: Sequence[int], recorded: Instant) -> list[Entry]:
         """The next links of the chain, at these places of the ledger."""

@@ -10,6 +10,7 @@ import msgspec
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import index_text, is_prefix
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -49,7 +50,7 @@ class SqliteDialect:
         return sql
 
 
-SQL = load(SqliteDialect(), SHARED, ("memplane.storage.sqlite", ["words.sql"]))
+SQL = load(SqliteDialect(), SHARED, SPACE_MOVES, ("memplane.storage.sqlite", ["words.sql"]))
 
 
 class SqliteStatements:

@@ -9,6 +9,7 @@ from memplane.errors import NotFound
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
 from memplane.storage.sql.catalog.directory import SqlDirectory
+from memplane.storage.sql.moving import SqlCatalogRows
 from memplane.storage.sqlite.catalog.file import CatalogFile
 from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
@@ -72,6 +73,13 @@ class SqliteStores:
     def accounts(self) -> SqlAccounts:
         """What tenants used and may use; open for as long as the spaces are."""
         return SqlAccounts(self._catalog)
+
+    def catalog_rows(self) -> SqlCatalogRows:
+        """The catalog as a move sees it; open for as long as the spaces are."""
+        return SqlCatalogRows(self._catalog)
+
+    def work(self) -> None:
+        """Files are of one machine, and whoever serves them enriches them."""
 
     def rekey_catalog(self, new_key: str | None) -> bool:
         """As `rekey`, for what is not one space's."""

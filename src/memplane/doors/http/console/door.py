@@ -4,7 +4,9 @@ everybody's."""
 from memplane.doors.http.console import (
     briefing,
     budgeting,
+    comparing,
     credentials,
+    graph,
     home,
     inbox,
     library,
@@ -12,6 +14,7 @@ from memplane.doors.http.console import (
     pages,
     playground,
     records,
+    syncing,
     timeline,
 )
 from memplane.doors.http.console.cookies import credential_of
@@ -41,6 +44,9 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Door:
         *briefing.rows(),
         *budgeting.rows(),
         *records.rows(),
+        *graph.rows(),
+        *comparing.rows(),
+        *syncing.rows(),
         *credentials.rows(authenticator),
     ]
     return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))

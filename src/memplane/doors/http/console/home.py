@@ -1,13 +1,45 @@
-"""The first page: every space that may be seen, and what needs a person."""
+"""The first page: every space that may be seen, how it is, and what needs a person."""
 
+import msgspec
+
+from memplane.doors.http.console import drawing
+from memplane.doors.http.console.drawing import Spark
 from memplane.doors.http.console.pages import page
 from memplane.doors.http.console.signing import DOOR, Signing
 from memplane.doors.http.console.views import Row, space_of, space_page
-from memplane.doors.http.endpoint import Call, Response
+from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.engine import Engine
 from memplane.identity.principal import Right
+from memplane.memory.glance import Glance, Need
+from memplane.space import Space
 
-_SPACES_SHOWN_MAX = 200
+_PAGE_SIZE = 15
+_LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a person sees to something, and what it is called."""
+
+    page: str
+    one: str
+    many: str
+
+
+PLACES: dict[Need, Place] = {
+    Need.CONFLICTS: Place("inbox", "conflict", "conflicts"),
+    Need.DRAFTS: Place("inbox", "draft", "drafts"),
+    Need.QUARANTINE: Place("inbox", "in quarantine", "in quarantine"),
+    Need.DOCUMENTS: Place("documents", "failed document", "failed documents"),
+    Need.DEAD_LETTERS: Place("", "dead letter", "dead letters"),
+}
+"""The overview says what can be done about what has no page of its own."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A space as the list shows it."""
+
+    glance: Glance
+    spark: Spark
 
 
 class Home:
@@ -19,33 +51,41 @@ class Home:
 
     def show(self, call: Call) -> Response:
         principal = call.principal
+        words = call.query["q"].strip().casefold()
         owners = [
             owner
             for owner in self._plane.spaces(principal.tenant)
-            if principal.allows(Right.READ, door=DOOR, space=owner)
+            if words in owner.casefold() and principal.allows(Right.READ, door=DOOR, space=owner)
         ]
-        spaces = [
-            {"owner": owner, "sizes": call.space(owner).stats(), "lag": call.space(owner).lag()}
-            for owner in owners[:_SPACES_SHOWN_MAX]
-        ]
+        number = max(1, call.query["page"])
+        first = (number - 1) * _PAGE_SIZE
         return page(
             call,
             "home.html",
-            spaces=spaces,
-            more=max(0, len(owners) - _SPACES_SHOWN_MAX),
+            spaces=[_seen(call.space(owner)) for owner in owners[first : first + _PAGE_SIZE]],
+            total=len(owners),
+            number=number,
+            more=len(owners) > first + _PAGE_SIZE,
+            q=call.query["q"],
             readiness=self._plane.readiness(),
+            places=PLACES,
             subject=principal.subject,
             signed_in=self._signing.asked,
         )
 
     def overview(self, call: Call) -> Response:
         space = space_of(call)
-        return space_page(call, "overview.html", "", space, sizes=space.stats(), lag=space.lag())
+        return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
+
+
+def _seen(space: Space) -> Seen:
+    glance = space.glance()
+    return Seen(glance, drawing.spark(glance.days, glance.first_day))
 
 
 def rows(plane: Engine, signing: Signing) -> list[Row]:
     home = Home(plane, signing)
     return [
-        ("GET", "", home.show, Right.READ, ()),
+        ("GET", "", home.show, Right.READ, _LISTING),
         ("GET", "/space/{space}", home.overview, Right.READ, ()),
     ]

@@ -1,4 +1,5 @@
-"""What needs a person: memories that cannot both be so, and what compaction proposes. One key decides each."""
+"""What needs a person: memories that cannot both be so, what compaction proposes, and what is flagged. One key decides
+each."""
 
 from memplane.doors.http.console import links
 from memplane.doors.http.console.forms import Form
@@ -10,11 +11,22 @@ from memplane.storage.compaction import Standing
 
 TAB = "inbox"
 
+_SUSPECTS_SHOWN = 50
+
 
 def show(call: Call) -> Response:
     space = space_of(call)
     drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN]
-    return space_page(call, "inbox.html", TAB, space, conflicts=space.conflicts(), drafts=drafts)
+    return space_page(
+        call,
+        "inbox.html",
+        TAB,
+        space,
+        conflicts=space.conflicts(),
+        drafts=drafts,
+        suspects=space.quarantine(limit=_SUSPECTS_SHOWN),
+        waiting=space.quarantine_count(),
+    )
 
 
 def resolve(call: Call) -> Response:
@@ -30,9 +42,20 @@ def decide(call: Call) -> Response:
     return redirect(call, links.space_link(space.owner, TAB))
 
 
+def rule(call: Call) -> Response:
+    """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
+    form, space = Form(call), writable_space(call)
+    if form.text("verdict") == "release":
+        space.release(form.text("entry"))
+    else:
+        space.forget(entries=[form.text("entry")], reason="quarantined")
+    return redirect(call, links.space_link(space.owner, TAB))
+
+
 def rows() -> list[Row]:
     return [
         ("GET", "/space/{space}/inbox", show, Right.READ, ()),
         ("POST", "/space/{space}/inbox/resolve", resolve, Right.WRITE, ()),
         ("POST", "/space/{space}/inbox/decide", decide, Right.WRITE, ()),
+        ("POST", "/space/{space}/inbox/rule", rule, Right.WRITE, ()),
     ]

@@ -93,6 +93,7 @@ def one(call: Call) -> Response:
         chain=_chain(space, memory),
         history=space.history(memory.key) if memory.key is not None else [],
         rivals=_rivals(space, memory),
+        told=space.told_count(memory.id),
         kinds=STORABLE_KINDS,
         may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
     )
@@ -128,6 +129,20 @@ def forget(call: Call) -> Response:
     entries = dict.fromkeys(place.entry_id for place in space.evidence(memory.id))
     dry = space.forget(entries=entries, dry_run=True)
     return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
+
+
+def pin(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    memory = space.pin(links.owner_of(call.path["memory"]), pinned=form.text("pinned") == "yes")
+    return redirect(call, _link(space, memory.id))
+
+
+def release(call: Call) -> Response:
+    Form(call)
+    space = writable_space(call)
+    memory = space.memory(links.owner_of(call.path["memory"]))
+    space.release(memory.id)
+    return redirect(call, _link(space, memory.id))
 
 
 def _link(space: Space, memory_id: str) -> str:
@@ -178,4 +193,6 @@ def rows() -> list[Row]:
         ("GET", memory, one, Right.READ, ()),
         ("POST", f"{memory}/edit", edit, Right.WRITE, ()),
         ("POST", f"{memory}/forget", forget, Right.WRITE, ()),
+        ("POST", f"{memory}/pin", pin, Right.WRITE, ()),
+        ("POST", f"{memory}/release", release, Right.WRITE, ()),
     ]

@@ -13,6 +13,7 @@ import jinja2
 from memplane.doors.http.console import links
 from memplane.doors.http.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
 from memplane.doors.http.endpoint import Call, Response
+from memplane.memory.timeline import line_of
 
 HTML = "text/html; charset=utf-8"
 SESSION_SECONDS = 12 * 3_600
@@ -32,10 +33,11 @@ _MEDIA = {
     "svg": "image/svg+xml",
 }
 _FOREVER = "public, max-age=31536000, immutable"
-_BIDI = dict.fromkeys(
-    [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C],
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-"""Marks that change the direction of what follows them: shown as what they are, or a text could pass for another."""
+"""Controls, marks that change the direction of what follows them, and those that nobody sees: a text with them could
+pass for another. What joins letters (U+200C, U+200D) is not among them, since Persian and emoji need it."""
 
 
 @cache
@@ -47,7 +49,14 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "day": day, "plain": plain, "count": count, "named": links.named}
+    made.filters |= {
+        "moment": moment,
+        "day": day,
+        "plain": plain,
+        "line": line_of,
+        "count": count,
+        "named": links.named,
+    }
     made.globals |= {"static": static_link, "space_link": links.space_link, "with_query": links.with_query}
     return made
 
@@ -121,12 +130,5 @@ def count(number: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Marks of direction and controls as what they are, where a person reads a text that anybody may have written."""
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    code = ord(character)
-    if code in _BIDI or (code < ord(" ") and character not in "\n\t") or 0x7F <= code < 0xA0:  # noqa: PLR2004
-        return f"⟨U+{code:04X}⟩"
-    return character
+    """What is not seen as what it is, where a person reads a text that anybody may have written."""
+    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

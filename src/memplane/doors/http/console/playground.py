@@ -94,7 +94,7 @@ def _moment(text: str) -> str | None:
 
 def _channels(recall: Recall) -> tuple[str, ...]:
     """Those that brought something, in one order for all rows."""
-    return tuple(dict.fromkeys(name for hit in recall.hits for name in hit.channels))
+    return tuple(dict.fromkeys(name for hit in (*recall.hits, *recall.suspects) for name in hit.channels))
 
 
 def _ranked(space: Space, recall: Recall) -> list[Ranked]:
@@ -109,7 +109,7 @@ def _ranked(space: Space, recall: Recall) -> list[Ranked]:
                 f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",
             ),
         )
-        for hit in recall.hits
+        for hit in (*recall.hits, *recall.suspects)
     ]
 
 

@@ -3,24 +3,31 @@
 from memplane.doors.http.console import links
 from memplane.doors.http.console.views import Row, space_of, space_page
 from memplane.doors.http.endpoint import Call, Query, Response
-from memplane.errors import NotFound
 from memplane.identity.principal import Right
 
 _RECORDS_SHOWN = 200
+_RECEIPTS_SHOWN = 50
 
 
 def receipts(call: Call) -> Response:
     space = space_of(call)
-    return space_page(call, "receipts.html", "receipts", space, receipts=space.receipts()[::-1])
+    number = max(1, call.query["page"])
+    found = space.newest_receipts(limit=_RECEIPTS_SHOWN + 1, offset=(number - 1) * _RECEIPTS_SHOWN)
+    return space_page(
+        call,
+        "receipts.html",
+        "receipts",
+        space,
+        receipts=found[:_RECEIPTS_SHOWN],
+        number=number,
+        more=len(found) > _RECEIPTS_SHOWN,
+    )
 
 
 def receipt(call: Call) -> Response:
     """One on a page of its own, to be printed or kept."""
     space = space_of(call)
-    wanted = links.owner_of(call.path["receipt"])
-    found = next((given for given in space.receipts() if given.id == wanted), None)
-    if found is None:
-        raise NotFound("receipt", wanted)
+    found = space.receipt(links.owner_of(call.path["receipt"]))
     return space_page(call, "receipt.html", "receipts", space, receipt=found)
 
 
@@ -38,7 +45,13 @@ def audit(call: Call) -> Response:
 
 def rows() -> list[Row]:
     return [
-        ("GET", "/space/{space}/receipts", receipts, Right.READ, ()),
+        (
+            "GET",
+            "/space/{space}/receipts",
+            receipts,
+            Right.READ,
+            (Query(name="page", type=int, default=1),),
+        ),
         ("GET", "/space/{space}/receipts/{receipt}", receipt, Right.READ, ()),
         ("GET", "/space/{space}/audit", audit, Right.READ, (Query(name="verify", default=""),)),
     ]

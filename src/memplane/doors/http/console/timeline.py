@@ -21,8 +21,9 @@ from memplane.doors.opening import existing_space
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
 from memplane.identity.principal import Right
-from memplane.memory.timeline import Happening, Narrowed
+from memplane.memory.timeline import Happening
 from memplane.space import Space
+from memplane.storage.filter import Narrowed
 from memplane.types import Memory, Op, Role, Turn
 
 TAB = "timeline"
@@ -88,6 +89,7 @@ def one(call: Call) -> Response:
         turns=[_marked(turn, derived) for turn in happening.turns],
         derived=derived,
         recalled=_recalled(space, happening),
+        may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
     )
 
 

@@ -18,11 +18,14 @@ TABS = (
     ("memories", "Memories"),
     ("recall", "Recall"),
     ("inbox", "Inbox"),
+    ("graph", "Graph"),
+    ("compare", "Compare"),
     ("documents", "Documents"),
     ("brief", "Brief"),
     ("budget", "Budget"),
     ("receipts", "Receipts"),
     ("audit", "Audit"),
+    ("sync", "Sync"),
 )
 """The pages of a space, in the order they are shown: path and name."""
 

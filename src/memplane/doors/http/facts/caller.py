@@ -27,8 +27,8 @@ from memplane.doors.http.facts.wire import nanoseconds, seconds
 from memplane.doors.opening import existing_space, open_space
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, NotFound
+from memplane.identity.claims import SUBJECT_MISSING
 from memplane.identity.principal import Forbidden, Principal, Right
-from memplane.identity.tokens import SUBJECT_MISSING
 from memplane.memory.runs import PACK_HISTORY, PIPELINE_HISTORY, Defaults, Learned
 from memplane.space import Space
 from memplane.types import Memory

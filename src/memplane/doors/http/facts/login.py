@@ -10,9 +10,9 @@ from memplane.doors.http.facts.shapes import LoggedIn, Login
 from memplane.doors.http.facts.wire import BadBody, read_body, seconds
 from memplane.doors.http.refusal import Refused
 from memplane.errors import SettingsInvalid
+from memplane.identity.claims import Claims
 from memplane.identity.identity import Identity
 from memplane.identity.principal import Authenticator
-from memplane.identity.tokens import Claims
 
 TOKEN_SECONDS = 12 * 3_600
 _AIM = "login"

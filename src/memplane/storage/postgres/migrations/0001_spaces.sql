@@ -124,8 +124,10 @@ CREATE TABLE turn (
     project      text COLLATE "C",
     speaker      text COLLATE "C",
     within       text COLLATE "C",
+    flags        text COLLATE "C",
     PRIMARY KEY (tenant, space, n)
 );
+CREATE INDEX turn_flagged ON turn (tenant, space, n) WHERE flags <> '';
 CREATE INDEX turn_by_time ON turn (tenant, space, at);
 CREATE INDEX turn_by_conversation ON turn (tenant, space, conversation, at) WHERE conversation IS NOT NULL;
 CREATE INDEX turn_by_project ON turn (tenant, space, project, at) WHERE project IS NOT NULL;
@@ -174,9 +176,11 @@ CREATE TABLE memory (
     passed_over     integer NOT NULL DEFAULT 0,
     leaning         double precision NOT NULL DEFAULT 0.0,
     importance_base double precision,
+    flags           text COLLATE "C",
     PRIMARY KEY (tenant, space, n),
     UNIQUE (tenant, space, id)
 );
+CREATE INDEX memory_flagged ON memory (tenant, space, n) WHERE flags <> '';
 CREATE INDEX memory_by_seq ON memory (tenant, space, seq);
 CREATE INDEX memory_by_time ON memory (tenant, space, updated);
 CREATE INDEX memory_by_brief ON memory (tenant, space, behavioral, updated, n) WHERE state IN ('active', 'contested')
@@ -477,6 +481,16 @@ CREATE TABLE verdict (
     memory    text COLLATE "C",
     PRIMARY KEY (tenant, space, learning)
 );
+
+CREATE TABLE ruling (
+    tenant   integer NOT NULL DEFAULT here_tenant(),
+    space    integer NOT NULL DEFAULT here_space(),
+    id       text COLLATE "C" NOT NULL,
+    released smallint NOT NULL,
+    pinned   smallint NOT NULL,
+    PRIMARY KEY (tenant, space, id)
+);
+CREATE INDEX ruling_pinned ON ruling (tenant, space, id) WHERE pinned = 1;
 
 -- Words: which turn, memory or part of a document holds a stem, how often, and how long it is.
 CREATE TABLE turn_word (

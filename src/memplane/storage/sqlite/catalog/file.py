@@ -13,6 +13,7 @@ from memplane.errors import StorageError
 from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.commit import GroupCommit
 from memplane.storage.sql.statements import load
+from memplane.storage.sql.tables import CATALOG_MOVES
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.files import check_file, create_file
 from memplane.storage.sqlite.migrate import migrate
@@ -20,7 +21,7 @@ from memplane.storage.sqlite.statements import SqliteDialect
 from memplane.storage.sqlite.transactions import group_commit
 
 PACKAGE = "memplane.storage.sqlite.catalog"
-SQL = load(SqliteDialect(), ("memplane.storage.sql.catalog", ["queries.sql"]))
+SQL = load(SqliteDialect(), ("memplane.storage.sql.catalog", ["queries.sql"]), CATALOG_MOVES)
 
 _NOTE_WAIT_MS = 20
 

@@ -18,7 +18,8 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) { event.preventDefault(); return event.target.blur(); }
-    if (typing(event.target)) return;
+    if (typing(event.target) || document.querySelector("dialog[open]")) return;
+    if (event.key === "?") return open("shortcuts");
     if (event.key === "j") return move(1);
     if (event.key === "k") return move(-1);
     if (event.key === "/") {
@@ -26,11 +27,41 @@
       if (search) { event.preventDefault(); search.focus(); }
       return;
     }
-    const row = document.activeElement.closest("[data-row]") || document;
+    const row = document.activeElement.closest("[data-row]");
+    // A link or a button that has the focus is what Enter is for, wherever it stands.
+    if (event.key === "Enter" && ![row, document.body].includes(document.activeElement)) return;
     const key = CSS.escape(event.key);
-    const pressed = row.querySelector(`[data-key="${key}"]`) || document.querySelector(`[data-key="${key}"]`);
-    if (pressed) { event.preventDefault(); pressed.click(); }
+    const pressed = (row && row.querySelector(`[data-key="${key}"]`)) || document.querySelector(`[data-key="${key}"]`);
+    if (pressed) press(event, pressed);
   });
+
+  // What unfolds gives the focus to its first field.
+  const press = (event, pressed) => {
+    event.preventDefault();
+    pressed.click();
+    const folded = pressed.closest("details");
+    if (folded && folded.open) folded.querySelector("textarea, input:not([type=hidden])").focus();
+  };
+
+  const open = (name) => {
+    const dialog = document.getElementById(name);
+    if (dialog) dialog.showModal();
+  };
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-opens]");
+    if (opener) open(opener.dataset.opens);
+  });
+
+  // On a narrow screen a row of a table is a card, and each cell says what it is.
+  const label = () => {
+    for (const table of document.querySelectorAll("table:not(.stacked):not(.beside)")) {
+      const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
+      for (const row of table.tBodies[0]?.rows || []) [...row.cells].forEach((cell, at) => { cell.dataset.label = names[at] || ""; });
+      table.classList.add("stacked");
+    }
+  };
+  label();
+  document.addEventListener("htmx:afterSwap", label);
 
   // Forms that destroy something ask first.
   document.addEventListener("submit", (event) => {
@@ -53,6 +84,10 @@
     const field = document.getElementById(slider.dataset.slider);
     field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
   });
+
+  // A page that was opened for one passage shows it.
+  const here = document.querySelector("[data-here]");
+  if (here) here.scrollIntoView({ block: "center" });
 
   // Live parts: data-live names a stream of server-sent events; each brings a piece of page to put first.
   for (const part of document.querySelectorAll("[data-live]")) {

@@ -1,75 +1,9 @@
-"""Every page, with memory in it that tries to be more than text."""
-
-import pytest
+"""The inbox and the keys: what a person decides."""
 
 from memplane.identity.keys import Grant
 from memplane.identity.principal import Right
 
-EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1> \u202etxt.exe\u2066 {{ 7*7 }} & \"quoted\" 'too'"
 SPACE = "/console/space/@alice"
-PAGES = (
-    "",
-    "timeline",
-    "memories",
-    "recall?q=script",
-    "inbox",
-    "documents",
-    "brief",
-    "budget",
-    "receipts",
-    "audit?verify=yes",
-)
-
-
-@pytest.fixture
-def evil(plane):
-    space = plane.space("alice")
-    space.retain(f"I live in Lisbon. {EVIL}", conversation=EVIL, id="told")
-    space.retain("I live in Rome.", conversation=EVIL)
-    space.store("preference", EVIL, tags=["<b>"])
-    space.put("k/<b>", EVIL, category="<i>c</i>")
-    collection = space.create_collection(EVIL[:100])
-    document = space.upload(
-        f"# {EVIL}\n\n{EVIL}", name=EVIL[:100], media_type="text/markdown", collection=collection.id
-    )
-    gone = space.retain("to be forgotten")
-    space.forget(entries=[gone.id], reason=EVIL)
-    space.enrich()
-    return space, document
-
-
-def test_content_is_text_on_every_page(open_page, evil):
-    """
-    Nothing of it runs, is fetched, or turns what stands beside it around.
-    """
-    space, document = evil
-    memory = space.memories()[0]
-    page = open_page()
-    paths = [
-        *(f"{SPACE}/{path}".rstrip("/") for path in PAGES),
-        f"{SPACE}/documents/@{document.id}",
-        f"{SPACE}/memories/@{memory.id}",
-        f"{SPACE}/timeline/@told",
-        f"{SPACE}/receipts/@{space.receipts()[0].id}",
-        "/console/keys",
-        "/console",
-    ]
-    for path in paths:
-        page.goto(path)
-        assert page.evaluate("window.pwned") is None, path
-        assert "\u202e" not in page.content(), path
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1_280, path
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_narrow(open_page, evil, dark):
-    """
-    No page is wider than a telephone, in either light.
-    """
-    page = open_page(width=400, dark=dark)
-    for path in PAGES:
-        page.goto(f"{SPACE}/{path}".rstrip("/"))
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
 
 
 def test_the_keyboard_settles_a_conflict(open_page, plane):

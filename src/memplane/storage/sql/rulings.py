@@ -1,0 +1,43 @@
+"""`RulingReader` and `RulingWriter` in SQL."""
+
+from collections.abc import Sequence
+
+from memplane.clock import Instant
+from memplane.storage.filter import Filter
+from memplane.storage.rulings import Ruling
+from memplane.storage.sql.session import Session
+from memplane.types import Memory
+
+
+class SqlRulingReader(Session):
+    """See `RulingReader`."""
+
+    def ruling(self, id_: str) -> Ruling:
+        row = self._one("ruling", id=id_)
+        return Ruling() if row is None else Ruling(released=bool(row[0]), pinned=bool(row[1]))
+
+    def pinned_memories(self, where: Filter, *, limit: int) -> list[Memory]:
+        return self._memories("pinned_memories", where, limit=limit)
+
+    def quarantined_seqs(self, *, now: Instant, limit: int, offset: int = 0) -> list[int]:
+        return [seq for (seq,) in self._all("quarantined_seqs", now=now, limit=limit, offset=offset)]
+
+    def quarantine_size(self, *, now: Instant) -> int:
+        return int(self._one("quarantine_size", now=now)[0])
+
+    def quarantined_turns(self, *, limit: int) -> list[int]:
+        return [n for (n,) in self._all("quarantined_turns", limit=limit)]
+
+    def flagged_size(self, *, limit: int) -> int:
+        return int(self._one("flagged_size", limit=limit)[0])
+
+    def quarantined_among(self, ids: Sequence[str]) -> set[str]:
+        return {id_ for (id_,) in self._all("quarantined_among", ids=self._list(ids))}
+
+
+class SqlRulingWriter(SqlRulingReader):
+    """See `RulingWriter`."""
+
+    def rule(self, id_: str, ruling: Ruling) -> None:
+        self._ready()
+        self._many("rule", [(id_, int(ruling.released), int(ruling.pinned))])

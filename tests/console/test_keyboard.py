@@ -1,0 +1,183 @@
+"""The console without a mouse: what people come for, with keys alone, and always seeing where they are."""
+
+import pytest
+
+SPACE = "/console/space/@alice"
+
+# What has the focus, and whether one sees that: an outline that is there, within the window.
+_SEEN = """() => {
+  const node = document.activeElement, style = getComputedStyle(node), box = node.getBoundingClientRect();
+  return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 && box.bottom > 0 && box.top < innerHeight;
+}"""
+_NAME = "() => (document.activeElement.innerText || document.activeElement.name || '').trim()"
+_ORDER = """() => [...document.querySelectorAll("[tabindex]")].filter((node) => node.tabIndex > 0).length"""
+
+
+@pytest.fixture
+def told(plane, clock):
+    space = plane.space("alice")
+    space.retain("I prefer short answers.", at=clock.moment)
+    space.retain("I live in Lisbon.", conversation="c1")
+    space.retain("I live in Rome.", conversation="c2")
+    space.store("preference", "Prefers tea over coffee", tags=["drinks"])
+    space.enrich()
+    day = f"{clock.moment:%Y-%m-%d}"
+    clock.advance(days=1)
+    space.compact(day=day)
+    return space
+
+
+@pytest.fixture
+def page(told, open_page):
+    return open_page()
+
+
+def tab_to(page, name, *, most=60):
+    """Press Tab until what is called so has the focus; every stop on the way is to be seen."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        assert page.evaluate(_SEEN), page.evaluate("document.activeElement.outerHTML")
+        if page.evaluate(_NAME).startswith(name):
+            return
+    raise AssertionError(f"Tab does not lead to {name}")
+
+
+def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
+    """
+    Sign in, find, open, edit, look at what forgetting takes with it, forget.
+    """
+    context = browser.new_context(base_url=console.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto("/console")
+    page.keyboard.type(key)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console")
+    tab_to(page, "alice")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("nav.tabs")
+    tab_to(page, "Memories")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories")
+    page.keyboard.press("/")
+    page.keyboard.type("coffee")
+    page.wait_for_url("**q=coffee**")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    assert page.evaluate(_SEEN)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories/@**")
+    page.keyboard.press("e")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Prefers water")
+    tab_to(page, "Save")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:text('Prefers water')")
+    page.keyboard.press("f")
+    page.wait_for_selector("h1:text('Forget for good?')")
+    assert told.memories(kind="preference", state="active")
+    assert page.evaluate(_SEEN)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/receipts/@**")
+
+    assert "Prefers water" not in [memory.text for memory in told.memories()]
+    context.close()
+
+
+def test_the_playground(page, told):
+    """
+    Ask, and read why something was not told.
+    """
+    page.goto(f"{SPACE}/recall")
+    page.keyboard.press("/")
+    page.keyboard.type("Where do I live?")
+    tab_to(page, "Recall")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#told-text pre")
+    tab_to(page, "id")
+    page.keyboard.type("nothing-of-that-name")
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector("text=Nothing with this id")
+
+
+def test_one_key_decides(page, told):
+    """
+    Conflicts and drafts: one key moves, one decides, and nothing else is needed.
+    """
+    page.goto(f"{SPACE}/inbox")
+    page.keyboard.press("j")
+    assert page.evaluate(_SEEN)
+    page.keyboard.press("2")
+    page.wait_for_selector("text=Nothing contradicts anything.")
+    page.keyboard.press("j")
+    page.keyboard.press("y")
+    page.wait_for_selector("text=Nothing waits.")
+
+    assert told.conflicts() == []
+
+
+def test_skipping_to_the_page(page, told):
+    """
+    The first Tab offers to pass over what is the same on every page.
+    """
+    page.goto(f"{SPACE}/memories")
+    page.keyboard.press("Tab")
+    assert page.evaluate(_NAME) == "Skip to the page"
+    assert page.evaluate(_SEEN)
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+    assert page.evaluate(_ORDER) == 0
+
+
+def test_enter_is_for_what_has_the_focus(page, told):
+    """
+    On a page with rows to open, Enter on a link opens that link.
+    """
+    page.goto(f"{SPACE}/memories")
+    tab_to(page, "Brief")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/brief")
+
+
+def test_a_question_mark_shows_the_keys(page, told):
+    """
+    And keys do nothing else until they are put away.
+    """
+    page.goto(f"{SPACE}/inbox")
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").inner_text().startswith("Shortcuts")
+    page.keyboard.press("1")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    page.click("text=Shortcuts")
+    page.keyboard.press("Enter")
+
+    assert page.locator("dialog[open]").count() == 0
+    assert len(told.conflicts()) == 1
+
+
+def test_a_shown_key_does_something(page, told):
+    """
+    Whatever stands on a page as a key is a key there.
+    """
+    memory = told.memories(kind="preference", state="active")[0]
+    for path in ("memories", "inbox", "recall", "audit", "timeline", f"memories/@{memory.id}"):
+        page.goto(f"{SPACE}/{path}")
+        shown = set(page.locator("main kbd").all_inner_texts())
+        bound = set(page.eval_on_selector_all("[data-key]", "all => all.map(node => node.dataset.key)"))
+        assert shown <= bound | {"j", "k", "/"}, path
+
+
+def test_still_for_whom_motion_disturbs(page, told):
+    """
+    Nothing moves by itself where a person asked for that.
+    """
+    page.goto(f"{SPACE}/inbox")
+    moving = "() => getComputedStyle(document.querySelector('main button')).transitionDuration"
+    assert page.evaluate(moving) != "0s"
+    page.emulate_media(reduced_motion="reduce")
+
+    assert page.evaluate(moving) == "0s"

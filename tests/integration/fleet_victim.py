@@ -1,0 +1,22 @@
+"""The worker that the fleet's crash tests kill."""
+
+import signal
+import threading
+
+from tests.integration.worker_victim import clock
+from tests.stub_embedder_enrich import BagOfWords
+
+from memplane import Memplane, Settings
+
+
+def opened(url: str, **options: object) -> Memplane:
+    settings = Settings(worker_lease_s=1, worker_failures_max=1_000)
+    return Memplane.open(url, embedder=BagOfWords(dimension=8), clock=clock, settings=settings, **options)  # type: ignore[arg-type]
+
+
+def work(url: str) -> None:
+    """Until somebody says stop, or kills it."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    with opened(url, background=True):
+        ended.wait()

@@ -1,0 +1,368 @@
+"""Workers that share a database: what fails is tried again, ever later, until it is dead; what is done once a day is done
+once, whoever dies; and whoever ends hands over."""
+
+import threading
+
+import pytest
+from fleet_clock import fleet_database, member, work_off
+from stub_embedder_enrich import BagOfWords
+from tests.conftest import HandClock
+
+from memplane import Memplane, Settings
+from memplane.clock import SECOND
+from memplane.fleet import FleetJob, fleet_jobs
+from memplane.memory.retention import day_of
+from memplane.providers.llm import LLMUnavailable
+from memplane.storage.work import Done
+
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server):
+    with fleet_database(postgres_server) as (url, hand):
+        yield url, hand
+
+
+@pytest.fixture
+def fleet(database):
+    url, hand = database
+    hand.rows("DELETE FROM space")
+    hand.forget_work()
+    with Memplane.open(url, embedder=BagOfWords(dimension=8), clock=HandClock()) as plane:
+        yield plane, hand
+
+
+class Killed(BaseException):
+    """As far as a test can die: nothing is tidied up."""
+
+
+def tell(plane, owner="ann", text="I live in Lisbon", **fields):
+    plane.space(owner).retain(text, **fields)
+
+
+# ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def failing(monkeypatch, plane, error):
+    """From now on every step at a space named `sick` fails."""
+    real = plane._parts.worker.step
+
+    def step(store, *, reading=True):
+        if store._owner == "sick":
+            raise error
+        return real(store, reading=reading)
+
+    monkeypatch.setattr(plane._parts.worker, "step", step)
+
+
+def test_what_fails_is_tried_ever_later_and_then_waits_for_a_person(fleet, monkeypatch):
+    """And keeps nobody else waiting meanwhile."""
+    plane, hand = fleet
+    failing(monkeypatch, plane, ValueError("a bug"))
+    tell(plane, "sick")
+    tell(plane, "well")
+    one = member(plane, failures_max=4)
+    waits = []
+    while hand.state("sick")[0] != "dead":
+        work_off(one)
+        waits.append(0)
+        while hand.state("sick")[0] == "resting":
+            assert waits[-1] < 100
+            hand.advance(0.5)
+            waits[-1] += 0.5
+            one.step()
+
+    assert [low <= wait <= high for wait, low, high in zip(waits, (0.5, 1, 2), (1.5, 2.5, 4.5), strict=False)]
+    assert plane.space("well").enrichment().waiting.nothing
+    assert hand.state("sick") == ("dead", 4, "internal")
+    assert plane.readiness().ready
+
+
+def test_what_is_nobodys_fault_never_dies(fleet, monkeypatch):
+    """A model may be away for a day; everybody gets on by themselves when it is back."""
+    plane, hand = fleet
+    failing(monkeypatch, plane, LLMUnavailable("away"))
+    tell(plane, "sick")
+    one = member(plane, failures_max=2)
+    for _ in range(8):
+        assert one.step()
+        hand.advance(1_000)
+    monkeypatch.undo()
+    work_off(one)
+
+    assert plane.space("sick").enrichment().waiting.nothing
+    assert hand.state("sick") is None
+
+
+def test_a_space_that_kills_its_workers_dies_itself(fleet, monkeypatch):
+    plane, hand = fleet
+    failing(monkeypatch, plane, Killed())
+    tell(plane, "sick")
+    for _ in range(3):
+        with pytest.raises(Killed):
+            member(plane, failures_max=3).step()
+        hand.advance(61)
+    work_off(member(plane, failures_max=3))
+
+    assert hand.state("sick")[::2] == ("dead", "lost")
+
+
+def test_who_takes_over_ends_where_the_dead_would_have(fleet, monkeypatch):
+    """Killed between any two steps: nothing is there twice, nothing is missing."""
+    plane, hand = fleet
+    for number in range(12):
+        tell(plane, text=f"I like the lamp number {number}", conversation="c1")
+        tell(plane, "twin", text=f"I like the lamp number {number}", conversation="c1")
+    plane.space("twin").enrich()
+    real, deaths = plane._parts.worker.step, []
+
+    def step(store, *, reading=True):
+        more = real(store, reading=reading)
+        deaths.append(more)
+        if len(deaths) % 2:
+            raise Killed
+        return more
+
+    monkeypatch.setattr(plane._parts.worker, "step", step)
+    for _ in range(100):
+        hand.advance(61)
+        try:
+            if not member(plane, failures_max=1_000).step():
+                break
+        except Killed:
+            continue
+
+    def told(owner):
+        return sorted((memory.text, memory.state) for memory in plane.space(owner).memories(limit=100))
+
+    assert deaths
+    assert told("ann") == told("twin")
+    assert plane.space("ann").enrichment().waiting.nothing
+
+
+# ── once for everybody ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_space_is_looked_after_once_a_day_by_one_of_the_fleet(fleet):
+    """Three workers, six spaces that nobody uses, three days."""
+    plane, hand = fleet
+    told = []
+    plane._daily = (lambda space, day: told.append((space.owner, day)),)
+    owners = [f"o{number}" for number in range(6)]
+    for owner in owners:
+        tell(plane, owner)
+    members = [
+        member(plane, daily=plane._look_after, jobs=fleet_jobs(plane.work, usage=lambda: None, model="m"))
+        for _ in range(3)
+    ]
+    days = ["2026-11-14", "2026-11-15", "2026-11-16"]
+    for _ in days:
+        for one in members:
+            one.do_jobs()
+        hand.advance(3_601)
+        work_off(*members)
+        plane.clock.advance(days=1)
+        hand.advance(86_400 - 3_601)
+
+    assert sorted(told) == sorted((owner, day) for owner in owners for day in days)
+    assert sum(one._done.taken > 0 for one in members) == 3
+
+
+def test_a_day_is_done_although_its_worker_dies_in_the_middle(fleet):
+    """Of the job, and of the look at a space: somebody else completes both, once."""
+    plane, hand = fleet
+    completed, died = [], []
+
+    def daily(space, day):
+        if space.owner == "o1" and not died:
+            died.append(day)
+            raise Killed
+        completed.append(space.owner)
+
+    def dying(_renew):
+        died.append("job")
+        raise Killed
+
+    plane._daily = (daily,)
+    for number in range(4):
+        tell(plane, f"o{number}")
+    work_off(member(plane))  # before the day's work
+    jobs = fleet_jobs(plane.work, usage=lambda: None, model="m")
+    first = member(plane, daily=plane._look_after, jobs=(FleetJob("look-after", day_of, dying),))
+    second = member(plane, daily=plane._look_after, jobs=jobs)
+    with pytest.raises(Killed):
+        first.do_jobs()
+    second.do_jobs()
+    hand.advance(3_601)
+    died.clear()
+    with pytest.raises(Killed):
+        work_off(second)  # the look at every space is not scheduled yet: only what embedding wants
+    hand.advance(61)
+    third = member(plane, daily=plane._look_after, jobs=jobs)
+    third.do_jobs()
+    hand.advance(3_601)
+    work_off(third)
+
+    assert sorted(completed) == ["o0", "o1", "o2", "o3"]
+    assert hand.rows("SELECT name, attempts, done IS NOT NULL FROM job ORDER BY name") == [
+        ("embed", 1, True),
+        ("look-after", 2, True),
+        ("tidy", 1, True),
+    ]
+
+
+def test_a_job_that_fails_is_tried_again(fleet):
+    plane, hand = fleet
+    ran = []
+
+    def run(renew):
+        ran.append(renew())
+        if len(ran) == 1:
+            raise ValueError("for once")
+
+    one = member(plane, jobs=(FleetJob("x", day_of, run),))
+    one.do_jobs()
+    one.do_jobs()
+    hand.advance(31)
+    one.do_jobs()
+    one.do_jobs()
+
+    assert ran == [True, True]
+
+
+def test_another_model_has_every_space_embedded_again_once(fleet, database):
+    """Also when the first comes back. Whatever worker comes first says so, to all."""
+    plane, hand = fleet
+    for owner in ("ann", "ben"):
+        tell(plane, owner)
+    work_off(member(plane))
+    embedded = []
+    for name in ("bag-2", "bag-3", "bag-2"):
+        model = BagOfWords(model_id=name, dimension=8)
+        with Memplane.open(database[0], embedder=model, clock=plane.clock) as other:
+            for _ in range(2):
+                one = member(other, jobs=fleet_jobs(other.work, usage=lambda: None, model=name))
+                one.do_jobs()
+                hand.advance(1)
+                work_off(one)
+        embedded.append(len(model.embedded))
+
+    assert embedded[0] > 0
+    assert embedded == [embedded[0]] * 3
+
+
+def test_what_has_expired_and_what_was_superseded_long_ago_goes_by_itself(fleet):
+    plane, hand = fleet
+    space = plane.space("ann")
+    space.put("a/b", "soon gone", ttl=3_600)
+    first = space.store("fact", "The lamp is green")
+    space.store("fact", "The lamp is blue", supersedes=first.id)
+    plane.clock.advance(days=91)
+    work_off(member(plane, daily=plane._look_after))
+
+    assert [entry.op for entry in space.entries()][-2:] == ["sweep", "purge"]
+    assert space.stats().superseded == 0
+
+
+def test_old_usage_is_dropped_once_a_day(fleet):
+    plane, _ = fleet
+    plane.meter.count("default", "/recall")
+    plane.meter.write()
+    plane.clock.advance(days=401)
+    jobs = fleet_jobs(plane.work, usage=plane._drop_old_usage, model="m")
+    member(plane, jobs=jobs).do_jobs()
+
+    assert plane._stores.accounts().tallies("default", first=0, last=10**6) == []
+
+
+# ── by itself ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settled(plane, owner):
+    """Wait until nothing is left to do there."""
+    done = threading.Event()
+    for _ in range(PATIENCE_SECONDS * 50):
+        if plane.space(owner).enrichment().waiting.nothing:
+            return True
+        done.wait(0.02)
+    return False
+
+
+def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
+    """Neither recall nor the writer works itself."""
+    options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=5)}
+    with (
+        Memplane.open(postgres_url, background=True, **options) as _worker,
+        Memplane.open(postgres_url, background="elsewhere", **options) as front,
+    ):
+        for owner in ("ann", "ben"):
+            front.space(owner).retain("I live in Lisbon")
+        assert settled(front, "ann")
+        assert settled(front, "ben")
+        assert [memory.text for memory in front.space("ann").memories()]
+        assert front.readiness().degraded == ()
+
+
+def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
+    """The next one need not wait for a lease to run out."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(BagOfWords):
+        def embed_texts(self, texts):
+            begun.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+            return super().embed_texts(texts)
+
+    with Memplane.open(postgres_url, embedder=Slow(dimension=8), background=True) as first:
+        for number in range(12):
+            first.space("ann").retain(f"I like the lamp number {number}")
+        assert begun.wait(PATIENCE_SECONDS)
+        closing = threading.Thread(target=first._parts.background.close)
+        closing.start()
+        go_on.set()
+        closing.join(PATIENCE_SECONDS)
+        standing = first.work.standing()
+        assert (standing.waiting, standing.held) == (1, 0)
+        assert first.work.colleagues(silent=10**9)[0].ended
+    with Memplane.open(postgres_url, embedder=BagOfWords(dimension=8)) as second:
+        lease = second.work.take("next", after=0, length=SECOND)
+
+        assert (lease.owner, lease.failures) == ("ann", 0)
+        assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
+
+
+def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
+    """However long that is: nobody else takes it."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(BagOfWords):
+        def embed_texts(self, texts):
+            begun.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+            return super().embed_texts(texts)
+
+    slow = Slow(dimension=8)
+    with Memplane.open(
+        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
+    ) as plane:
+        plane.space("ann").retain("I live in Lisbon")
+        assert begun.wait(PATIENCE_SECONDS)
+        renewed = threading.Event()
+        real = plane.work.renew
+        count = []
+
+        def renew(lease, *, length):
+            kept = real(lease, length=length)
+            count.append(kept)
+            if len(count) == 5:
+                renewed.set()
+            return kept
+
+        plane.work.renew = renew
+        assert renewed.wait(PATIENCE_SECONDS)
+        assert plane.work.take("thief", after=0, length=SECOND) is None
+        go_on.set()
+        assert settled(plane, "ann")
+
+    assert all(count[:5])

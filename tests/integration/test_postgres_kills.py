@@ -1,0 +1,353 @@
+"""PostgreSQL dies, becomes read-only, is full or has no connection left: what was acknowledged is there, what was said not
+to be written is not, and everybody goes on by themselves when it is back."""
+
+import random
+import signal
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.conftest import THOROUGH
+
+from memplane import Memplane
+from memplane.errors import (
+    StorageBusy,
+    StorageError,
+    StorageFull,
+    StorageUncertain,
+    StorageUnreachable,
+)
+from memplane.storage.postgres.connections import Connections
+from postgres_proxy import Wire
+from postgres_server import running
+from stub_embedder_enrich import BagOfWords
+
+KILLS = 40 if THOROUGH else 4
+WRITERS = 4
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running() as made:
+        yield made
+
+
+@pytest.fixture
+def url(server):
+    with server.database() as made:
+        yield made
+
+
+@pytest.fixture
+def plane(url):
+    with Memplane.open(url, embedder=None) as made:
+        yield made
+
+
+def hurried(plane, seconds):
+    """As a plane whose people do not wait long."""
+    plane._concrete._connections._wait_s = seconds
+    return plane
+
+
+class Writers:
+    """They write on and on, and remember what they were told."""
+
+    def __init__(self, plane):
+        self._space = plane.space("alice")
+        self.stop = threading.Event()
+        self.kept, self.refused, self.uncertain, self.wrong = [], [], [], []
+        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(WRITERS)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more):
+        """Until so many more were kept than there are."""
+        wanted = len(self.kept) + more
+        while len(self.kept) < wanted and any(thread.is_alive() for thread in self._threads):
+            time.sleep(0.002)
+
+    def _run(self, number):
+        step = 0
+        while not self.stop.is_set():
+            step += 1
+            id_ = f"w{number}-{step}"
+            try:
+                if step % 3:
+                    self._space.retain(f"I live in town {step}", id=id_, conversation=f"c{number}")
+                else:
+                    id_ = self._space.put(f"key/{number}", f"value {step}").id
+                self.kept.append(id_)
+            except StorageUncertain:
+                self.uncertain.append(id_)
+            except StorageUnreachable:
+                self.refused.append(id_)
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the test tells it
+                self.wrong.append(exc)
+                return
+
+
+def test_what_was_acknowledged_survives_the_server(server, url):
+    """
+    Its processes are killed at random under load: every acknowledged write is there once, none that was refused is, the
+    chain holds, and whoever writes goes on without being restarted.
+    """
+    rng = random.Random(8)
+    kinds = [server.crash, lambda: server.kill(signal.SIGQUIT), server.crash, server.kill]
+    with Memplane.open(url, embedder=BagOfWords(dimension=8), background=True) as plane:
+        plane.space("alice").retain("I live in Rome")
+        with Writers(plane) as writers:
+            for kill in range(KILLS):
+                writers.wait_for(rng.randrange(5, 30))
+                kinds[kill % len(kinds)]()
+                server.start()
+            writers.wait_for(WRITERS * 3)
+        space = plane.space("alice")
+        space.enrich()
+        ids = [entry.id for entry in space.entries(limit=1_000_000)]
+        said = [turn.entry_id for turn in space.turns(limit=1_000_000)]
+        derived = derived_in(space)
+        space.replay()
+        space.enrich()
+        again = derived_in(space)
+        problems = (*space.verify().problems, *space.check())
+
+    assert writers.wrong == []
+    assert len(ids) == len(set(ids))
+    assert set(writers.kept) <= set(ids)
+    assert not set(writers.refused) & set(ids)
+    assert len(said) == len(set(said))
+    assert any(extractor for *_, extractor in derived)
+    assert derived == again
+    assert problems == ()
+
+
+def derived_in(space):
+    found = space.memories(limit=1_000_000)
+    return sorted((it.id, it.entry_id, it.text, it.state, it.extractor) for it in found)
+
+
+# ── a commit that nobody heard of ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def wire(server, url):
+    with tempfile.TemporaryDirectory(prefix="wire-") as folder:
+        made = Wire(Path(folder), server.folder)
+        made.url = url.replace(str(server.folder), folder)
+        assert made.url != url
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize("lost", ["answered", "asked", "answered and cut"])
+def test_a_lost_commit_is_asked_after(wire, url, lost):
+    """
+    What was written is acknowledged although the answer was lost; what was not is refused; and where nobody can say, that
+    is said, and the same id keeps it once.
+    """
+    with hurried(Memplane.open(wire.url, embedder=None), 1) as plane:
+        space = plane.space("alice")
+        space.retain("before", id="before")
+        wire.lose = lost
+        said = outcome(lambda: space.retain("lantern", id="lost"))
+        wire.cut = False
+        again = space.retain("lantern", id="lost")
+        turns = [turn.text for turn in space.turns()]
+        ok = space.verify().ok
+
+    assert said == {"answered": None, "asked": StorageUnreachable, "answered and cut": StorageUncertain}[lost]
+    assert again.deduped is (lost != "asked")
+    assert sorted(turns) == ["before", "lantern"]
+    assert ok
+
+
+def outcome(act):
+    try:
+        act()
+    except StorageError as exc:
+        return type(exc)
+    return None
+
+
+def test_a_lost_commit_of_many_is_everybodys(wire):
+    """
+    Writers who share a commit are all told the same, and all of them were kept.
+    """
+    with Memplane.open(wire.url, embedder=None) as plane:
+        space = plane.space("alice")
+        space.retain("before")
+        wire.lose = "answered"
+        with ThreadPoolExecutor(6) as pool:
+            kept = [it.id for it in pool.map(lambda n: space.retain(f"lantern {n}"), range(18))]
+        ids = {entry.id for entry in space.entries()}
+
+    assert len(kept) == 18
+    assert set(kept) <= ids
+
+
+def test_a_read_does_not_care_how_it_ends(wire):
+    """
+    What was read was read.
+    """
+    with Memplane.open(wire.url, embedder=None) as plane:
+        space = plane.space("alice")
+        space.retain("lantern")
+        wire.lose = "asked"
+
+        assert [turn.text for turn in space.turns()] == ["lantern"]
+        assert [turn.text for turn in space.turns()] == ["lantern"]
+
+
+# ── away, read-only, full, busy ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_while_it_is_away_that_is_said_and_afterwards_forgotten(server, plane):
+    """
+    Reads and writes fail with what it is, `/readyz` knows it at once, and nobody has to restart anything.
+    """
+    space = plane.space("alice")
+    space.retain("lantern")
+    before = plane.readiness()
+    server.kill(signal.SIGQUIT)
+    hurried(plane, 0.1)
+    said = [
+        outcome(lambda: space.retain("x")),
+        outcome(space.turns),
+        outcome(lambda: plane.space("new").turns()),
+    ]
+    away = plane.readiness()
+    server.start()
+    hurried(plane, 30)
+    space.retain("back")
+
+    assert said == [StorageUnreachable] * 3
+    assert (before.ready, away.ready, away.problems) == (True, False, ("storage_unreachable",))
+    assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+    assert plane.readiness().ready
+
+
+def test_whoever_waits_is_served_when_it_is_back(server, plane):
+    """
+    A restart is a pause to those who come in the middle of it.
+    """
+    space = plane.space("alice")
+    space.retain("lantern")
+    server.kill(signal.SIGQUIT)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(space.retain, f"came {n}") for n in range(3)]
+        server.start()
+        ids = {it.result().id for it in waiting}
+
+    assert ids <= {entry.id for entry in space.entries()}
+
+
+@contextmanager
+def altered(server, url, change, back):
+    """For every session that begins meanwhile; those that are there end."""
+    name = url.split("/")[3].split("?")[0]
+    with server.connect() as owner:
+        for statement in (change, back):
+            owner.execute(f"ALTER DATABASE {name} {statement}".encode())
+            owner.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+            if statement is change:
+                yield
+
+
+def test_a_primary_that_becomes_a_standby_is_read_from(server, plane, url):
+    """
+    It still answers; a write is refused with what it is, and goes through when there is a primary again.
+    """
+    space = plane.space("alice")
+    space.retain("lantern")
+    read_only = "default_transaction_read_only"
+    with altered(server, url, f"SET {read_only} = on", f"RESET {read_only}"):
+        said = outcome(lambda: space.retain("x"))
+        seen = [turn.text for turn in space.turns()]
+        ready = plane.readiness()
+    space.retain("back")
+
+    assert said is StorageUnreachable
+    assert seen == ["lantern"]
+    assert (ready.ready, ready.problems) == (False, ("storage_unreachable",))
+    assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+
+
+def test_a_full_disk_loses_nothing(plane, url):
+    """
+    The server says so itself, in the middle of a write: nothing of it is there, and everything before.
+    """
+    space = plane.space("alice")
+    space.retain("lantern")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(
+            "CREATE FUNCTION memplane.full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$; "
+            "CREATE TRIGGER full_disk BEFORE INSERT ON memplane.payload EXECUTE FUNCTION memplane.full_disk()"
+        )
+        said = outcome(lambda: space.retain("x"))
+        seen = [turn.text for turn in space.turns()]
+        owner.execute("DROP FUNCTION memplane.full_disk CASCADE")
+    space.retain("back")
+
+    assert said is StorageFull
+    assert seen == ["lantern"]
+    assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+    assert space.verify().ok
+
+
+def test_a_statement_that_takes_too_long_is_ended(plane):
+    """
+    Its work fails and says to try again; the connection is as good as before.
+    """
+    space = plane.space("alice")
+    space.retain("lantern")
+
+    def sleep(writer):
+        connection = writer._statements._connection
+        connection.execute("SET LOCAL statement_timeout = '20ms'")
+        connection.execute("SELECT pg_sleep(30)")
+
+    with plane._concrete.open("default", "alice", create=False) as store:
+        said = outcome(lambda: store.write(sleep))
+    space.retain("back")
+
+    assert said is StorageBusy
+    assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+
+
+def test_a_server_without_a_free_connection_is_busy(server, url):
+    """
+    Whoever gets none is told that, not that the server is gone.
+    """
+    with server.connect() as owner:
+        owner.execute("DROP ROLE IF EXISTS lonely")
+        owner.execute("CREATE ROLE lonely LOGIN CONNECTION LIMIT 1 IN ROLE memplane_space")
+    theirs = url.replace("postgres:@", "lonely:@").replace("postgres@", "lonely@")
+    with psycopg.connect(theirs, autocommit=True) as taken:
+        alone = Connections(theirs, wait_s=0.1)
+        with pytest.raises(StorageBusy, match="connection"):
+            alone.open()
+        taken.execute("SELECT 1")
+    alone.open()
+    with alone.transaction("BEGIN READ ONLY") as connection:
+        held = outcome(lambda: alone.transaction("BEGIN READ ONLY").__enter__())
+        assert connection.execute("SELECT current_user").fetchone() == ("memplane_space",)
+    alone.close()
+
+    assert held is StorageBusy
