@@ -124,11 +124,18 @@ def test_a_crowded_tenant_keeps_nobody_waiting(fleet):
 
     first = take(plane)
     second = take(plane, after=first.tenant_number)
+    hand.rows("ANALYZE work")
+    plan = hand.rows(
+        "EXPLAIN SELECT 1 FROM work WHERE state = 'waiting' AND tenant > 0 ORDER BY tenant, due LIMIT 1 "
+        "FOR UPDATE SKIP LOCKED"
+    )
 
     assert {first.tenant, second.tenant} == {"huge", "tiny"}
+    assert any("Index Scan using work_waiting" in line for (line,) in plan)
+    assert not any("Sort" in line for (line,) in plan)
 
 
-@costly(15)
+@costly(15, thorough=200)
 @given(
     counts=st.dictionaries(st.sampled_from(TENANTS), st.integers(1, 9), min_size=1),
     workers=st.lists(st.integers(0, 2), min_size=1, max_size=40),
@@ -394,7 +401,7 @@ def test_whatever_the_order_nothing_is_overlooked(place):
     class Here(Interleaved):
         plane, hand = place
 
-    run_state_machine_as_test(Here, settings=costly(6, steps=25))
+    run_state_machine_as_test(Here, settings=costly(6, steps=25, thorough=60))
 
 
 # ── once for everybody ───────────────────────────────────────────────────────────────────────────────────────────────
