@@ -1,5 +1,6 @@
 """A bounded pool of connections, each in the role that sees one space at a time."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ _SETTINGS = {
     "jit": "off",
 }
 """Each session's."""
+
+# What the pool says of every try goes to the log where there is one, not to a terminal; whoever waits is told in the end.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class Connections:
