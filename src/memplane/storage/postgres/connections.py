@@ -15,6 +15,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.errors import translate_errors
+from memplane.storage.postgres.large import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
@@ -35,8 +36,24 @@ _SETTINGS = {
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
+    "hnsw.ef_search": "100",
+    "hnsw.iterative_scan": "strict_order",
+    "random_page_cost": "1.1",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
 }
-"""Each session's."""
+"""Each session's.
+
+A plan is made for a space of the usual size, and spaces differ by four orders of magnitude: what reads a whole space is
+as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
+looked into by an index, a row at a time, and nothing is read whole that need not be.
+"""
+PLANNING = {
+    name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))
+}
+"""Those that decide how a statement is carried out."""
 
 # What the pool says of every try goes to the log where there is one, not to a terminal; whoever waits is told in the end.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -191,6 +208,13 @@ class Connections:
             except errors.LockNotAvailable:
                 return False
         return True
+
+    def index_large_spaces(self, large: int) -> int:
+        """See `PostgresStores`."""
+        if not self._opened:
+            self.open()
+        with translate_errors():
+            return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:
         self._pool.close()

@@ -12,7 +12,7 @@ from psycopg import Connection, Cursor, errors
 from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
-from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
 from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import is_prefix, stems_of
 
@@ -23,6 +23,7 @@ _SPOKEN = re.compile(r"'(?:[^']|'')*'|::|:([a-z_]+\d*)\b|\?(\d*)|%")
 _CONFLICT = re.compile(r"\bON CONFLICT \(")
 _HINT = re.compile(r" INDEXED BY \w+")
 _CROSS = re.compile(r"\bCROSS JOIN (\w+ \w+) (USING|ON)\b")
+_AMONG = re.compile(r"\b(NOT )?IN \(SELECT value FROM unnest\((:\w+::\w+\[\])\) AS \w+ \(value\)\)")
 _NUMBERED = "_"
 """What stands before the number of a parameter that a statement names by number."""
 
@@ -51,14 +52,26 @@ class PostgresDialect:
     def member(self, column: str, name: str) -> str:
         return f"{column}::json ->> '{name}'"
 
+    def entry_of(self, turn: str) -> str:
+        # A column rather than a division: under row-level security, what may fail serves no index.
+        return f"{turn}.seq"
+
+    def document_of(self, part: str) -> str:
+        return f"{part}.seq"
+
     def no_bytes(self) -> str:
         return "''::bytea"
 
     def statement(self, sql: str) -> str:
-        sql = _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql))
+        sql = _AMONG.sub(_among, _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql)))
         if self._of_space:
             sql = _CONFLICT.sub("ON CONFLICT (tenant, space, ", sql)
         return spoken(sql)
+
+
+def _among(match: re.Match[str]) -> str:
+    """An array is looked up in an index as it is; a table of its values would have to be joined first."""
+    return f"<> ALL({match.group(2)})" if match.group(1) else f"= ANY({match.group(2)})"
 
 
 def spoken(sql: str) -> str:
@@ -75,7 +88,13 @@ def spoken(sql: str) -> str:
     return _SPOKEN.sub(written, sql)
 
 
-SQL = load(PostgresDialect(of_space=True), SHARED, SPACE_MOVES, ("memplane.storage.postgres", ["own.sql"]))
+SQL = load(
+    PostgresDialect(of_space=True),
+    SHARED,
+    SPACE_MOVES,
+    ("memplane.storage.postgres", ["own.sql", "large.sql"]),
+)
+_NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
 _VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
 
@@ -83,6 +102,14 @@ _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" 
 @lru_cache(maxsize=4_096)
 def _with_where(query: str, where: str) -> bytes:
     return SQL[query].replace("{where}", spoken(where)).encode()
+
+
+@lru_cache(maxsize=1_024)
+def _written_out(query: str, where: str, written: tuple[tuple[str, int], ...]) -> bytes:
+    sql = _NEAREST[query].replace("{where}", where)
+    for name, number in written:
+        sql = sql.replace(f"{{{name}}}", f"{number:d}")
+    return spoken(sql).encode()
 
 
 _ENCODED = {name: sql.encode() for name, sql in SQL.items()}
@@ -103,6 +130,18 @@ class PostgresStatements:
 
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
         return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
+
+    def nearest(
+        self, query: str, where: str, written: tuple[tuple[str, int], ...], parameters: Parameters
+    ) -> list[Any]:
+        """A search among vectors, with these numbers written out in it, in the order that its index gives: a plan that
+        sorts what it found without one reads the whole space."""
+        connection = self._connection
+        with connection.pipeline():
+            connection.execute("SET LOCAL enable_sort = off")
+            found = connection.execute(_written_out(query, where, written), parameters, binary=True)
+            connection.execute("SET LOCAL enable_sort = on")
+        return found.fetchall()
 
     def run(self, query: str, parameters: Parameters | Row = ()) -> int:
         return self._execute(query, parameters).rowcount

@@ -9,8 +9,9 @@ from memplane.errors import NotFound
 from memplane.storage.names import checked_name
 from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
+from memplane.storage.postgres.large import LARGE, Place
 from memplane.storage.postgres.statements import PostgresStatements
-from memplane.storage.postgres.store import Place, PostgresStore
+from memplane.storage.postgres.store import PostgresStore
 from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
@@ -54,6 +55,11 @@ class PostgresStores:
             if len(found) < _OWNERS_PER_LOOK:
                 return
             after = found[-1][0]
+
+    def index_large_spaces(self, *, large: int = LARGE) -> int:
+        """Give spaces with so many vectors an index of their own; returns how many got one. Takes minutes where a space
+        has a million, and keeps nobody waiting meanwhile. See `large`."""
+        return self._connections.index_large_spaces(large)
 
     def directory(self) -> SqlDirectory:
         return SqlDirectory(self._catalog)
