@@ -381,6 +381,7 @@ def test_after_a_restore_a_space_is_looked_up_anew(server, url):
     assert seen == [["of Bob"], ["of Alice"]]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_has_connections_of_its_own(plane):
     """
     Parent and child go on side by side, and neither hears an answer to the other.

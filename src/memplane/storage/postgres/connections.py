@@ -1,5 +1,6 @@
 """A bounded pool of connections, each in the role that sees one space at a time."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,9 @@ PLANNING = {
     name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))
 }
 """Those that decide how a statement is carried out."""
+
+# What the pool says of every try goes to the log where there is one, not to a terminal; whoever waits is told in the end.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class Connections:
