@@ -6,6 +6,7 @@ import msgspec
 
 from memplane.providers.embedding import Vector
 from memplane.recall.asked import Asked
+from memplane.recall.large import LargeTurns, LargeWords
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question, Relevance
 from memplane.recall.turn_index import Floats, Ints, Turns
@@ -18,6 +19,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked
     question: Question
     turns: Turns
+    """Empty where the space is too large to be loaded."""
     held: Mapping[str, tuple[Ints, Floats]]
     """Which turns hold the stems of the question, and how often."""
     query: Vector | None = None
@@ -31,9 +33,20 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     apart: Sequence[int] = ()
     """The numbers of turns that are flagged and that nobody has released."""
     where: Filter
+    large: LargeTurns | None = None
+    """The space, where it is too large to be loaded, …"""
+    large_words: LargeWords | None = None
+    """… and which of its turns hold the words."""
+
+    @property
+    def rarity(self) -> Mapping[str, int]:
+        """How many turns hold each stem."""
+        if self.large_words is not None:
+            return self.large_words.counts
+        return {stem: len(places) for stem, (places, _) in self.held.items()}
 
     @property
     def relevance(self) -> Relevance:
         """Words that are rare among turns are telling in memories too."""
-        rarity = {stem: len(places) for stem, (places, _) in self.held.items()}
-        return Relevance(self.question, rarity, self.turns.count)
+        count = self.turns.count if self.large is None else self.large.sample.count
+        return Relevance(self.question, self.rarity, count)

@@ -249,9 +249,8 @@ def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: R
 
 def _rarest(asking: Asking) -> list[str]:
     """Words that choose: the rarest of those that were said, and those that only a stored memory may hold."""
-    rarity = {
-        word: len(asking.held[stem][0]) for word, stem in asking.question.stems.items() if stem in asking.held
-    }
+    held = asking.rarity
+    rarity = {word: held[stem] for word, stem in asking.question.stems.items() if stem in held}
     said = sorted((word for word, count in rarity.items() if count), key=lambda word: rarity[word])
     unsaid = [word for word, count in rarity.items() if not count]
     few = [word for word in said[:_WORDS_MAX] if rarity[word] <= _HOLDERS_MAX] or said[:1]

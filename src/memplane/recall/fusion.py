@@ -10,7 +10,8 @@ turn they are those that some channel favours, and a sample of all that says wha
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -22,13 +23,17 @@ from memplane.recall.turn_index import WINDOW_TURNS, Floats, Ints, Turns
 
 _BM25_K1 = 1.2
 _BM25_B = 0.75
-_SESSION_PASSAGE_SHARE = 0.25
+SESSION_PASSAGE_SHARE = 0.25
 _DEVIATION_MIN = 1e-9
 _SPREAD_MAX = 2_000
 """A word that more turns hold counts where it stands only: it tells no passage from another."""
 _FEW = 50
 _DAYS_AFTER = 7
 """What happened on a day is talked about within a week."""
+
+
+Usual = tuple[float, float]
+"""The mean and the deviation of a channel."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,18 +103,27 @@ def _by_weight(part: tuple[str, float]) -> float:
     return -abs(part[1])
 
 
-def word_scores(found: Sequence[tuple[Ints, Floats]], turns: Turns) -> tuple[Floats, Floats]:
+def rarity(holders: int, count: int) -> float:
+    """What a word weighs that so many of all turns hold."""
+    return math.log(1 + (max(count - holders, 0) + 0.5) / (holders + 0.5)) * (_BM25_K1 + 1)
+
+
+def word_scores(
+    found: Sequence[tuple[Ints, Floats]], turns: Turns, rarities: Sequence[float] | None = None
+) -> tuple[Floats, Floats]:
     """BM25 of every turn, and of every turn's passage.
 
-    For each word of the question: the places of the turns that hold it, and how often they do.
+    For each word of the question: the places of the turns that hold it, and how often they do; and what it weighs, where
+    these turns are not all there are.
     """
     words, passage = np.zeros(turns.count), np.zeros(turns.count)
-    for places, counts in found:
-        rarity = math.log(1 + (turns.count - len(places) + 0.5) / (len(places) + 0.5)) * (_BM25_K1 + 1)
-        words[places] += rarity * counts / (counts + _slack(turns.words[places], turns.words_usual))
+    if rarities is None:
+        rarities = [rarity(len(places), turns.count) for places, _ in found]
+    for (places, counts), weight in zip(found, rarities, strict=True):
+        words[places] += weight * counts / (counts + _slack(turns.words[places], turns.words_usual))
         touched, around = _around(places, counts, turns) if len(places) <= _SPREAD_MAX else (places, counts)
         slack = _slack(turns.passage_words[touched], turns.passage_words_usual)
-        passage[touched] += rarity * around / (around + slack)
+        passage[touched] += weight * around / (around + slack)
     return words, passage
 
 
@@ -138,10 +152,18 @@ def _slack(lengths: Floats, usual: float) -> Floats:
     return _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths / usual)
 
 
-def standard(values: Floats | NDArray[np.float32], sample: NDArray[np.bool_] | None = None) -> Floats:
-    """Mean 0 and deviation 1 over the sample, or over all. What is missing (NaN) has no opinion, and neither has a
-    channel that says one thing."""
+def standard(
+    values: Floats | NDArray[np.float32],
+    sample: NDArray[np.bool_] | None = None,
+    known_usual: Usual | None = None,
+) -> Floats:
+    """Mean 0 and deviation 1 over the sample, or over all, unless they are known. What is missing (NaN) has no opinion, and
+    neither has a channel that says one thing."""
     numbers = np.asarray(values, np.float64)
+    if known_usual is not None:
+        moved: Floats = (numbers - known_usual[0]) / known_usual[1]
+        moved[~np.isfinite(moved)] = 0.0
+        return moved
     usual = numbers if sample is None else numbers[sample]
     known = None if np.isfinite(usual.sum()) else np.isfinite(usual)
     usual = usual if known is None else usual[known]
@@ -202,26 +224,29 @@ def fuse(
     passage: Floats,
     fact: Floats | None = None,
     sample: NDArray[np.bool_] | None = None,
+    usual: Mapping[str, Usual] = MappingProxyType({}),
     weights: Weights = WEIGHTS,
 ) -> Fused:
     """Add the channels up. Each array has one number for each of the `places`.
 
     `meaning` is the dot product of a turn's vector with the question's; None without an embedder, NaN for a turn
     whose vector is still to come. `sample` says which of the places stand for all turns; None: all of them do.
+    `usual` is what is known of a channel over all turns without looking at them.
     """
     channels = {
-        "words": standard(words, sample),
-        "passage": standard(passage, sample),
+        "words": standard(words, sample, usual.get("words")),
+        "passage": standard(passage, sample, usual.get("passage")),
         "asks": turns.asks[places],
     }
-    promising = _SESSION_PASSAGE_SHARE * channels["passage"]
+    promising = SESSION_PASSAGE_SHARE * channels["passage"]
     if meaning is not None:
-        channels["meaning"] = standard(meaning, sample)
+        channels["meaning"] = standard(meaning, sample, usual.get("meaning"))
         promising = promising + channels["meaning"]
     if fact is not None:
         channels["fact"] = fact
     sessions = turns.session[places]
-    channels["session"] = standard(best_of_session(promising, sessions, turns.sessions), sample)
+    best_there = best_of_session(promising, sessions, turns.sessions)
+    channels["session"] = standard(best_there, sample, usual.get("session"))
     if not asked.of_assistant:
         channels["user"] = turns.user[places].astype(np.float64)
     if len(asked.speakers) == 1:

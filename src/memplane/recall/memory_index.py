@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
+from memplane.recall.large import LargeIndex
 from memplane.recall.vectors import VectorTable, dots, unpacked
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
-from memplane.storage.index import Marks
+from memplane.storage.index import Marks, VectorSearch
 
 _LOAD = 10_000
 _LOOKED_AT_PER_WANTED = 8
@@ -34,6 +35,8 @@ class MemoryIndex:
 
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
+        self.large = LargeIndex()
+        """In place of everything else, where the space is too large to be loaded."""
         self._lock = threading.Lock()
         self._marks: Marks | None = None
         self._forget_all()
@@ -51,6 +54,9 @@ class MemoryIndex:
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[Near]:
         """The memories nearest to the question that this audience may hear, nearest first."""
+        search = reader.vector_search(model)
+        if search is not None:
+            return self._searched(reader, search, model, query, limit, audience)
         with self._lock:
             self._refresh(reader, model)
             if not self._ids:
@@ -76,6 +82,24 @@ class MemoryIndex:
             order = np.argsort(-scores, kind="stable")[:limit]
             best = zip(places[order].tolist(), scores[order].tolist(), strict=True)
             return [Near(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best]
+
+    def _searched(
+        self,
+        reader: Reader,
+        search: VectorSearch,
+        model: int,
+        query: Vector,
+        limit: int,
+        audience: Audience | None,
+    ) -> list[Near]:
+        """Of a space that is too large to be loaded."""
+        found = search.memories(query, limit=limit, audience=audience)
+        if not found:
+            return []
+        usual, deviation = self.large.usual_nearness(reader, search, model, query)
+        return [
+            Near(near.id, near.turn, (near.nearness - usual) / deviation, near.nearness) for near in found
+        ]
 
     def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
         """Which memories may be told to them; None where all may."""

@@ -19,6 +19,7 @@ from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import RankedFact, facts_apart, gather_facts
+from memplane.recall.large import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.questions import Embedded, Questions
 from memplane.recall.relevance import Question
@@ -29,7 +30,7 @@ from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
 from memplane.recall.span_ranking import RankedSpan, rank_spans
-from memplane.recall.turn_index import TurnIndex
+from memplane.recall.turn_index import EMPTY, TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Reader
@@ -196,8 +197,9 @@ def _begin(
     reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
 ) -> tuple[Callable[[], Embedded], Asking]:
     """The question, while it is embedded; what is returned first waits for that."""
-    turns = tools.turn_index.refresh(reader)
-    nameless = names_taken_out(query, turns.speakers)
+    large = _large(reader, tools)
+    turns = tools.turn_index.refresh(reader) if large is None else EMPTY
+    nameless = names_taken_out(query, turns.speakers if large is None else large.speakers)
     embedded = tools.questions.begin(nameless[0])
 
     def waited() -> Embedded:
@@ -211,12 +213,26 @@ def _begin(
         asked=asked,
         question=question,
         turns=turns,
-        held=holders(reader, tools.turn_index, turns, question, where.audience),
+        held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         apart=reader.quarantined_turns(limit=_APART_MAX),
         where=where,
+        large=large,
+        large_words=None
+        if large is None
+        else LargeWords(large, list(dict.fromkeys(question.stems[word] for word in question.words))),
     )
     return waited, asking
+
+
+def _large(reader: Reader, tools: Tools) -> LargeTurns | None:
+    """The space, where the store looks for vectors itself: then nothing of it is loaded."""
+    embedder = tools.questions.embedder
+    model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
+    search = None if model is None else reader.vector_search(model)
+    if model is None or search is None:
+        return None
+    return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.waiting(reader))
 
 
 def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: Tools) -> Asking:

@@ -40,7 +40,7 @@ _TAIL_MAX = 4_096
 class Turns:
     """The columns as they are now: one entry a turn. More may be added behind; what is here stays."""
 
-    def __init__(self, columns: "_Columns", vectors: VectorTable) -> None:
+    def __init__(self, columns: "Columns", vectors: VectorTable) -> None:
         self.count = count = columns.count
         self.vectors = vectors
         """One row a turn, and perhaps more behind."""
@@ -82,7 +82,7 @@ class Turns:
         return places_of(numbers, self.n)
 
 
-class _Columns:
+class Columns:
     """The columns while they grow. Their room grows faster than they do, so that adding a turn costs next to nothing."""
 
     _TYPES: ClassVar[dict[str, type]] = {
@@ -216,6 +216,9 @@ class _Columns:
                 break
 
 
+EMPTY = Turns(Columns(), VectorTable(1))
+
+
 class TurnIndex:
     """The turns of one space. Safe to use from many threads."""
 
@@ -226,7 +229,7 @@ class TurnIndex:
         self._forget_all()
 
     def _forget_all(self) -> None:
-        self._columns = _Columns()
+        self._columns = Columns()
         self._turns: Turns | None = None
         self._stamp = 0
         self._tail: dict[int, Counter[str]] = {}
@@ -247,6 +250,17 @@ class TurnIndex:
             self._load_tail(reader, marks)
             self._marks = marks
             return self._known()
+
+    def waiting(self, reader: Reader) -> Mapping[int, Counter[str]]:
+        """The stems of the turns that the index of words does not hold yet, which are few; for a space of which nothing
+        else is loaded."""
+        with self._lock:
+            marks = reader.marks()
+            if self._marks is None or marks.generation > self._marks.generation:
+                self._forget_all()
+            self._load_tail(reader, marks)
+            self._marks = marks
+            return {n: held for n, held in self._tail.items() if n > marks.indexed}
 
     def occurrences(
         self, reader: Reader, turns: Turns, stems: Iterable[str]

@@ -12,6 +12,7 @@ from memplane.providers.embedding import Vector
 from memplane.recall.asking import Asking
 from memplane.recall.embedded import DEVIATIONS_MIN
 from memplane.recall.fusion import Fused, best, fuse, word_scores
+from memplane.recall.large import judged
 from memplane.recall.memory_index import Near
 from memplane.recall.relevance import Question
 from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
@@ -82,9 +83,51 @@ def rank_turns(
     leave_out: Sequence[int] = (),
 ) -> list[RankedTurn]:
     """`leave_out` are the numbers of turns that are told elsewhere."""
-    turns, query, where = asking.turns, asking.query, asking.where
-    if not turns.count or not limit:
+    if not limit:
         return []
+    found = _judged(reader, asking, worded) if asking.large is None else _judged_large(asking)
+    return [] if found is None else _best(reader, asking, found, limit, leave_out)
+
+
+class _Judged(msgspec.Struct, frozen=True):
+    """Every turn that may answer, with its score."""
+
+    turns: Turns
+    fused: Fused
+    words: Floats
+    """Of every turn."""
+    meaning: Floats | NDArray[np.float32] | None
+    """Of those that are fused."""
+
+
+def _judged_large(asking: Asking) -> _Judged | None:
+    """Of a space that is too large to be loaded."""
+    assert asking.large is not None
+    assert asking.large_words is not None
+    read_from = [near.turn for near in asking.near if near.turn is not None and near.deviations > 0]
+    found = judged(asking.large, asking.large_words, asking.query, read_from, asking.where.audience)
+    turns = found.turns
+    if not turns.count:
+        return None
+    places = np.flatnonzero(~np.isin(turns.n, np.asarray(asking.apart, np.int64)))
+    meaning = None if found.meaning is None else found.meaning[places]
+    fused = fuse(
+        turns,
+        places,
+        asking.asked,
+        meaning=meaning,
+        words=found.words[places],
+        passage=found.passage[places],
+        fact=_of_memories(turns, asking.near)[places] if asking.near else None,
+        usual=found.usual,
+    )
+    return _Judged(turns, fused, found.words, meaning) if len(places) else None
+
+
+def _judged(reader: Reader, asking: Asking, worded: TurnWords | None) -> _Judged | None:
+    turns, query = asking.turns, asking.query
+    if not turns.count:
+        return None
     worded = worded or TurnWords(asking)
     words, passage, heard = worded.words, worded.passage, worded.heard
     fact = _of_memories(turns, asking.near)
@@ -93,7 +136,7 @@ def rank_turns(
     else:
         places, sample = _chosen(turns, query, worded, fact)
     if not len(places):
-        return []
+        return None
     meaning = None if query is None else turns.vectors.scores(query, places)
     if meaning is None and query is not None and asking.model is not None:
         meaning = _from_store(reader, asking.model, turns.n[places], query)
@@ -107,6 +150,19 @@ def rank_turns(
         fact=fact[places] if asking.near else None,
         sample=sample,
     )
+    return _Judged(turns, fused, words, meaning)
+
+
+def _best(
+    reader: Reader, asking: Asking, judged_turns: _Judged, limit: int, leave_out: Sequence[int]
+) -> list[RankedTurn]:
+    turns, fused, words, meaning = (
+        judged_turns.turns,
+        judged_turns.fused,
+        judged_turns.words,
+        judged_turns.meaning,
+    )
+    where = asking.where
     is_near = _near_enough(asking, fused, meaning)
     allowed = _allowed(turns, fused.places, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
@@ -148,7 +204,9 @@ def holders(
     return {stem: (places[heard[places]], counts[heard[places]]) for stem, (places, counts) in held.items()}
 
 
-def _near_enough(asking: Asking, fused: Fused, meaning: NDArray[np.float32] | None) -> NDArray[np.bool_]:
+def _near_enough(
+    asking: Asking, fused: Fused, meaning: Floats | NDArray[np.float32] | None
+) -> NDArray[np.bool_]:
     then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.places), np.bool_)
     if meaning is None:
         return then

@@ -1,13 +1,17 @@
 """What ranking knows of turns and memories: vectors and words, and how far a space is with them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from memplane.clock import Instant
-from memplane.storage.filter import Filter
+from memplane.storage.filter import Audience, Filter
 from memplane.types import Memory, Turn
+
+Vector = NDArray[np.float32]
 
 TURNS_PER_ENTRY_MAX = 256
 """How many turns one ledger entry may hold; the projection joins what is beyond."""
@@ -72,8 +76,64 @@ class MemoryVector(msgspec.Struct, frozen=True, gc=False):
     within: str | None = None
 
 
+class NearMemory(msgspec.Struct, frozen=True, gc=False):
+    """A memory that an engine found by its vector."""
+
+    id: str
+    turn: int | None
+    nearness: float
+
+
+class Holders(msgspec.Struct, frozen=True):
+    """Which turns of a large space hold the words of a question."""
+
+    counts: Mapping[str, int]
+    """How many hold each stem; counting ends at a limit."""
+    best: Mapping[int, Mapping[str, int]]
+    """Of the turns that hold most, how often each holds which stem."""
+    total: float
+    squares: float
+    """The scores of all that hold any, and their squares, added up."""
+
+
+class VectorSearch(Protocol):
+    """The vectors of a space that is too large to be loaded. Whoever asks keeps a few kilobytes and reads no more than it
+    is told; neighbours are found by an approximate index."""
+
+    def memories(self, vector: Vector, *, limit: int, audience: Audience | None) -> list[NearMemory]:
+        """The nearest that this audience may hear, nearest first."""
+
+    def turns(
+        self, vector: Vector | None, *, limit: int, also: Sequence[int], audience: Audience | None
+    ) -> list[tuple[TurnHead, float | None]]:
+        """The nearest that this audience may hear, and those of these numbers, in the ledger's order, with how near each
+        is; None for one without a vector."""
+
+    def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> Holders:
+        """`turns` is about how many there are, `usual` how many words one has. A stem that `each` turns or more hold does
+        not choose."""
+
+    def around(self, numbers: Sequence[int], *, reach: int) -> list[int]:
+        """The turns just before and after these in their conversation."""
+
+    def speakers(self, *, limit: int) -> list[str]:
+        """Who speaks."""
+
+    def size(self) -> int:
+        """How many turns there are, exactly; takes its time."""
+
+    def some_turns(self, *, sittings: int, each: int, pause: int) -> list[int]:
+        """Turns of sittings here and there, so that they stand for all."""
+
+    def some_memories(self, *, limit: int) -> list[str]:
+        """Memories with a vector, from here and there."""
+
+
 class IndexReader(Protocol):
     """What ranking asks of a store, beside `Reader`."""
+
+    def vector_search(self, model: int) -> VectorSearch | None:
+        """Where the engine looks for vectors of this model itself; None: they are few enough to be loaded."""
 
     def marks(self) -> Marks:
         """One row, whatever the size of the space."""

@@ -70,7 +70,7 @@ LEDGER = _table(
     sort=Sort.LEDGER,
 )
 PAYLOAD = _table("payload", "position", "salt body", sort=Sort.ERASED, heavy="body")
-META = _table("meta", "name", "value", only="name <> 'indexed'")
+META = _table("meta", "name", "value", only="name <> 'indexed' AND substr(name, 1, 9) <> 'searched:'")
 SPACE_TABLES = (
     LEDGER,
     _table("variant", "id", "base", sort=Sort.GROWS),

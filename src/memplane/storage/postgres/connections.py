@@ -14,6 +14,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.errors import translate_errors
+from memplane.storage.postgres.large import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
@@ -34,8 +35,24 @@ _SETTINGS = {
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
+    "hnsw.ef_search": "100",
+    "hnsw.iterative_scan": "strict_order",
+    "random_page_cost": "1.1",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
 }
-"""Each session's."""
+"""Each session's.
+
+A plan is made for a space of the usual size, and spaces differ by four orders of magnitude: what reads a whole space is
+as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
+looked into by an index, a row at a time, and nothing is read whole that need not be.
+"""
+PLANNING = {
+    name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))
+}
+"""Those that decide how a statement is carried out."""
 
 
 class Connections:
@@ -67,6 +84,8 @@ class Connections:
         self._parents: ConnectionPool[Connection[Any]] | None = None
         self._process = os.getpid()
         self._opened = False
+        self.losses = 0
+        """How often a connection was lost: the server may be another one since, or have been restored."""
 
     def open(self) -> None:
         """Bring the database up to date, and begin."""
@@ -84,13 +103,18 @@ class Connections:
         """A connection on which these statements, the first of which begins a transaction, were just run. Committed
         where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
         lost in the middle of committing a write, `StorageUncertain` is raised."""
-        with translate_errors(), self._begun(begin, wait_s) as connection:
-            try:
-                yield connection
-            except BaseException as exc:
-                self._undo(connection, exc)
-                raise
-            _commit(connection, reads="READ ONLY" in begin)
+        try:
+            with translate_errors(), self._begun(begin, wait_s) as connection:
+                try:
+                    yield connection
+                except BaseException as exc:
+                    self._undo(connection, exc)
+                    raise
+                _commit(connection, reads="READ ONLY" in begin)
+        except BaseException as exc:
+            if not isinstance(exc, Exception | GeneratorExit):
+                self._begin_anew()
+            raise
 
     @contextmanager
     def _begun(self, begin: str, wait_s: float | None) -> Iterator[Connection[Any]]:
@@ -103,6 +127,7 @@ class Connections:
         try:
             yield connection
         finally:
+            self.losses += connection.broken
             pool.putconn(connection)
 
     def _begin(self, pool: ConnectionPool[Connection[Any]], begin: str, wait_s: float) -> Connection[Any]:
@@ -113,6 +138,7 @@ class Connections:
                 connection.execute(begin.encode(), prepare=False)
             except BaseException as exc:
                 lost = connection.broken
+                self.losses += lost
                 self._undo(connection, exc)
                 pool.putconn(connection)
                 if not lost or not isinstance(exc, psycopg.OperationalError) or monotonic() >= until:
@@ -138,6 +164,11 @@ class Connections:
             connection.close()
             self._pool.drain()
         _reset(connection)
+
+    def _begin_anew(self) -> None:
+        """An interrupt may have struck in the middle of the pool's own work: it is left behind with whatever it holds."""
+        left, self._pool, self._opened = self._pool, self._made(), False
+        left.close(timeout=0)
 
     def _leave_to_parent(self) -> None:
         """After a fork, the connections belong to the process that made them."""
@@ -173,6 +204,13 @@ class Connections:
             except errors.LockNotAvailable:
                 return False
         return True
+
+    def index_large_spaces(self, large: int) -> int:
+        """See `PostgresStores`."""
+        if not self._opened:
+            self.open()
+        with translate_errors():
+            return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:
         self._pool.close()

@@ -1,4 +1,5 @@
 -- What PostgreSQL does in its own way: words as tables of stems, and vectors.
+-- Of a word that more than 20,000 hold, nobody counts further, and only the newest 4,000 of any word are ranked.
 
 -- name: add_turn_words
 INSERT INTO turn_word (stem, n, times, length)
@@ -64,14 +65,20 @@ SELECT DISTINCT stem FROM span_word WHERE stem >= :stem AND stem <= :last LIMIT 
 SELECT count(*) FROM (SELECT 1 FROM span_word WHERE stem = ANY(:match::text[]) LIMIT :limit) AS found
 
 -- name: turn_frequency
-SELECT stem, count(*) FROM turn_word WHERE stem = ANY(:stems::text[]) GROUP BY stem
+SELECT s.stem, (
+    SELECT count(*) FROM (SELECT 1 FROM turn_word w WHERE w.stem = s.stem LIMIT 20001) AS found
+) FROM unnest(:stems::text[]) AS s (stem)
 
 -- name: memory_frequency
-SELECT stem, count(*) FROM memory_word WHERE stem = ANY(:stems::text[]) GROUP BY stem
+SELECT s.stem, (
+    SELECT count(*) FROM (SELECT 1 FROM memory_word w WHERE w.stem = s.stem LIMIT 20001) AS found
+) FROM unnest(:stems::text[]) AS s (stem)
 
 -- name: match_turns
 WITH hit AS MATERIALIZED (
-    SELECT n, stem, times, length FROM turn_word WHERE stem = ANY(:match::text[])
+    SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
+        SELECT * FROM turn_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+    ) AS w
 ), weight AS (
     SELECT stem, ln(1 + (greatest((SELECT max(n) / {turns_per_entry} FROM turn), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
     FROM hit GROUP BY stem
@@ -80,12 +87,14 @@ WITH hit AS MATERIALIZED (
     FROM hit h JOIN weight w USING (stem) JOIN turn t ON t.n = h.n, (SELECT avg(length) AS length FROM hit) AS usual
     WHERE {where} GROUP BY t.n ORDER BY score DESC, t.n DESC LIMIT :limit
 )
-SELECT {turn_columns} FROM best JOIN turn t USING (n) JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM best JOIN turn t USING (n) JOIN ledger l ON l.seq = {entry_of:t}
 ORDER BY best.score DESC, t.n DESC
 
 -- name: match_memories
 WITH hit AS MATERIALIZED (
-    SELECT n, stem, times, length FROM memory_word WHERE stem = ANY(:match::text[])
+    SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
+        SELECT * FROM memory_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+    ) AS w
 ), weight AS (
     SELECT stem, ln(1 + (greatest((SELECT max(n) FROM memory), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
     FROM hit GROUP BY stem
@@ -97,7 +106,7 @@ WITH hit AS MATERIALIZED (
 SELECT {columns} FROM best JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.score DESC, m.n DESC
 
 -- name: match_newest_turns
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE EXISTS (SELECT 1 FROM turn_word w WHERE w.stem = ANY(:match::text[]) AND w.n = t.n) AND {where}
 ORDER BY t.n DESC LIMIT :limit
 

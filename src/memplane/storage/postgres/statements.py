@@ -7,11 +7,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, errors
 
+from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
-from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
+from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
 from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import is_prefix, stems_of
 
@@ -22,6 +23,7 @@ _SPOKEN = re.compile(r"'(?:[^']|'')*'|::|:([a-z_]+\d*)\b|\?(\d*)|%")
 _CONFLICT = re.compile(r"\bON CONFLICT \(")
 _HINT = re.compile(r" INDEXED BY \w+")
 _CROSS = re.compile(r"\bCROSS JOIN (\w+ \w+) (USING|ON)\b")
+_AMONG = re.compile(r"\b(NOT )?IN \(SELECT value FROM unnest\((:\w+::\w+\[\])\) AS \w+ \(value\)\)")
 _NUMBERED = "_"
 """What stands before the number of a parameter that a statement names by number."""
 
@@ -50,14 +52,26 @@ class PostgresDialect:
     def member(self, column: str, name: str) -> str:
         return f"{column}::json ->> '{name}'"
 
+    def entry_of(self, turn: str) -> str:
+        # A column rather than a division: under row-level security, what may fail serves no index.
+        return f"{turn}.seq"
+
+    def document_of(self, part: str) -> str:
+        return f"{part}.seq"
+
     def no_bytes(self) -> str:
         return "''::bytea"
 
     def statement(self, sql: str) -> str:
-        sql = _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql))
+        sql = _AMONG.sub(_among, _CROSS.sub(r"JOIN \1 \2", _HINT.sub("", sql)))
         if self._of_space:
             sql = _CONFLICT.sub("ON CONFLICT (tenant, space, ", sql)
         return spoken(sql)
+
+
+def _among(match: re.Match[str]) -> str:
+    """An array is looked up in an index as it is; a table of its values would have to be joined first."""
+    return f"<> ALL({match.group(2)})" if match.group(1) else f"= ANY({match.group(2)})"
 
 
 def spoken(sql: str) -> str:
@@ -74,7 +88,13 @@ def spoken(sql: str) -> str:
     return _SPOKEN.sub(written, sql)
 
 
-SQL = load(PostgresDialect(of_space=True), SHARED, SPACE_MOVES, ("memplane.storage.postgres", ["own.sql"]))
+SQL = load(
+    PostgresDialect(of_space=True),
+    SHARED,
+    SPACE_MOVES,
+    ("memplane.storage.postgres", ["own.sql", "large.sql"]),
+)
+_NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
 _VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
 
@@ -82,6 +102,14 @@ _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" 
 @lru_cache(maxsize=4_096)
 def _with_where(query: str, where: str) -> bytes:
     return SQL[query].replace("{where}", spoken(where)).encode()
+
+
+@lru_cache(maxsize=1_024)
+def _written_out(query: str, where: str, written: tuple[tuple[str, int], ...]) -> bytes:
+    sql = _NEAREST[query].replace("{where}", where)
+    for name, number in written:
+        sql = sql.replace(f"{{{name}}}", f"{number:d}")
+    return spoken(sql).encode()
 
 
 _ENCODED = {name: sql.encode() for name, sql in SQL.items()}
@@ -103,6 +131,18 @@ class PostgresStatements:
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
         return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
 
+    def nearest(
+        self, query: str, where: str, written: tuple[tuple[str, int], ...], parameters: Parameters
+    ) -> list[Any]:
+        """A search among vectors, with these numbers written out in it, in the order that its index gives: a plan that
+        sorts what it found without one reads the whole space."""
+        connection = self._connection
+        with connection.pipeline():
+            connection.execute("SET LOCAL enable_sort = off")
+            found = connection.execute(_written_out(query, where, written), parameters, binary=True)
+            connection.execute("SET LOCAL enable_sort = on")
+        return found.fetchall()
+
     def run(self, query: str, parameters: Parameters | Row = ()) -> int:
         return self._execute(query, parameters).rowcount
 
@@ -114,8 +154,8 @@ class PostgresStatements:
         if len(values) == 1:
             self._execute(query, values[0])
             return
-        rows = [_numbered(row) for row in values] if query in _BY_NUMBER else values
-        with self._connection.cursor() as cursor:
+        rows = [numbered(row) for row in values] if query in _BY_NUMBER else values
+        with _no_name_too_long(), self._connection.cursor() as cursor:
             cursor.executemany(_ENCODED[query], rows)
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
@@ -137,11 +177,28 @@ class PostgresStatements:
 
     def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
         if query in _BY_NUMBER and not isinstance(parameters, Mapping):
-            parameters = _numbered(parameters)
-        return self._connection.execute(_ENCODED[query], parameters, binary=True)
+            parameters = numbered(parameters)
+        with _no_name_too_long():
+            return self._connection.execute(_ENCODED[query], parameters, binary=True)
 
 
-def _numbered(row: Row) -> dict[str, Any]:
+class _no_name_too_long:  # noqa: N801 - used like the function it would be
+    """Names of several hundred characters each fit into an index alone, and not always beside each other. It is the
+    trouble of the work that brought them, not of the database."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, errors.ProgramLimitExceeded):
+            raise InvalidRequest(
+                "these names are too long to be kept together; 1,000 bytes in UTF-8 each are always possible"
+            ) from error
+
+
+def numbered(row: Row) -> dict[str, Any]:
     return {f"{_NUMBERED}{number}": value for number, value in enumerate(row, start=1)}
 
 

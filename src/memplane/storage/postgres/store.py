@@ -2,34 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
+from memplane.storage.postgres.large import Place, PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
-from memplane.storage.sql.view import SqlReader, SqlWriter
+from memplane.storage.sql.view import SqlWriter
 from memplane.types import Head
 
 T = TypeVar("T")
-
-
-class Place(NamedTuple):
-    """The two numbers that every row of a space has."""
-
-    tenant: int
-    space: int
-
-    def said(self) -> str:
-        """For row-level security, until the end of the transaction."""
-        return f"SET LOCAL memplane.tenant = '{self.tenant:d}'; SET LOCAL memplane.space = '{self.space:d}'"
-
-    def locked(self) -> str:
-        """A transaction in which nobody else writes to the space."""
-        row = f"tenant = {self.tenant:d} AND number = {self.space:d}"
-        return f"BEGIN; {self.said()}; SELECT 1 FROM space WHERE {row} FOR UPDATE"
 
 
 class PostgresStore:
@@ -37,8 +22,10 @@ class PostgresStore:
     the lock on the space's own row sees to."""
 
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
+        self.place = place
         self._connections = connections
         self._owner = owner
+        self._place = place
         self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
         self._writing = place.locked()
         self._commits = GroupCommit(self._transaction, FATAL)
@@ -46,7 +33,7 @@ class PostgresStore:
     @contextmanager
     def read(self) -> Iterator[Reader]:
         with self._connections.transaction(self._reading) as connection:
-            yield SqlReader(PostgresStatements(connection), self._owner)
+            yield PostgresReader(PostgresStatements(connection), self._owner, self._place)
 
     def write(self, work: Callable[[Writer], T]) -> T:
         return self._commits.run(work)

@@ -9,8 +9,9 @@ from memplane.errors import NotFound
 from memplane.storage.names import checked_name
 from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
+from memplane.storage.postgres.large import LARGE, Place
 from memplane.storage.postgres.statements import PostgresStatements
-from memplane.storage.postgres.store import Place, PostgresStore
+from memplane.storage.postgres.store import PostgresStore
 from memplane.storage.postgres.work import PostgresWork
 from memplane.storage.sql.catalog.accounts import SqlAccounts
 from memplane.storage.sql.catalog.credentials import SqlCredentials
@@ -35,7 +36,7 @@ class PostgresStores:
             url, connections_max=connections_max, statement_seconds_max=statement_seconds_max
         )
         self._catalog = PostgresCatalog(self._connections)
-        self._known: OrderedDict[tuple[str, str], PostgresStore] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[PostgresStore, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -54,6 +55,11 @@ class PostgresStores:
             if len(found) < _OWNERS_PER_LOOK:
                 return
             after = found[-1][0]
+
+    def index_large_spaces(self, *, large: int = LARGE) -> int:
+        """Give spaces with so many vectors an index of their own; returns how many got one. Takes minutes where a space
+        has a million, and keeps nobody waiting meanwhile. See `large`."""
+        return self._connections.index_large_spaces(large)
 
     def directory(self) -> SqlDirectory:
         return SqlDirectory(self._catalog)
@@ -79,15 +85,21 @@ class PostgresStores:
         self._connections.close()
 
     def _store(self, tenant: str, owner: str, *, create: bool) -> PostgresStore:
-        name = (tenant, owner)
+        """Looked up once, and again whenever a connection was lost: where a database was restored meanwhile, the numbers
+        of a space may be those of another."""
+        name, losses = (tenant, owner), self._connections.losses
         with self._lock:
-            store = self._known.get(name)
-            if store is not None:
+            store, known_at = self._known.get(name, (None, 0))
+            if store is not None and known_at == losses:
                 self._known.move_to_end(name)
                 return store
         place = self._find(tenant, owner, create=create)
         with self._lock:
-            store = self._known.setdefault(name, PostgresStore(self._connections, place, owner))
+            store, _ = self._known.get(name, (None, 0))
+            if store is None or store.place != place:
+                store = PostgresStore(self._connections, place, owner)
+            self._known[name] = (store, losses)
+            self._known.move_to_end(name)
             if len(self._known) > _KNOWN_MAX:
                 self._known.popitem(last=False)
         return store

@@ -12,6 +12,7 @@ from psycopg import Connection
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.pq import Format
 from psycopg.types import TypeInfo
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.types.string import StrBinaryDumper, StrDumper, TextBinaryLoader, TextLoader
 
 _MARK = "\uf8ff"
@@ -76,6 +77,9 @@ def adapt(connection: Connection[Any], vectors: TypeInfo) -> None:
     adapters = connection.adapters
     adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(str, _TextBinaryDumper)
+    # One size for all: by how large a number is, each statement would be prepared anew.
+    adapters.register_dumper(int, Int8Dumper)
+    adapters.register_dumper(int, Int8BinaryDumper)
     adapters.register_loader("text", _TextLoader)
     adapters.register_loader("text", _TextBinaryLoader)
     dumper = type("VectorDumper", (_VectorDumper,), {"oid": vectors.oid})

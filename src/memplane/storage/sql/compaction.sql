@@ -1,5 +1,5 @@
 -- name: raw_between
-SELECT t.n / {turns_per_entry}, l.id, min(t.at) FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT l.seq, l.id, min(t.at) FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.at >= :since AND t.at < :until GROUP BY 1, 2 ORDER BY 3, 1
 
 -- name: first_raw

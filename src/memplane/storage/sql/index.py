@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from memplane.clock import to_instant
 from memplane.storage.filter import Filter
-from memplane.storage.index import Marks, MemoryVector, TurnHead, TurnVector, turn_number
+from memplane.storage.index import Marks, MemoryVector, TurnHead, TurnVector, VectorSearch, turn_number
 from memplane.storage.sql import conditions, rows
 from memplane.storage.sql.session import Session
 from memplane.types import Memory, Turn
@@ -19,6 +19,9 @@ class SqlIndexReader(Session):
     def model(self, model_id: str, dimension: int) -> int | None:
         row = self._one("model", id=model_id, dimension=dimension)
         return None if row is None else int(row[0])
+
+    def vector_search(self, model: int) -> VectorSearch | None:  # noqa: ARG002 - an engine that searches overrides it
+        return None
 
     def current_model(self) -> int | None:
         number = self._note("model")

@@ -32,7 +32,8 @@ SELECT seq, id, name, project FROM document ORDER BY seq
 -- name: sections
 SELECT l.id, {section_columns}
 FROM document d JOIN ledger l USING (seq)
-JOIN section s ON s.n >= d.seq * {spans_per_document} AND s.n < (d.seq + 1) * {spans_per_document}
+JOIN section s ON s.n >= (SELECT seq * {spans_per_document} FROM document WHERE id = :id)
+              AND s.n < (SELECT (seq + 1) * {spans_per_document} FROM document WHERE id = :id)
 WHERE d.id = :id ORDER BY s.n
 
 -- name: sections_titled
@@ -42,16 +43,17 @@ ORDER BY n DESC LIMIT :limit
 
 -- name: sections_at
 SELECT l.id, {section_columns} FROM {numbers:numbers:j} JOIN section s ON s.n = j.value
-JOIN ledger l ON l.seq = s.n / {spans_per_document} ORDER BY s.n
+JOIN ledger l ON l.seq = {document_of:s} ORDER BY s.n
 
 -- name: spans
 SELECT {span_columns} FROM document d JOIN ledger l USING (seq)
-JOIN span s ON s.n >= d.seq * {spans_per_document} + :first AND s.n < (d.seq + 1) * {spans_per_document}
+JOIN span s ON s.n >= (SELECT seq * {spans_per_document} + :first FROM document WHERE id = :id)
+           AND s.n < (SELECT (seq + 1) * {spans_per_document} FROM document WHERE id = :id)
 WHERE d.id = :id ORDER BY s.n LIMIT :limit
 
 -- name: spans_at
 SELECT {span_columns} FROM {numbers:numbers:j} JOIN span s ON s.n = j.value
-JOIN document d ON d.seq = s.n / {spans_per_document} JOIN ledger l ON l.seq = d.seq ORDER BY s.n
+JOIN document d ON d.seq = {document_of:s} JOIN ledger l ON l.seq = d.seq ORDER BY s.n
 
 -- name: span_heads
 SELECT n, section, words FROM span WHERE n > :after ORDER BY n LIMIT :limit

@@ -33,7 +33,7 @@ SELECT l.seq FROM ledger l JOIN payload p USING (position)
 WHERE l.seq > :after AND l.op IN ('turn', 'history') ORDER BY l.seq LIMIT :limit
 
 -- name: said_between
-SELECT t.n / {turns_per_entry}, t.at, l.op FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT l.seq, t.at, l.op FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.at > :after AND t.at < :until AND t.n % {turns_per_entry} = 0
   AND (l.op <> 'turn' OR t.at >= :whole) ORDER BY t.at, t.n LIMIT :limit
 
@@ -81,6 +81,9 @@ FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import
 -- name: note
 SELECT value FROM meta WHERE name = :name
 
+-- name: notes
+SELECT name, value FROM meta WHERE substr(name, 1, 5) <> 'note:'
+
 -- name: set_note
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
@@ -115,7 +118,7 @@ DELETE FROM turn WHERE n >= ? AND n < ?
 
 -- name: turns
 SELECT {turn_columns}
-FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
+FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
 ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 
 -- name: conversations
@@ -126,7 +129,7 @@ GROUP BY t.conversation ORDER BY max(t.at) DESC, t.conversation LIMIT :limit OFF
 
 -- name: tail
 SELECT {turn_columns}
-FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
+FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
 
 -- name: tail_texts
 SELECT n, text FROM turn WHERE n > :indexed AND n < :beyond ORDER BY n LIMIT :limit
@@ -212,7 +215,10 @@ SELECT l.seq, l.id FROM ledger l JOIN payload p USING (position)
 WHERE l.id IN (SELECT value FROM {texts:ids:each}) AND l.op IN ({erasable}) ORDER BY l.seq
 
 -- name: count_turns
-SELECT count(*) FROM {numbers:seqs:s} JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
+WITH s (first, beyond) AS MATERIALIZED (
+    SELECT value * {turns_per_entry}, (value + 1) * {turns_per_entry} FROM {numbers:seqs:each}
+)
+SELECT count(*) FROM s JOIN turn t ON t.n >= s.first AND t.n < s.beyond
 
 -- name: count_memories
 SELECT count(*) FILTER (WHERE m.key IS NULL AND m.kind <> 'episode'),
@@ -322,11 +328,11 @@ SELECT n, text FROM turn WHERE n > :after AND n <= :until ORDER BY n DESC LIMIT 
 
 -- name: turns_at
 SELECT {turn_columns}
-FROM {numbers:numbers:s} JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE {where}
+FROM {numbers:numbers:s} JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
 
 -- name: turns_between
 SELECT {turn_columns}
-FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry} WHERE t.n >= :first AND t.n <= :last ORDER BY t.n
+FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE t.n >= :first AND t.n <= :last ORDER BY t.n
 
 -- name: memories_of
 SELECT {columns} FROM {texts:ids:s} JOIN memory m ON m.id = s.value JOIN ledger l USING (seq) WHERE {where}
@@ -377,8 +383,8 @@ WHERE m.tier = 'hot' AND {not_quarantined} AND {where} ORDER BY m.updated DESC, 
 SELECT a, b FROM conflict ORDER BY a, b
 
 -- name: conflicts
-SELECT a, b FROM conflict WHERE a IN (SELECT value FROM {texts:ids:each}) OR b IN (SELECT value FROM {texts:ids:each})
-ORDER BY a, b
+SELECT a, b FROM conflict WHERE a IN (SELECT value FROM {texts:ids:each})
+UNION SELECT a, b FROM conflict WHERE b IN (SELECT value FROM {texts:ids:each}) ORDER BY a, b
 
 -- name: evidence
 SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM {texts:ids:each}) ORDER BY memory, seq, id
@@ -408,21 +414,21 @@ ORDER BY id
 SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})
 
 -- name: turn_before
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.at <= :at AND t.n < :n
 ORDER BY t.at DESC, t.n DESC LIMIT 1
 
 -- name: turn_before_outside
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.n < :n AND t.n >= :n - {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n DESC LIMIT 1
 
 -- name: turns_after
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.at >= :at AND t.n > :n
 ORDER BY t.at, t.n LIMIT :limit OFFSET :offset
 
 -- name: turns_after_outside
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.n > :n AND t.n <= :n + {turns_per_entry} * 8 AND t.conversation IS NULL ORDER BY t.n LIMIT :limit OFFSET :offset
 
 -- name: untold
@@ -439,16 +445,18 @@ ON CONFLICT (conversation) DO UPDATE SET first = excluded.first, last_at = exclu
 DELETE FROM untold WHERE conversation = ?
 
 -- name: turns_of
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n >= :since ORDER BY t.n
 
 -- name: last_turn_of
-SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+SELECT {turn_columns} FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.conversation = :conversation AND t.conversation IS NOT NULL AND t.n < :before ORDER BY t.n DESC LIMIT 1
 
 -- name: conversations_of
-SELECT DISTINCT t.conversation FROM {numbers:seqs:s}
-JOIN turn t ON t.n >= s.value * {turns_per_entry} AND t.n < (s.value + 1) * {turns_per_entry}
+WITH s (first, beyond) AS MATERIALIZED (
+    SELECT value * {turns_per_entry}, (value + 1) * {turns_per_entry} FROM {numbers:seqs:each}
+)
+SELECT DISTINCT t.conversation FROM s JOIN turn t ON t.n >= s.first AND t.n < s.beyond
 WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 
 -- name: episodes_of
@@ -507,17 +515,19 @@ DELETE FROM evidence WHERE seq = ?
 INSERT INTO conflict (a, b) VALUES (?, ?) ON CONFLICT (a, b) DO NOTHING
 
 -- name: at_odds
-SELECT CASE WHEN a = :id THEN b ELSE a END FROM conflict WHERE a = :id OR b = :id
+SELECT b FROM conflict WHERE a = :id UNION SELECT a FROM conflict WHERE b = :id
 
 -- name: drop_conflicts
-DELETE FROM conflict WHERE a = ?1 OR b = ?1
+DELETE FROM conflict WHERE (a, b) IN (
+    SELECT a, b FROM conflict WHERE a = ?1 UNION ALL SELECT a, b FROM conflict WHERE b = ?1
+)
 
 -- name: set_state
 UPDATE memory SET state = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
 
 -- name: uncontest
 UPDATE memory SET state = 'active' WHERE id = ?1 AND state = 'contested'
-  AND NOT EXISTS (SELECT 1 FROM conflict WHERE a = ?1 OR b = ?1)
+  AND NOT EXISTS (SELECT 1 FROM conflict WHERE a = ?1) AND NOT EXISTS (SELECT 1 FROM conflict WHERE b = ?1)
 
 -- name: rate
 UPDATE memory SET chosen = ?2, passed_over = ?3, leaning = ?4,

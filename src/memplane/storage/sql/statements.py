@@ -67,6 +67,12 @@ class Dialect(Protocol):
     def member(self, column: str, name: str) -> str:
         """A member of a JSON object, as text."""
 
+    def entry_of(self, turn: str) -> str:
+        """The place in the ledger of what holds this turn."""
+
+    def document_of(self, part: str) -> str:
+        """The same of a section or a span of a document."""
+
     def no_bytes(self) -> str:
         """An empty sequence of bytes."""
 

@@ -44,6 +44,7 @@ from memplane.types import (
 
 _FOREVER = 1 << 62
 _NEVER = -_FOREVER
+_NOTES = ("notes",)
 _STEADY = frozenset({"head", "marks", "model", "note"})
 """Where a space stands; one recall asks for it some twenty times."""
 
@@ -88,6 +89,15 @@ class SqlReader(
         if asked not in self._seen:
             self._seen[asked] = super()._one(query, **parameters)
         return self._seen[asked]
+
+    def _note(self, name: str) -> str | None:
+        """All that a space notes for itself comes with one look."""
+        if self._seen is None or name.startswith("note:"):
+            return super()._note(name)
+        if _NOTES not in self._seen:
+            self._seen[_NOTES] = dict(self._all("notes"))
+        found: str | None = self._seen[_NOTES].get(name)
+        return found
 
     def head(self) -> Head:
         row = self._one("head")
@@ -544,6 +554,7 @@ class SqlWriter(
         for query in ("forget_embedded", "grow_generation", "grow_library"):
             self._run(query)
         self._unpin()
+        self._set_note("lost_vectors", "1")
         self.set_derived(0)
         self.set_cursor(0)
 
@@ -575,7 +586,9 @@ class SqlWriter(
         self._erase_promoted(seqs)
         self._many("unhide", [(victim,) for victim in seqs])
         self._many("drop_payload", [(victim,) for victim in seqs])
-        self._run("drop_lost_vectors")
+        if self._note("lost_vectors") != "0":  # it looks at every vector of the space
+            self._run("drop_lost_vectors")
+            self._set_note("lost_vectors", "0")
         self._run("grow_generation")
         self._unpin()
 

@@ -7,6 +7,8 @@ from typing import Any
 import apsw
 import msgspec
 
+from memplane.storage.index import TURNS_PER_ENTRY_MAX
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
 from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import index_text, is_prefix
@@ -34,6 +36,12 @@ class SqliteDialect:
 
     def member(self, column: str, name: str) -> str:
         return f"json_extract({column}, '$.{name}')"
+
+    def entry_of(self, turn: str) -> str:
+        return f"{turn}.n / {TURNS_PER_ENTRY_MAX}"
+
+    def document_of(self, part: str) -> str:
+        return f"{part}.n / {SPANS_PER_DOCUMENT_MAX}"
 
     def no_bytes(self) -> str:
         return "x''"

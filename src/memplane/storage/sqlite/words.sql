@@ -8,12 +8,12 @@ INSERT INTO turn_index (turn_index, rowid, text) VALUES ('delete', ?, ?)
 
 -- name: match_turns
 SELECT {turn_columns}
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = {entry_of:t}
 WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rank LIMIT :limit
 
 -- name: match_newest_turns
 SELECT {turn_columns}
-FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = t.n / {turns_per_entry}
+FROM turn_index i JOIN turn t ON t.n = i.rowid JOIN ledger l ON l.seq = {entry_of:t}
 WHERE i.turn_index MATCH :match AND {where} ORDER BY i.rowid DESC LIMIT :limit
 
 -- name: add_memory_words

@@ -116,6 +116,7 @@ CREATE TABLE turn (
     tenant       integer NOT NULL DEFAULT here_tenant(),
     space        integer NOT NULL DEFAULT here_space(),
     n            bigint NOT NULL,
+    seq          bigint NOT NULL GENERATED ALWAYS AS (n / 256) STORED,
     role         text COLLATE "C" NOT NULL,
     text         text COLLATE "C" NOT NULL,
     at           bigint NOT NULL,
@@ -130,6 +131,7 @@ CREATE INDEX turn_flagged ON turn (tenant, space, n) WHERE flags <> '';
 CREATE INDEX turn_by_time ON turn (tenant, space, at);
 CREATE INDEX turn_by_conversation ON turn (tenant, space, conversation, at) WHERE conversation IS NOT NULL;
 CREATE INDEX turn_by_project ON turn (tenant, space, project, at) WHERE project IS NOT NULL;
+CREATE INDEX turn_by_speaker ON turn (tenant, space, speaker) WHERE speaker IS NOT NULL;
 
 CREATE TABLE memory (
     tenant          integer NOT NULL DEFAULT here_tenant(),
@@ -181,7 +183,8 @@ CREATE TABLE memory (
 CREATE INDEX memory_flagged ON memory (tenant, space, n) WHERE flags <> '';
 CREATE INDEX memory_by_seq ON memory (tenant, space, seq);
 CREATE INDEX memory_by_time ON memory (tenant, space, updated);
-CREATE INDEX memory_by_brief ON memory (tenant, space, behavioral, updated, n) WHERE state IN ('active', 'contested');
+CREATE INDEX memory_by_brief ON memory (tenant, space, behavioral, updated, n) WHERE state IN ('active', 'contested')
+    AND (extractor IS NULL OR (role = 'user' AND (behavioral <> 0 OR tier = 'hot')));
 CREATE UNIQUE INDEX memory_by_key ON memory (tenant, space, key) WHERE key IS NOT NULL AND state IN ('active', 'contested');
 CREATE INDEX memory_by_key_history ON memory (tenant, space, key, updated) WHERE key IS NOT NULL;
 CREATE INDEX memory_by_category ON memory (tenant, space, category, updated) WHERE category IS NOT NULL;
@@ -271,6 +274,7 @@ CREATE TABLE purged (
     at     bigint NOT NULL,
     PRIMARY KEY (tenant, space, by, id)
 );
+CREATE INDEX purged_by_seq ON purged (tenant, space, seq);
 
 CREATE TABLE access (
     tenant integer NOT NULL DEFAULT here_tenant(),
@@ -346,6 +350,7 @@ CREATE TABLE section (
     tenant       integer NOT NULL DEFAULT here_tenant(),
     space        integer NOT NULL DEFAULT here_space(),
     n            bigint NOT NULL,
+    seq          bigint NOT NULL GENERATED ALWAYS AS (n / 1048576) STORED,
     title        text COLLATE "C",
     level        integer NOT NULL,
     path         text COLLATE "C" NOT NULL,
@@ -359,6 +364,7 @@ CREATE TABLE span (
     tenant   integer NOT NULL DEFAULT here_tenant(),
     space    integer NOT NULL DEFAULT here_space(),
     n        bigint NOT NULL,
+    seq      bigint NOT NULL GENERATED ALWAYS AS (n / 1048576) STORED,
     section  integer NOT NULL,
     start    integer NOT NULL,
     "end"    integer NOT NULL,

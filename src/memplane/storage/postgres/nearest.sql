@@ -1,0 +1,25 @@
+-- Vectors looked for with an index of their space's own. An index of some rows serves only whoever writes out which: the
+-- numbers of the space and of the model stand in the statement, and so does how long a vector is.
+
+-- name: nearest_memories
+SELECT v.id, m.turn, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))
+FROM memory_vector v CROSS JOIN LATERAL (
+    SELECT m.turn FROM memory m WHERE m.id = v.id AND m.embedded = {model} AND {where} LIMIT 1
+) AS m
+WHERE v.tenant = {tenant} AND v.space = {space} AND v.model = {model}
+ORDER BY v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}) LIMIT {limit}
+
+-- name: nearest_turns
+WITH near AS MATERIALIZED (
+    SELECT v.n FROM turn_vector v CROSS JOIN LATERAL (
+        SELECT 1 FROM turn t WHERE t.n = v.n AND {where} LIMIT 1
+    ) AS t
+    WHERE v.tenant = {tenant} AND v.space = {space} AND v.model = {model}
+    ORDER BY v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}) LIMIT {limit}
+)
+SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
+       coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END),
+       t.within, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))
+FROM (SELECT n FROM near UNION SELECT unnest(:also::bigint[])) AS w JOIN turn t ON t.n = w.n
+LEFT JOIN turn_vector v ON v.n = t.n AND v.model = {model}
+WHERE {where} ORDER BY t.n

@@ -1,0 +1,100 @@
+"""Spaces too large to be loaded: PostgreSQL looks for vectors itself, and answers stay what they were."""
+
+import random
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from memplane import Memplane, Space
+from memplane.storage.postgres.stores import PostgresStores
+from statement_watch import watched
+from stub_embedder import StubEmbedder
+
+_THINGS = (
+    "garden",
+    "kitchen",
+    "bicycle",
+    "guitar",
+    "report",
+    "invoice",
+    "flight",
+    "hotel",
+    "recipe",
+    "dentist",
+)
+_DOINGS = ("bought", "visited", "finished", "cancelled", "moved", "repaired", "planned", "painted", "lost")
+
+
+def _sentence(chance: random.Random, number: int) -> str:
+    name = f"Kori{number % 37}"
+    return f"I {chance.choice(_DOINGS)} the {chance.choice(_THINGS)} with {name} near the {chance.choice(_THINGS)}."
+
+
+@pytest.fixture
+def plane(postgres_url: str) -> Iterator[Memplane]:
+    with Memplane.open(postgres_url, embedder=StubEmbedder()) as opened:
+        yield opened
+
+
+def _filled(plane: Memplane, count: int = 260) -> Space:
+    space, chance = plane.space("alice"), random.Random(5)
+    for number in range(count):
+        space.retain(
+            _sentence(chance, number),
+            conversation=f"c{number // 12}",
+            role="assistant" if number % 3 == 2 else "user",
+        )
+    space.enrich()
+    return space
+
+
+def _told(space: Space, questions: list[str]) -> list[list[str]]:
+    return [[hit.id for hit in space.recall(question).hits[:10]] for question in questions]
+
+
+def test_a_large_space_answers_like_a_small_one_and_is_not_loaded(plane, postgres_url):
+    """
+    At least 95 % of the first ten are the same with an index as with every vector compared, and no statement reads the
+    vectors, the heads or the words of the whole space.
+    """
+    space, chance = _filled(plane), random.Random(9)
+    questions = [
+        f"When did I say that Kori{number} {chance.choice(_DOINGS)} the {chance.choice(_THINGS)}?"
+        for number in range(20)
+    ]
+    exact = _told(space, questions)
+
+    stores = PostgresStores(postgres_url)
+    assert stores.index_large_spaces(large=50) == 1
+    assert stores.index_large_spaces(large=50) == 0
+    stores.close()
+    with watched() as said, Memplane.open(postgres_url, embedder=StubEmbedder()) as fresh:
+        found = _told(fresh.space("alice"), questions)
+
+    same = sum(len(set(one) & set(other)) for one, other in zip(exact, found, strict=True))
+    loading = (
+        "FROM turn_vector\nWHERE stamp",
+        "FROM memory_vector v JOIN memory m",
+        "LEFT JOIN turn_vector v ON v.n = t.n\nWHERE t.n >",
+    )
+    assert same >= 0.95 * sum(map(len, exact))
+    assert not [text for text, _ in said if any(part in text for part in loading)]
+
+
+def test_the_index_of_a_space_serves_its_searches(plane, postgres_url):
+    """
+    The plan of a search is the space's own index, in the role that sees one space.
+    """
+    space = _filled(plane, 70)
+    PostgresStores(postgres_url).index_large_spaces(large=50)
+    with watched() as said:
+        space.recall("Who painted the garden?")
+    nearest = [(text, given) for text, given in said if "<#>" in text]
+
+    assert len(nearest) == 2
+    with psycopg.connect(postgres_url) as connection:
+        names = connection.execute(
+            "SELECT indexname FROM pg_indexes WHERE indexname LIKE '%_near_1_1_1'"
+        ).fetchall()
+    assert sorted(names) == [("memory_vector_near_1_1_1",), ("turn_vector_near_1_1_1",)]
