@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from engines import ENGINES, HOME, Home, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
@@ -36,21 +37,21 @@ from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 from object_servers import azurite, seaweedfs
-from postgres_server import PostgresServer, postgres_server, postgres_url
+from postgres_server import postgres_server, postgres_url
 
-__all__ = ["azurite", "postgres_server", "postgres_url", "seaweedfs"]
-"""Fixtures that are written elsewhere."""
+__all__ = ["azurite", "both_engines", "fresh_folder", "postgres_server", "postgres_url", "seaweedfs"]
+"""What is written elsewhere."""
 
 TENANT = "default"
-ENGINES = ("sqlite", "postgres")
-both_engines = pytest.mark.both_engines
-"""For what is a property of the engine: `pytestmark = both_engines`."""
 MORNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 LONG = {
     "test_benchmarks",
     "test_crash",
     "test_docs",
     "test_erasure",
+    "test_fleet",
+    "test_fleet_crash",
+    "test_fleet_work",
     "test_mcp",
     "test_openapi",
     "test_processes",
@@ -61,12 +62,18 @@ LONG = {
 }
 """Files whose tests take seconds each."""
 
-_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+_QUIET = {
+    "deadline": None,
+    "suppress_health_check": [
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,  # examples share one on purpose, since each would need a database
+    ],
+}
 settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
 THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
-_FEWER = 6
 _SETTINGS = "_hypothesis_internal_use_settings"
 
 
@@ -153,42 +160,6 @@ class HandClock:
 
 
 @contextmanager
-def fresh_folder() -> Iterator[Path]:
-    """A folder for one generated example; in memory where there is such a place, since syncs are most of the time."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
-
-
-class Home:
-    """Where the planes of a test keep their data: which engine, and new places to keep it."""
-
-    def __init__(self) -> None:
-        self.server: PostgresServer | None = None
-
-    @property
-    def name(self) -> str:
-        return "sqlite" if self.server is None else "postgres"
-
-    def fewer(self, examples: int) -> int:
-        """On PostgreSQL, where every look is a journey, a few examples have to do."""
-        return examples if self.server is None or THOROUGH else max(3, examples // _FEWER)
-
-    @contextmanager
-    def fresh(self) -> Iterator[str]:
-        """What `Memplane.open` takes, with nothing in it."""
-        with ExitStack() as opened:
-            if self.server is None:
-                yield str(opened.enter_context(fresh_folder()))
-            else:
-                yield opened.enter_context(self.server.database())
-
-
-HOME = Home()
-"""That of the test that is running."""
-
-
-@contextmanager
 def fresh_plane(
     clock: HandClock | None = None, *, embedder: Any = None, **changes: Any
 ) -> Iterator[Memplane]:
@@ -205,21 +176,24 @@ def run_machine(
     machine: type[RuleBasedStateMachine], examples: int, *, steps: int = 25, **options: Any
 ) -> None:
     """As `costly`, for a state machine on the engine of the test that is running."""
+    steps = steps if HOME.server is None else steps // 2
     run_state_machine_as_test(machine, settings=costly(HOME.fewer(examples), steps=steps, **options))
 
 
 @pytest.fixture(autouse=True)
 def home(request: pytest.FixtureRequest) -> Iterator[Home]:
     """The engine that planes are on: each of `ENGINES` in turn for tests that are marked with `both_engines`."""
-    if getattr(request, "param", os.environ.get("FORCE", "sqlite")) == "postgres":
+    if getattr(request, "param", "sqlite") == "postgres":
         HOME.server = request.getfixturevalue("postgres_server")
     yield HOME
     HOME.server = None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.definition.get_closest_marker("both_engines"):
-        metafunc.parametrize("home", ENGINES, indirect=True)
+    marker = metafunc.definition.get_closest_marker("both_engines")
+    if marker is not None:
+        files = "space_file" in metafunc.fixturenames  # only one engine has them
+        metafunc.parametrize("home", marker.args or (ENGINES[:1] if files else ENGINES), indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -242,7 +216,7 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def data(home: Home, tmp_path: Path) -> Iterator[str]:
+def plane_data(home: Home, tmp_path: Path) -> Iterator[str]:
     """What `Memplane.open` takes: a data directory that is not there yet, or a database of this test's own."""
     if home.server is None:
         yield str(tmp_path / "data")
@@ -252,7 +226,7 @@ def data(home: Home, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_plane(data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
+def open_plane(plane_data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]:
     """Opens the same data directory as often as asked, with whatever settings; closes all in the end. There is no
     embedding model unless one is given, and a recall works off everything that waits: what is told never depends on
     how fast the machine is."""
@@ -261,7 +235,7 @@ def open_plane(data: str, clock: HandClock) -> Iterator[Callable[..., Memplane]]
         def open_(**changes: Any) -> Memplane:
             embedder = changes.pop("embedder", None)
             settings = Settings(**{"recall_work_ms": 60_000, **changes})
-            plane = Memplane.open(data, embedder=embedder, clock=clock, settings=settings)
+            plane = Memplane.open(plane_data, embedder=embedder, clock=clock, settings=settings)
             return opened.enter_context(plane)
 
         yield open_

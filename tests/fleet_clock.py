@@ -63,7 +63,7 @@ def member(plane, **options):
 def work_off(*members):
     """Round and round until nothing is to be taken; how often something was."""
     taken = 0
-    while any([one.step() for one in members]):
-        taken += 1
+    while found := sum(one.step() for one in members):
+        taken += found
         assert taken < 10_000
     return taken

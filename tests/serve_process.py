@@ -57,7 +57,7 @@ class Served:
 
 
 @contextmanager
-def serve(folder, *arguments, environment=None):
+def serve(folder, *arguments, environment=None, data=None):
     errors = folder / "stderr.txt"
     with errors.open("wb") as stderr:
         process = subprocess.Popen(
@@ -70,7 +70,7 @@ def serve(folder, *arguments, environment=None):
                 "--port",
                 "0",
                 "--data",
-                str(folder / "data"),
+                str(data or folder / "data"),
                 *arguments,
             ],
             stdout=subprocess.PIPE,

@@ -162,10 +162,10 @@ class Engine:
         """Try the data directory, and ask the background how it gets on."""
         try:
             self._stores.probe()
+            background = self._parts.background
+            failing = {} if background is None else background.failing()
         except StorageError as exc:
             return Readiness(ready=False, problems=(exc.code,))
-        background = self._parts.background
-        failing = {} if background is None else background.failing()
         return Readiness(degraded=("enrichment",) if failing else ())
 
     def close(self) -> None:
@@ -190,14 +190,15 @@ class Engine:
             made = Background(stores, worker, self._all_spaces)
             made.look_after(self._look_after)
             return made
-        model, dimension = model_of(self._parts.embedder)
+        embedder = self._parts.embedder
+        model = None if embedder is None else f"{embedder.model_id}:{embedder.dimension}"
         member = FleetWorker(
             stores,
             work,
             worker,
             self.clock,
             daily=self._look_after,
-            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=f"{model}:{dimension}"),
+            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=model),
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
         )

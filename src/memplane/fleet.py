@@ -11,6 +11,7 @@ import random
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
@@ -24,7 +25,7 @@ from memplane.memory.sitting import PAUSE
 from memplane.providers.llm import LLMFailed
 from memplane.shift import Shift
 from memplane.storage.base import Stores
-from memplane.storage.work import LOST, Done, Glance, Job, Lease, Rest, Work
+from memplane.storage.work import LOST, Done, Job, Lease, Rest, Work, WorkReader
 from memplane.worker import Worker
 
 LEASE_S = 60
@@ -44,7 +45,9 @@ _WAIT_MAX_S = 900.0
 _AWAY_MAX_S = 30.0
 """A database that was away is not left alone for longer."""
 _SHIFTS_WITHOUT_READING = 8
-_TROUBLE_SHOWN_MAX = 100
+_TROUBLE_SHOWN_MAX = 1_000
+_TROUBLE_KNOWN_S = 2.0
+"""A page asks it of every space that it lists."""
 _PAUSE = int(PAUSE.total_seconds()) * SECOND
 _KEPT = 7 * DAY
 _LOOK_AFTER_WITHIN = 3_600 * SECOND
@@ -112,11 +115,25 @@ class _Bell:
                 return
 
 
+class _Trouble:
+    """Which spaces do not get on, whoever tried; asked of the database now and then."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._known: tuple[float, dict[tuple[str, str], int]] | None = None
+
+    def spaces(self) -> dict[tuple[str, str], int]:
+        known, now = self._known, time.monotonic()
+        if known is None or now - known[0] > _TROUBLE_KNOWN_S:
+            known = self._known = (now, self._work.in_trouble(limit=_TROUBLE_SHOWN_MAX))
+        return known[1]
+
+
 class Elsewhere:
     """Enrichment is done by workers in other processes."""
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self._trouble = _Trouble(work)
         self._bell = _Bell(work)
 
     def notify(self, tenant: str, owner: str) -> None:  # noqa: ARG002 - the database knows which
@@ -129,7 +146,7 @@ class Elsewhere:
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, whoever tried."""
-        return self._work.in_trouble(limit=_TROUBLE_SHOWN_MAX)
+        return self._trouble.spaces()
 
     def close(self) -> None:
         self._bell.close()
@@ -162,6 +179,7 @@ class FleetWorker:
         self._done = Done()
         self._shift = Shift(worker, stepped=self._count_step)
         self._stopped = self._shift.stopped
+        self._trouble = _Trouble(work)
         self._bell = _Bell(work)
         self._heard = threading.Event()
         self._lock = threading.Lock()
@@ -190,7 +208,7 @@ class FleetWorker:
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment does not get on, whoever tried."""
-        return self._work.in_trouble(limit=_TROUBLE_SHOWN_MAX)
+        return self._trouble.spaces()
 
     def close(self) -> None:
         """Finish the step at hand, give the space back, and stop."""
@@ -309,7 +327,7 @@ class FleetWorker:
         self._daily(lease.tenant, lease.owner)
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
-    def _rest(self, reader: Glance, seen: tuple[int, int, int]) -> Rest | None:
+    def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> Rest | None:
         """Nobody can write to the space now. Nothing came in since before the last step found nothing; what pauses comes due
         by itself."""
         if _seen(reader) != seen or reader.marks().derived < reader.marks().cursor:
@@ -362,22 +380,26 @@ class FleetWorker:
             self._settled[job.name] = period
 
 
-def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str) -> tuple[FleetJob, ...]:
-    """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long."""
+def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str | None) -> tuple[FleetJob, ...]:
+    """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
+    is what vectors are made with, if they are."""
 
     def tidy(_renew: Callable[[], bool]) -> None:
         usage()
         work.add_up(kept=DAY)
 
-    return (
+    daily = (
         FleetJob("tidy", day_of, tidy),
         FleetJob("look-after", day_of, lambda renew: work.schedule(_LOOK_AFTER_WITHIN, renew=renew)),
-        # A model that comes back after another has everything embedded again, so of others nothing is remembered.
-        FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0),
     )
+    if model is None:
+        return daily
+    # A model that comes back after another has everything embedded again, so of others nothing is remembered.
+    embed = FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
+    return (*daily, embed)
 
 
-def _seen(reader: Glance) -> tuple[int, int, int]:
+def _seen(reader: WorkReader) -> tuple[int, int, int]:
     """What changes whenever something comes in, or is to be derived anew."""
     marks = reader.marks()
     return reader.head().position, marks.cursor, marks.generation

@@ -227,7 +227,8 @@ def hostile(cli):
     options = ["--space", HOSTILE]
     cli("retain", HOSTILE, "--conversation", HOSTILE, *options)
     cli("store", "fact", HOSTILE, "--tag", HOSTILE, *options)
-    cli("put", HOSTILE, HOSTILE, "--category", HOSTILE, *options)
+    put = cli("put", HOSTILE, HOSTILE, "--category", HOSTILE, *options, "--json").json["id"]
+    cli("quarantine", "release", put, *options)
     cli("put", "other", HOSTILE, *options)
     cli("forget", "--key", "other", "--reason", HOSTILE, *options)
     return cli
@@ -247,6 +248,7 @@ def hostile(cli):
         ["forget", "--key", HOSTILE],
         ["forget", "--conversation", HOSTILE, "--reason", HOSTILE],
         ["receipts"],
+        ["quarantine", "list"],
         ["spaces"],
         ["stats"],
     ],

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -13,8 +14,8 @@ from tests.acceptance.conftest import Done
 from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.doors.http.metrics import Metrics
+from memplane.storage.work import Backlog
 from memplane.storage.work import Done as WorkDone
-from memplane.storage.work import Standing
 
 PATIENCE_SECONDS = 60
 
@@ -41,6 +42,13 @@ def worker(shell):
             process.kill()
 
 
+def wait_until_done(plane):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (now := plane.work.backlog()).waiting or now.held:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     "command", [["worker"], ["worker", "status"], ["worker", "dead"], ["worker", "retry", "--all"]]
 )
@@ -59,15 +67,13 @@ def test_a_server_on_a_directory_enriches_it(shell):
     assert "leave it out" in done.err
 
 
-def test_a_worker_works_and_ends_in_order(database):
+def test_a_worker_works_and_ends_in_order(database, postgres_url):
     """What was retained is derived by it; told to end, it gives back what it has, and says what it did."""
     assert database("retain", "I live in Lisbon", "--space", "ann").code == 0
     before = database("worker", "status", "--json").json
     with worker(database) as (process, greeting):
-        for _ in range(PATIENCE_SECONDS * 2):
-            now = database("worker", "status", "--json").json
-            if not (now["waiting"] or now["held"]):
-                break
+        with Memplane.open(postgres_url, embedder=None) as plane:
+            wait_until_done(plane)
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=PATIENCE_SECONDS)
     after = database("worker", "status", "--json").json
@@ -101,8 +107,8 @@ def test_the_dead_are_listed_and_tried_again(database, postgres_url):
 
 
 def test_figures_of_all_workers_are_in_the_metrics():
-    standing = Standing(waiting=3, held=1, resting=2, dead=1, failing=0, oldest=5 * SECOND, behind=7)
-    told = Metrics().exposition((standing, WorkDone(taken=9, steps=8, failures=1, lost=2))).decode()
+    backlog = Backlog(waiting=3, held=1, resting=2, dead=1, failing=0, oldest=5 * SECOND, behind=7)
+    told = Metrics().exposition((backlog, WorkDone(taken=9, steps=8, failures=1, lost=2))).decode()
 
     for line in (
         'memplane_work_spaces{state="waiting"} 3.0',

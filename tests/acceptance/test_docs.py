@@ -50,6 +50,7 @@ def test_python_examples_run(page, tmp_path, request):
     [
         ROOT / "README.md",
         ROOT / "docs/quickstart.md",
+        ROOT / "docs/guides/backup.md",
         ROOT / "docs/guides/portable-memory.md",
         ROOT / "docs/guides/sync.md",
     ],

@@ -24,6 +24,7 @@ def test_words_find_as_one_types(open_page, told):
     page.keyboard.press("/")
     page.keyboard.type("coffee")
     page.wait_for_url("**q=coffee**")
+    page.wait_for_function("document.querySelectorAll('tbody tr').length === 1")
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("Enter")

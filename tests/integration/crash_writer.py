@@ -132,7 +132,7 @@ class Scribbler:
 def scribble(data: str, key: str | None, run: int, pipe: Connection) -> None:
     """Write whatever there is to write from several threads, until killed."""
     tell = teller(pipe)
-    space = Memplane.open(data, key=key).space(OWNER)
+    space = Memplane.open(data, key=key, embedder=None).space(OWNER)
     scribblers = [Scribbler(space, f"{run}t{n}", f"{run}/{n}", tell) for n in range(THREADS)]
     threads = [threading.Thread(target=scribbler.run, daemon=True) for scribbler in scribblers]
     for thread in threads:
@@ -144,7 +144,7 @@ def scribble(data: str, key: str | None, run: int, pipe: Connection) -> None:
 def replay(data: str, pipe: Connection) -> None:
     """Derive everything anew, again and again."""
     tell = teller(pipe)
-    space = Memplane.open(data).space(OWNER)
+    space = Memplane.open(data, embedder=None).space(OWNER)
     while True:
         space.replay(progress=lambda seq: tell("replayed", seq))
 
@@ -152,7 +152,7 @@ def replay(data: str, pipe: Connection) -> None:
 def bulk(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
     """Import so many drafts, as an import does that was begun before: from the start."""
     tell = teller(pipe)
-    space = Memplane.open(data).space(OWNER)
+    space = Memplane.open(data, embedder=None).space(OWNER)
     for begin in range(0, drafts, chunk):
         numbers = range(begin, min(begin + chunk, drafts))
         space.load([bulk_draft(number) for number in numbers])
@@ -187,7 +187,7 @@ def bulk_draft(number: int) -> Draft:
 def create(data: str, key: str | None, run: int, pipe: Connection) -> None:
     """Make one space after the other."""
     tell = teller(pipe)
-    plane = Memplane.open(data, key=key)
+    plane = Memplane.open(data, key=key, embedder=None)
     number = 0
     while True:
         owner = f"{run}/{number}" if number % 3 else f"{run}/{number}/" + "Ü" * 200
@@ -199,7 +199,7 @@ def create(data: str, key: str | None, run: int, pipe: Connection) -> None:
 def rotate(data: str, old: str | None, new: str | None, pipe: Connection) -> None:
     """Put everything under another key."""
     tell = teller(pipe)
-    plane = Memplane.open(data, key=old)
+    plane = Memplane.open(data, key=old, embedder=None)
     tell("rotating")
     plane.rotate_key(new, progress=lambda owner, changed: tell("rotated", owner, changed))
     tell("done")

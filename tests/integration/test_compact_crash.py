@@ -4,11 +4,15 @@ was never disturbed ends. `MEMPLANE_TESTS=thorough` kills ten times as often."""
 import random
 import shutil
 from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from tests.integration import compact_victim
 from tests.integration.compact_victim import OWNER
-from tests.integration.test_crash import OFTEN, Victim, data, forked  # noqa: F401  # the fixture
+from tests.integration.test_crash import OFTEN, Victim, forked
+
+from engines import both_engines
 
 SAID = 100
 
@@ -40,13 +44,34 @@ def said(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def undisturbed(said, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("undisturbed") / "data"
-    shutil.copytree(said, folder)
-    with compact_victim.opened(str(folder)) as plane:
-        plane.space(OWNER).compact()
-    return kept_of(folder)
+@pytest.fixture
+def place(home, said):
+    """Makes places that hold it."""
+    with ExitStack() as opened:
+
+        def made():
+            data = opened.enter_context(home.fresh())
+            if home.server is None:
+                shutil.copytree(said, data, dirs_exist_ok=True)
+            else:
+                compact_victim.tell(data, SAID)
+            return data
+
+        yield made
+
+
+ALONE = {}
+
+
+@pytest.fixture
+def undisturbed(home, place):
+    """What there is where nobody was killed, once for each engine."""
+    if home.name not in ALONE:
+        data = place()
+        with compact_victim.opened(data) as plane:
+            plane.space(OWNER).compact()
+        ALONE[home.name] = kept_of(data)
+    return ALONE[home.name]
 
 
 def test_there_is_something_to_lose(undisturbed):
@@ -55,36 +80,38 @@ def test_there_is_something_to_lose(undisturbed):
     assert {it.standing for it in undisturbed["learnings"]} == {"confirmed"}
 
 
+@both_engines
 @pytest.mark.parametrize("seed", range(2))
-def test_a_killed_compaction_goes_on_where_it_was(data, said, undisturbed, seed):  # noqa: F811
+def test_a_killed_compaction_goes_on_where_it_was(home, place, undisturbed, seed):
     """Killed at any change of its files, it loses nothing and repeats nothing."""
     rng = random.Random(seed)
     kills = 0
-    for run in range(2 * OFTEN):
-        folder = data / str(run)
-        shutil.copytree(said, folder)
+    for run in range(2 * OFTEN if home.server is None else OFTEN):
+        data = place()
         for attempt in range(rng.randrange(1, 4)):
             change = rng.randrange(40) if attempt else 1 + run
-            lines = Victim(compact_victim.compact, str(folder)).kill_at(folder, change)
+            victim = Victim(compact_victim.compact, data)
+            if home.server is None:
+                lines = victim.kill_at(Path(data), change)
+            else:  # it has no files that one could watch
+                lines = victim.kill_after(1, rng.random() * 0.2)
             kills += ["done"] not in lines
-            partly = kept_of(folder)
+            partly = kept_of(data)
             assert set(partly["gone"]) <= {it.entry for it in partly["judged"]}
-        with compact_victim.opened(str(folder)) as plane:
+        with compact_victim.opened(data) as plane:
             plane.space(OWNER).compact()
-        assert kept_of(folder) == undisturbed
-        shutil.rmtree(folder)
+        assert kept_of(data) == undisturbed
 
     assert kills
 
 
-def test_two_at_the_same_work_do_it_once(data, said, undisturbed):  # noqa: F811
+@both_engines
+def test_two_at_the_same_work_do_it_once(place, undisturbed):
     """Two processes on one machine."""
-    folder = data / "both"
-    shutil.copytree(said, folder)
+    data = place()
     pipes = [forked.Pipe(duplex=False) for _ in range(2)]
     processes = [
-        forked.Process(target=compact_victim.compact, args=(str(folder), end), daemon=True)
-        for _, end in pipes
+        forked.Process(target=compact_victim.compact, args=(data, end), daemon=True) for _, end in pipes
     ]
     for process in processes:
         process.start()
@@ -92,4 +119,4 @@ def test_two_at_the_same_work_do_it_once(data, said, undisturbed):  # noqa: F811
         process.join(60)
 
     assert [process.exitcode for process in processes] == [0, 0]
-    assert kept_of(folder) == undisturbed
+    assert kept_of(data) == undisturbed

@@ -2,18 +2,22 @@
 once, whoever dies; and whoever ends hands over."""
 
 import threading
+from contextlib import suppress
 
+import psycopg
 import pytest
-from fleet_clock import fleet_database, member, work_off
-from stub_embedder_enrich import BagOfWords
 from tests.conftest import HandClock
 
+from fleet_clock import fleet_database, member, work_off
+from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import SECOND
+from memplane.errors import StorageError
 from memplane.fleet import FleetJob, fleet_jobs
 from memplane.memory.retention import day_of
 from memplane.providers.llm import LLMUnavailable
 from memplane.storage.work import Done
+from stub_embedder_enrich import BagOfWords
 
 PATIENCE_SECONDS = 60
 
@@ -253,7 +257,7 @@ def test_another_model_has_every_space_embedded_again_once(fleet, database):
 
 
 def test_what_has_expired_and_what_was_superseded_long_ago_goes_by_itself(fleet):
-    plane, hand = fleet
+    plane, _ = fleet
     space = plane.space("ann")
     space.put("a/b", "soon gone", ttl=3_600)
     first = space.store("fact", "The lamp is green")
@@ -304,6 +308,48 @@ def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
         assert front.readiness().degraded == ()
 
 
+def test_a_worker_outlives_its_connections(postgres_url, monkeypatch):
+    """The database drops all of them again and again, as one does that fails over: everything is derived once."""
+    monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.05)
+    options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=1)}
+    said = [f"I like the lamp number {number}" for number in range(20)]
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as past,
+        Memplane.open(postgres_url, background=True, **options) as plane,
+    ):
+        for text in said:
+            with suppress(StorageError):
+                plane.space("ann").retain(text)
+            past.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        assert settled(plane, "ann")
+        kept = [turn.text for turn in plane.space("ann").turns(limit=100)]
+        facts = [memory.text for memory in plane.space("ann").memories(limit=100)]
+        assert plane.work.backlog().dead == 0
+
+    assert len(set(kept)) == len(kept)
+    assert len(set(facts)) == len(facts) == len(kept)
+
+
+def test_a_server_tells_how_the_work_stands(postgres_url):
+    """In its figures for all workers; and to whoever asks whether it is well, that a space does not get on."""
+    with Memplane.open(postgres_url, embedder=None, background="elsewhere") as plane:
+        plane.space("ann").retain("I live in Lisbon")
+        plane.space("sick").retain("I live in Lisbon")
+        leases = [plane.work.take("w", after=0, length=SECOND) for _ in range(2)]
+        plane.work.bury(next(lease for lease in leases if lease.owner == "sick"), error="internal")
+        with serving(plane) as server, server.client() as client:
+            figures = client.get("/metrics").text.splitlines()
+            ready = client.get("/readyz").json()
+
+    assert 'memplane_work_spaces{state="dead"} 1.0' in figures
+    assert 'memplane_work_spaces{state="held"} 1.0' in figures
+    assert "memplane_work_entries_behind 2.0" in figures
+    assert ready["degraded"] == ["enrichment"]
+
+
 def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
     """The next one need not wait for a lease to run out."""
     begun, go_on = threading.Event(), threading.Event()
@@ -322,8 +368,8 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         closing.start()
         go_on.set()
         closing.join(PATIENCE_SECONDS)
-        standing = first.work.standing()
-        assert (standing.waiting, standing.held) == (1, 0)
+        backlog = first.work.backlog()
+        assert (backlog.waiting, backlog.held) == (1, 0)
         assert first.work.colleagues(silent=10**9)[0].ended
     with Memplane.open(postgres_url, embedder=BagOfWords(dimension=8)) as second:
         lease = second.work.take("next", after=0, length=SECOND)

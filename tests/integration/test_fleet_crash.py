@@ -80,10 +80,10 @@ def load(plane, owners, pieces):
 
 def wait_until_done(plane):
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (standing := plane.work.standing()).waiting or standing.held or standing.failing:
-        assert time.monotonic() < deadline, standing
+    while (backlog := plane.work.backlog()).waiting or backlog.held or backlog.failing:
+        assert time.monotonic() < deadline, backlog
         time.sleep(0.05)
-    return standing
+    return backlog
 
 
 def test_however_many_workers_are_killed_each_entry_is_derived_once(postgres_url):
@@ -99,7 +99,7 @@ def test_however_many_workers_are_killed_each_entry_is_derived_once(postgres_url
             time.sleep(rng.random() * 0.4)
             fleet.kill(rng.randrange(3))
         loading.join()
-        standing = wait_until_done(plane)
+        backlog = wait_until_done(plane)
         codes = fleet.end()
         done = plane.work.worked()
         with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -112,7 +112,7 @@ def test_however_many_workers_are_killed_each_entry_is_derived_once(postgres_url
             replayed = derived_of(connection, "amber", "ann")
 
         assert codes == [0, 0, 0]
-        assert (standing.dead, standing.behind) == (0, 0)
+        assert (backlog.dead, backlog.behind) == (0, 0)
         assert len(undisturbed["turn_vector"]) == SAID
         assert len(undisturbed["memory"]) > 20
         assert done.steps

@@ -4,7 +4,6 @@ while something waits. All of it on a real database, whose clock is turned by ha
 import threading
 
 import pytest
-from fleet_clock import fleet_database, member, work_off
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,6 +16,7 @@ from hypothesis.stateful import (
 )
 from tests.conftest import costly
 
+from fleet_clock import fleet_database, member, work_off
 from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.fleet import _seen
@@ -31,7 +31,7 @@ OWNERS = ("ann", "ben")
 def place(postgres_server):
     """A database with a clock, and a plane on it, for the whole file."""
     with fleet_database(postgres_server) as (url, hand), Memplane.open(url, embedder=None) as plane:
-        plane.work.standing()  # opens it
+        plane.work.backlog()  # opens it
         yield plane, hand
 
 
@@ -84,12 +84,12 @@ def test_looking_marks_nothing(fleet):
     space.retain("tea")
     work_off(member(plane))
 
-    before = plane.work.standing()
+    before = plane.work.backlog()
     space.recall("what does she drink?")
     space.brief()
     plane.space("nobody yet").memories()
 
-    assert plane.work.standing().waiting == before.waiting == 0
+    assert plane.work.backlog().waiting == before.waiting == 0
 
 
 @pytest.mark.parametrize("undone", [True, False])
@@ -222,7 +222,7 @@ def test_what_is_dead_waits_for_a_person(fleet):
 
     assert take(plane) is None
     assert [(it.tenant, it.owner, it.error) for it in work.dead(limit=9)] == [("default", "ann", "internal")]
-    assert (work.standing().dead, work.in_trouble(limit=9)) == (1, {("default", "ann"): 1})
+    assert (work.backlog().dead, work.in_trouble(limit=9)) == (1, {("default", "ann"): 1})
     assert (work.retry("default", "nobody"), work.retry("default", "ann"), work.retry()) == (0, 1, 0)
     assert take(plane).attempts == 0
 
@@ -386,8 +386,8 @@ class Interleaved(RuleBasedStateMachine):
     def teardown(self):
         self.hand.advance(1_000)
         work_off(member(self.plane, failures_max=1_000))
-        standing = self.plane.work.standing()
-        assert (standing.waiting, standing.held, standing.behind, standing.dead) == (0, 0, 0, 0)
+        backlog = self.plane.work.backlog()
+        assert (backlog.waiting, backlog.held, backlog.behind, backlog.dead) == (0, 0, 0, 0)
 
 
 def test_whatever_the_order_nothing_is_overlooked(place):

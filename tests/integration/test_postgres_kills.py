@@ -1,6 +1,7 @@
 """PostgreSQL dies, becomes read-only, is full or has no connection left: what was acknowledged is there, what was said not
 to be written is not, and everybody goes on by themselves when it is back."""
 
+import os
 import random
 import signal
 import tempfile
@@ -13,6 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.conftest import THOROUGH
+from tests.integration import fleet_victim
+from tests.integration.test_fleet_crash import OWNERS, SAID, Fleet, derived_of, load, wait_until_done
 
 from memplane import Memplane
 from memplane.errors import (
@@ -351,3 +354,103 @@ def test_a_server_without_a_free_connection_is_busy(server, url):
     alone.close()
 
     assert held is StorageBusy
+
+
+# ── other ways to lose a connection ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_a_restore_a_space_is_looked_up_anew(server, url):
+    """
+    Whatever numbers an owner had, nobody writes under them into what is another's now.
+    """
+    with Memplane.open(url, embedder=None) as plane:
+        alice, bob = plane.space("alice"), plane.space("bob")
+        alice.retain("of Alice")
+        bob.retain("of Bob")
+        with server.connect(url.split("/")[3].split("?")[0]) as owner:
+            owner.execute("UPDATE memplane.space SET owner = 'x' WHERE owner = 'alice'")
+            owner.execute("UPDATE memplane.space SET owner = 'alice' WHERE owner = 'bob'")
+            owner.execute("UPDATE memplane.space SET owner = 'bob' WHERE owner = 'x'")
+            owner.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            )
+        first = outcome(alice.turns)
+        seen = [[turn.text for turn in space.turns()] for space in (alice, bob)]
+
+    assert first in {None, StorageUnreachable}
+    assert seen == [["of Bob"], ["of Alice"]]
+
+
+def test_a_fork_has_connections_of_its_own(plane):
+    """
+    Parent and child go on side by side, and neither hears an answer to the other.
+    """
+    space = plane.space("alice")
+    space.retain("before")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            for number in range(20):
+                space.retain(f"child {number}")
+            code = 0
+        finally:
+            os._exit(code)
+    for number in range(20):
+        space.retain(f"parent {number}")
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert len(space.turns(limit=100)) == 41
+    assert space.verify().ok
+
+
+def test_whoever_reads_while_it_is_closed_reads_to_the_end(plane):
+    """
+    A snapshot that was taken is given back later.
+    """
+    plane.space("alice").retain("lantern")
+    with plane._concrete.open("default", "alice", create=False) as store, store.read() as reader:
+        plane.close()
+        seen = [entry.seq for entry in reader.entries()]
+
+    assert seen == [1]
+
+
+def test_workers_and_the_database_die_together(server, url):
+    """
+    Whoever derives is killed, and so is what it is written to, while entries come in: all of them are there once, and
+    derived once, as one worker alone would have done.
+    """
+    rng = random.Random(9)
+    with fleet_victim.opened(url) as alone:
+        load(alone, [("alone", "alone")], SAID)
+        alone.space("alone", tenant="alone").enrich()
+    with fleet_victim.opened(url, background="elsewhere") as plane:
+        fleet = Fleet(url)
+        with ThreadPoolExecutor(1) as pool:
+            loading = pool.submit(until_kept, lambda: load(plane, OWNERS[:2], 20))
+            for kill in range(KILLS):
+                time.sleep(rng.random() * 0.3)
+                server.crash() if kill % 2 else fleet.kill(rng.randrange(3))
+            loading.result()
+        until_kept(lambda: wait_until_done(plane))
+        codes = fleet.end()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET search_path = memplane, public")
+            undisturbed = derived_of(connection, "alone", "alone")
+            found = [derived_of(connection, *place) for place in OWNERS[:2]]
+        ok = [plane.space(owner, tenant=tenant).verify().ok for tenant, owner in OWNERS[:2]]
+
+    assert codes == [0, 0, 0]
+    assert found == [undisturbed, undisturbed]
+    assert ok == [True, True]
+
+
+def until_kept(work):
+    """Again and again; the same ids make that safe."""
+    while True:
+        try:
+            return work()
+        except (StorageUnreachable, StorageUncertain):
+            continue

@@ -2,9 +2,7 @@
 and everybody sees an unbroken chain."""
 
 import multiprocessing
-import os
 import random
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +14,7 @@ import pytest
 from tests.integration import process_workers as workers
 from tests.integration.process_workers import OWNER, PATIENCE_SECONDS
 
+from engines import both_engines, fresh_folder
 from memplane import Memplane, State
 from memplane.memory.supersession import chain_of
 from memplane.storage.sqlite.stores import OPEN_SPACES_MAX, SqliteStores
@@ -28,15 +27,20 @@ forked.set_forkserver_preload(["tests.integration.process_workers"])
 @pytest.fixture
 def folder():
     """In memory where there is such a place; who waits for whom does not depend on a disk."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as made:
-        yield Path(made)
+    with fresh_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def data(home):
+    with home.fresh() as made:
+        yield made
 
 
 class Crowd:
     """Programs that begin at the same moment on one data directory."""
 
-    def __init__(self, data: Path, *works: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
+    def __init__(self, data: Path | str, *works: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
         self._answers = forked.Queue()
         self._begin = forked.Barrier(len(works))
         self._processes = [
@@ -69,13 +73,14 @@ class Crowd:
         self._answers.close()
 
 
-def test_eight_writers_and_four_readers_share_a_space(folder):
+@both_engines
+def test_eight_writers_and_four_readers_share_a_space(home, data):
     """Every write that was acknowledged to any of them is there, once, in one chain; every reader only ever saw
     whole, verified beginnings of it."""
     stop = forked.Event()
-    rounds, half = 36, forked.Barrier(12)
+    rounds, half = home.fewer(36), forked.Barrier(12)
     crowd = Crowd(
-        folder,
+        data,
         *((workers.write, (number, rounds, half)) for number in range(8)),
         *((workers.read, (stop, half)) for _ in range(4)),
     )
@@ -83,7 +88,7 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
     stop.set()
     looks = crowd.answers(4)["read"]
     crowd.end()
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         verification = space.verify()
         ids = [entry.id for entry in space.entries(limit=1_000_000)]
@@ -100,10 +105,11 @@ def test_eight_writers_and_four_readers_share_a_space(folder):
     assert [seen[0] < seen[-1] == len(ids) for seen in looks] == [True] * 4
 
 
-def test_a_session_has_one_allowance_in_all_programs(folder):
+@both_engines
+def test_a_session_has_one_allowance_in_all_programs(home, data):
     """Twenty stores, five replacements and five deletions are what a session has, however many programs race for the
     last of them."""
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         replaced = space.store("fact", "lantern")
         deleted = [[space.store("fact", f"lantern {n}{m}").id for m in range(5)] for n in range(4)]
@@ -113,11 +119,11 @@ def test_a_session_has_one_allowance_in_all_programs(folder):
         "supersede": [(workers.supersede_in_session, ("s2", replaced.id, 5))] * 4,
         "delete": [(workers.delete_in_session, ("s3", ids)) for ids in deleted],
     }.items():
-        crowd = Crowd(folder, *works)
+        crowd = Crowd(data, *works)
         ((answers,),) = [list(crowd.answers().values())]
         crowd.end()
         outcomes[name] = (sum(done for done, _ in answers), sum(refused for _, refused in answers))
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         stored = [entry for entry in space.entries() if entry.caller.session == "s1"]
         refusals = [record for record in space.audit() if record.outcome.startswith("refused")]
@@ -127,15 +133,16 @@ def test_a_session_has_one_allowance_in_all_programs(folder):
     assert len(refusals) == 70
 
 
-def test_replacing_the_same_memory_at_once_leaves_one_current(folder):
+@both_engines
+def test_replacing_the_same_memory_at_once_leaves_one_current(home, data):
     """Two programs that correct the same memory make a line of corrections, never a fork with two answers."""
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         originals = [plane.space(OWNER).store("fact", f"lantern {n}").id for n in range(25)]
     begin_each = forked.Barrier(2)
-    crowd = Crowd(folder, *((workers.supersede, (begin_each, originals, name)) for name in ("one", "other")))
+    crowd = Crowd(data, *((workers.supersede, (begin_each, originals, name)) for name in ("one", "other")))
     one, other = crowd.answers()["supersede"]
     crowd.end()
-    with Memplane.open(folder, embedder=None) as plane, plane.space(OWNER)._read() as reader:
+    with Memplane.open(data, embedder=None) as plane, plane.space(OWNER)._read() as reader:
         chains = [chain_of(reader, original) for original in originals]
         brief = plane.space(OWNER).brief()
 
@@ -148,31 +155,33 @@ def test_replacing_the_same_memory_at_once_leaves_one_current(folder):
     assert {entry.id for entry in brief.entries} == {chain[-1].id for chain in chains}
 
 
-def test_the_same_entry_from_everybody_is_one_entry(folder):
+@both_engines
+def test_the_same_entry_from_everybody_is_one_entry(home, data):
     """An id names one entry, whoever brings it and however often."""
     ids = [f"given-{number}" for number in range(40)]
-    crowd = Crowd(folder, *[(workers.retain_given, (ids,))] * 6)
+    crowd = Crowd(data, *[(workers.retain_given, (ids,))] * 6)
     new = crowd.answers()["retain_given"]
     crowd.end()
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         entries = [entry.id for entry in plane.space(OWNER).entries()]
 
     assert sorted(entries) == sorted(ids)
     assert [sum(answers) for answers in zip(*new, strict=True)] == [1] * 40
 
 
-def test_making_the_same_space_at_once_makes_one(folder):
+@both_engines
+def test_making_the_same_space_at_once_makes_one(home, data):
     """Eight programs that need a space nobody has made yet all write into the same one."""
     owners = [f"new {number}" for number in range(12)] + ["Ü" * 300]
     begin_each = forked.Barrier(8)
-    crowd = Crowd(folder, *((workers.create, (begin_each, owners, f"p{n}")) for n in range(8)))
+    crowd = Crowd(data, *((workers.create, (begin_each, owners, f"p{n}")) for n in range(8)))
     seqs = crowd.answers()["create"]
     crowd.end()
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         found = list(plane.spaces())
         texts = {owner: sorted(turn.text for turn in plane.space(owner).turns()) for owner in owners}
         problems = [problem for owner in owners for problem in plane.space(owner).verify().problems]
-    left = [path.name for path in folder.rglob("*") if path.name.startswith(".")]
+    left = [path.name for path in Path(data).rglob("*") if path.name.startswith(".")]
 
     assert sorted(found) == sorted(owners)
     assert [sorted(places) for places in zip(*seqs, strict=True)] == [list(range(1, 9))] * len(owners)
@@ -181,15 +190,16 @@ def test_making_the_same_space_at_once_makes_one(folder):
     assert left == []
 
 
-def test_a_reader_elsewhere_holds_nobody_up(folder):
+@both_engines
+def test_a_reader_elsewhere_holds_nobody_up(home, data):
     """While another program reads, this one writes; the reader's snapshot stays what it was."""
-    with Memplane.open(folder, embedder=None) as plane:
+    with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
         space.retain("lantern")
         holding, stop = forked.Event(), forked.Event()
-        crowd = Crowd(folder, (workers.hold_a_snapshot, (holding, stop)))
+        crowd = Crowd(data, (workers.hold_a_snapshot, (holding, stop)))
         assert holding.wait(PATIENCE_SECONDS)
-        for number in range(200):
+        for number in range(home.fewer(200)):
             space.retain(f"lantern {number}")
         stop.set()
         snapshots = crowd.answers()["hold_a_snapshot"]
@@ -197,7 +207,7 @@ def test_a_reader_elsewhere_holds_nobody_up(folder):
         entries = space.entries()
 
     assert snapshots == [(1, 1)]
-    assert len(entries) == 201
+    assert len(entries) == 1 + home.fewer(200)
 
 
 def open_files(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ import time
 import apsw
 import pytest
 
+from engines import both_engines
 from memplane import Caller
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.fence import BEGIN, END
@@ -16,6 +17,8 @@ from memplane.ledger.payloads import Said, encode
 from memplane.storage.words import index_text
 from memplane.transfer import export_lines, import_file
 from memplane.types import Draft, Op
+
+pytestmark = both_engines
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -290,6 +293,7 @@ def test_imported_stores_do_not_use_up_a_session(space, plane, tmp_path):
 # ── interrupts ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.filterwarnings("ignore:.* was deleted while still open:ResourceWarning")
 def test_interrupts_leave_no_transaction_and_nobody_waiting(plane):
     """
     However often Ctrl-C strikes a writer, the next write works and another thread's does too.

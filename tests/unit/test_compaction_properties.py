@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import HandClock, fresh_folder, fresh_plane
 
+from engines import HOME, both_engines
 from memplane import Memplane, Settings
 from memplane.clock import to_instant
 from memplane.enrich.judging import RawEntry, is_idle, judge, reason_against
@@ -17,6 +18,8 @@ from memplane.objects.digests import digest_files
 from memplane.storage.compaction import Layer
 from memplane.transfer import export_lines, import_file
 from memplane.types import Turn
+
+pytestmark = both_engines
 
 SAID = [
     "Hello!",
@@ -124,11 +127,11 @@ def test_cut_off_anywhere_it_ends_where_it_would_have(turns, cuts, confirm):
         undisturbed.compact()
         wanted = kept(undisturbed)
     clock = FailingClock()
-    with fresh_folder() as folder:
-        with Memplane.open(folder, embedder=None, clock=clock, settings=Settings(**options)) as plane:
+    with HOME.fresh() as data:
+        with Memplane.open(data, embedder=None, clock=clock, settings=Settings(**options)) as plane:
             tell(plane.space("alice"), turns)
         for cut in [*cuts, -1]:
-            with Memplane.open(folder, embedder=None, clock=clock, settings=Settings(**options)) as plane:
+            with Memplane.open(data, embedder=None, clock=clock, settings=Settings(**options)) as plane:
                 clock.left = cut
                 with suppress(Broken):
                     plane.space("alice").compact()
@@ -137,7 +140,7 @@ def test_cut_off_anywhere_it_ends_where_it_would_have(turns, cuts, confirm):
                 ids = Counter(entry.id for entry in space.entries())
                 assert ids.total() == len(ids)
                 assert space.verify().problems == ()
-        with Memplane.open(folder, embedder=None, clock=clock, settings=Settings(**options)) as plane:
+        with Memplane.open(data, embedder=None, clock=clock, settings=Settings(**options)) as plane:
             assert kept(plane.space("alice")) == wanted
 
 

@@ -6,7 +6,17 @@ from memplane.storage.sqlite.catalog.file import PACKAGE
 from memplane.storage.sqlite.migrate import SPACE, migrate
 
 OF_SQLITE = {"sqlite_sequence"}
-OF_POSTGRES = {"migration", "tenant", "space", "turn_word", "memory_word", "span_word", "work", "worker"}
+OF_POSTGRES = {
+    "migration",
+    "tenant",
+    "space",
+    "turn_word",
+    "memory_word",
+    "span_word",
+    "job",
+    "work",
+    "worker",
+}
 """What one engine needs for itself."""
 PLACE = {"tenant", "space"}
 

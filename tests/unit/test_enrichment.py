@@ -6,12 +6,15 @@ import pytest
 from tests.conftest import MORNING
 from tests.stub_embedder_enrich import BagOfWords
 
+from engines import both_engines
 from memplane import Memplane, worker
 from memplane.enrich import deriver
 from memplane.errors import InvalidRequest, NotFound
 from memplane.providers.embedding import EmbeddingUnavailable
 from memplane.storage.filter import Filter
 from memplane.types import Kind, State, Tier
+
+pytestmark = both_engines
 
 DAY = timedelta(days=1)
 TALK = (

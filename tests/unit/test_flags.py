@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import time
 from base64 import b64encode
 from pathlib import Path
 
@@ -159,19 +158,11 @@ def test_a_flag_is_the_same_wherever_it_stands(around, hostile):
     "piece",
     ["ignore ", "ignore all the ", "you are now a b c d ", "<|", "[", "send password ", "A" * 23 + " ", "](https://a?", "\u200b", "#", "do not "],
 )  # fmt: skip
-def test_twice_the_text_takes_about_twice_the_time(piece):
+def test_a_long_text_is_looked_through_once(piece):
     """
-    Whoever writes the text chooses what it is made of: nothing of it may be looked at again and again.
+    Whoever writes the text chooses what it is made of. What looked at it again and again would not come to an end here.
     """
-    short, long = piece * (20_000 // len(piece)), piece * (160_000 // len(piece))
-
-    def took(text):
-        begun = time.process_time()
-        flags_of(text)
-        return time.process_time() - begun
-
-    best = [min(took(text) for _ in range(3)) for text in (short, long)]
-    assert best[1] < 0.2 + best[0] * 32  # eight times the text; sixty-four times would be the square
+    assert set(flags_of(piece * (400_000 // len(piece)))) <= set(FLAGS)
 
 
 def _data(name):

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 from tests.conftest import counted
 
+from engines import both_engines
 from memplane import Caller
 from memplane.clock import iso
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.payloads import Said, encode
 from memplane.memory.runs import PackRun
 from memplane.types import Draft, Op
+
+pytestmark = both_engines
 
 SECOND = timedelta(seconds=1)
 NOTHING = counted()
@@ -156,7 +159,7 @@ def test_an_unclear_scope_is_refused(full, arguments, field):
 # ── receipts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_receipt_says_what_when_and_where(full, clock):
+def test_a_receipt_says_what_when_and_where(full, clock, home):
     """Scope as asked, times as dates, counts, reason, moment, place and digest."""
     receipt = full.forget(conversation="c", since=clock.moment - timedelta(days=1), reason="asked to")
 
@@ -164,7 +167,7 @@ def test_a_receipt_says_what_when_and_where(full, clock):
     assert (receipt.reason, receipt.at, receipt.dry_run) == ("asked to", clock.moment, False)
     assert receipt.id.startswith("receipt-")
     assert receipt.seq == full.entries()[-1].seq
-    assert receipt.off_disk is True
+    assert receipt.off_disk is (home.server is None)
 
 
 def test_receipts_are_kept(full, open_plane):

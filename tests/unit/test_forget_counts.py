@@ -3,13 +3,14 @@
 from contextlib import ExitStack
 from datetime import timedelta
 
-import apsw
 from hypothesis import given, note
 from hypothesis import strategies as st
-from tests.conftest import TENANT, HandClock, costly, counted, fresh_folder
+from tests.conftest import HandClock, costly, counted
 
+from engines import HOME, both_engines
 from memplane import Memplane, Settings
-from memplane.storage.sqlite.names import space_path
+
+pytestmark = both_engines
 
 ROWS = {
     "entries": "payload JOIN ledger USING (position) WHERE op IN "
@@ -62,12 +63,9 @@ FORGET = st.one_of(
 )
 
 
-def rows_of(folder) -> dict[str, int]:
-    connection = apsw.Connection(str(space_path(folder / "spaces" / TENANT, "alice")))
-    try:
-        return {name: connection.execute(f"SELECT count(*) FROM {of}").get for name, of in ROWS.items()}
-    finally:
-        connection.close()
+def rows_of(data) -> dict[str, int]:
+    counts = ", ".join(f"(SELECT count(*) FROM {of})" for of in ROWS.values())
+    return dict(zip(ROWS, HOME.rows(data, "alice", f"SELECT {counts}")[0], strict=True))
 
 
 def live(space, clock: HandClock, step) -> None:
@@ -105,18 +103,18 @@ def scope_of(space, clock: HandClock, asked: dict) -> dict:
 def test_a_receipt_counts_what_is_gone(steps, forgets):
     """By place, by time, by entry and altogether; a dry run says the same before."""
     with ExitStack() as opened:
-        folder, clock = opened.enter_context(fresh_folder()), HandClock()
+        data, clock = opened.enter_context(HOME.fresh()), HandClock()
         options = Settings(recall_work_ms=0)
-        plane = Memplane.open(folder, embedder=None, clock=clock, settings=options)
+        plane = Memplane.open(data, embedder=None, clock=clock, settings=options)
         space = opened.enter_context(plane).space("alice")
         for step in steps:
             live(space, clock, step)
         space.enrich()
         for asked in forgets:
             scope = scope_of(space, clock, asked)
-            before, dry = rows_of(folder), space.forget(**scope, dry_run=True)
+            before, dry = rows_of(data), space.forget(**scope, dry_run=True)
             receipt = space.forget(**scope)
-            after = rows_of(folder)
+            after = rows_of(data)
 
             note(f"{scope}: {receipt.counts}")
             assert receipt.counts == {name: before[name] - after[name] for name in ROWS}

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import HandClock, costly, fresh_plane
 
+from engines import both_engines
 from memplane.errors import InvalidRequest
+
+pytestmark = both_engines
 
 DAY = timedelta(hours=24)
 

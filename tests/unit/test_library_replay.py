@@ -6,11 +6,14 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from tests.conftest import HandClock, costly, fresh_folder
+from tests.conftest import HandClock, run_machine
 from tests.stub_embedder_enrich import BagOfWords
 
+from engines import HOME, both_engines
 from memplane import Memplane
 from memplane.errors import MemplaneError
+
+pytestmark = both_engines
 
 TEXTS = ("# One\n\ncats sleep\n", "dogs bark\n\n## Two\n\nloudly", "plain words", "# One\n\ncats sleep\n")
 DOCUMENT = st.sampled_from(["d1", "d2", "d3"])
@@ -25,8 +28,8 @@ class LibraryMachine(RuleBasedStateMachine):
         super().__init__()
         self.opened = ExitStack()
         self.clock = HandClock()
-        folder = self.opened.enter_context(fresh_folder())
-        plane = Memplane.open(folder, embedder=BagOfWords(dimension=4), clock=self.clock)
+        data = self.opened.enter_context(HOME.fresh())
+        plane = Memplane.open(data, embedder=BagOfWords(dimension=4), clock=self.clock)
         self.space = self.opened.enter_context(plane).space("alice")
 
     def teardown(self) -> None:
@@ -107,5 +110,5 @@ class LibraryMachine(RuleBasedStateMachine):
         self.space.enrich()
 
 
-TestLibrary = LibraryMachine.TestCase
-TestLibrary.settings = costly(25, steps=20)
+def test_a_library_is_derived_again():
+    run_machine(LibraryMachine, 25, steps=20)

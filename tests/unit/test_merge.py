@@ -8,17 +8,19 @@ from itertools import permutations
 
 import msgspec
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from tests.conftest import MORNING, HandClock, fresh_folder
+from tests.conftest import MORNING, HandClock, run_machine
 
+from engines import HOME, both_engines
 from memplane import Memplane
 from memplane.errors import CollectionTaken, NotFound
 from memplane.ledger.ids import base_of
 from memplane.space import Space
 from memplane.storage.filter import Filter
 from memplane.types import Draft, Kind
+
+pytestmark = both_engines
 
 SAID = (
     "I live in Lisbon",
@@ -45,8 +47,8 @@ class Replica:
     def __init__(self, opened: ExitStack, name: str, skew: timedelta) -> None:
         self.name = name
         self.clock = HandClock(MORNING + skew)
-        folder = opened.enter_context(fresh_folder())
-        plane = opened.enter_context(Memplane.open(folder, embedder=None, clock=self.clock))
+        data = opened.enter_context(HOME.fresh())
+        plane = opened.enter_context(Memplane.open(data, embedder=None, clock=self.clock))
         self.space: Space = plane.space("alice")
 
     def drafts(self) -> list[Draft]:
@@ -317,10 +319,8 @@ def _by_seq(replica: Replica) -> Iterator:
     return sorted(found, key=lambda memory: (memory.seq, memory.id))
 
 
-Replicas.TestCase.settings = settings(
-    settings.default, max_examples=settings.default.max_examples // 4, stateful_step_count=20
-)
-TestReplicas = Replicas.TestCase
+def test_replicas_that_met_agree():
+    run_machine(Replicas, 15, steps=20, thorough=300)
 
 
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from hypothesis import assume, example, given, note
 from hypothesis import strategies as st
-from tests.conftest import MORNING, HandClock, costly, fresh_folder
+from tests.conftest import MORNING, HandClock, costly
 from tests.stub_embedder import StubEmbedder
 
+from engines import HOME, both_engines
 from memplane import Memplane, Settings
 from memplane.clock import to_datetime
 from memplane.governance.fence import BEGIN, END, strip_injected
@@ -26,6 +27,8 @@ from memplane.storage.filter import Filter
 from memplane.storage.index import turn_number
 from memplane.storage.words import words_of
 from memplane.types import Memory, Role, State
+
+pytestmark = both_engines
 
 MARK = re.compile(r"[Mm]ark\d+x")
 HEAD = BEGIN.format(service="memplane")
@@ -265,10 +268,10 @@ ASKED = st.fixed_dictionaries(
 def test_nothing_that_must_not_be_told_is_told(steps, questions, embeds, works):
     """However a space came about, with a model or without, enriched or not."""
     with ExitStack() as opened:
-        folder, clock = opened.enter_context(fresh_folder()), HandClock()
+        where, clock = opened.enter_context(HOME.fresh()), HandClock()
         options = Settings(recall_work_ms=60_000 if works else 0, recall_chars_max=120)
         embedder = StubEmbedder() if embeds else None
-        plane = Memplane.open(folder, embedder=embedder, clock=clock, settings=options)
+        plane = Memplane.open(where, embedder=embedder, clock=clock, settings=options)
         life = Life(opened.enter_context(plane), clock)
         for name, arguments in steps:
             getattr(life, name)(**arguments)
@@ -419,9 +422,9 @@ LETTERS = st.text(st.characters(categories=["L", "N", "M", "So"]), min_size=1, m
 def test_a_turn_is_found_by_each_of_its_words_at_once(texts, data):
     """Promise 8 and 13: no enrichment, no index, any script; right after retain every word of a turn leads to it."""
     with ExitStack() as opened:
-        folder = opened.enter_context(fresh_folder())
+        where = opened.enter_context(HOME.fresh())
         options = Settings(recall_work_ms=0)
-        plane = opened.enter_context(Memplane.open(folder, embedder=None, settings=options))
+        plane = opened.enter_context(Memplane.open(where, embedder=None, settings=options))
         space = plane.space("alice")
         kept = {space.retain(text, id=f"t{number}").id: text for number, text in enumerate(texts)}
         turns = {turn.entry_id: turn for turn in space.turns()}

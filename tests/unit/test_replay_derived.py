@@ -7,12 +7,15 @@ from datetime import timedelta
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from tests.conftest import HandClock, costly, fresh_folder
+from tests.conftest import HandClock, run_machine
 from tests.stub_embedder_enrich import BagOfWords
 
+from engines import HOME, both_engines
 from memplane import Memplane
 from memplane.storage.filter import Filter
 from memplane.types import Kind
+
+pytestmark = both_engines
 
 SAID = (
     "I live in Lisbon",
@@ -59,9 +62,9 @@ class DerivedMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.opened = ExitStack()
-        folder = self.opened.enter_context(fresh_folder())
+        data = self.opened.enter_context(HOME.fresh())
         self.clock = HandClock()
-        plane = Memplane.open(folder, embedder=BagOfWords(dimension=4), clock=self.clock)
+        plane = Memplane.open(data, embedder=BagOfWords(dimension=4), clock=self.clock)
         self.space = self.opened.enter_context(plane).space("alice")
         self.entries: list[str] = []
 
@@ -238,7 +241,6 @@ def test_what_a_forgotten_statement_decided_stays_decided(said, forgotten, live)
     assert found == live
 
 
-for machine in (Everything, ForgettingWhatAgrees):
-    machine.TestCase.settings = costly(20, steps=15, thorough=600)
-TestEverything = Everything.TestCase
-TestForgettingWhatAgrees = ForgettingWhatAgrees.TestCase
+@pytest.mark.parametrize("machine", [Everything, ForgettingWhatAgrees])
+def test_whatever_was_derived_is_derived_again(machine):
+    run_machine(machine, 20, steps=15, thorough=600)

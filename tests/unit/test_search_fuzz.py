@@ -6,13 +6,16 @@ from itertools import count
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.conftest import HandClock, costly, fresh_folder
+from tests.conftest import HandClock, costly
 
+from engines import both_engines
 from memplane import Memplane
 from memplane.errors import InvalidRequest
 from memplane.governance.fence import BEGIN, END, strip_injected
 from memplane.governance.neutral import visible
 from memplane.governance.redact import redact
+
+pytestmark = both_engines
 
 OPERATORS = [
     *"\"'*^(){}[]:;,+-_%\\/|&~`!@#$<>=?.",
@@ -108,15 +111,15 @@ BETWEEN = st.sampled_from(
 )
 
 
-@pytest.fixture(scope="module")
-def new_space():
+@pytest.fixture
+def new_space(home):
     """A space nobody used yet, one per example, in a plane they share."""
     numbers = count()
-    with fresh_folder() as folder, Memplane.open(folder, clock=HandClock()) as plane:
+    with home.fresh() as data, Memplane.open(data, embedder=None, clock=HandClock()) as plane:
         yield lambda: plane.space(f"space {next(numbers)}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def filled(new_space):
     """A space with a little of everything, some of it indexed and some waiting."""
     space = new_space()

@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from engines import both_engines, only_files
 from memplane import Caller
 from memplane.doctor import examine
 from memplane.errors import InvalidRequest
@@ -15,6 +16,8 @@ from memplane.ledger.history_entry import Payload, compose_line
 from memplane.storage.filter import Filter
 from memplane.transfer import export_lines, import_file, left_out
 from memplane.types import Draft, Op
+
+pytestmark = both_engines
 
 CODE_SCHEMA = """
 CREATE TABLE entries (id TEXT UNIQUE NOT NULL, type TEXT NOT NULL, content TEXT NOT NULL, behavioral INTEGER DEFAULT 0,
@@ -330,6 +333,7 @@ def _anything():
     return Filter(now=0)
 
 
+@only_files  # thousands of entries take a while elsewhere
 def test_recall_says_when_it_is_incomplete(open_plane):
     """
     As long as an import is not searchable as a whole, recall is `degraded` and says why; afterwards it is not.

@@ -35,6 +35,8 @@ def all_rows(place: Readable, table: Table, after: Key | None = None) -> Iterato
     """In the order of keys. Pages are read when they are needed, so what is behind may change meanwhile."""
     while found := place.rows_of(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
         yield from found
+        if table.heavy is None and len(found) < PAGE_ROWS:
+            return
         after = table.key_of(found[-1])
 
 
@@ -60,6 +62,10 @@ def differences(source: Readable, target: Readable, table: Table, count: Count) 
         count.target += 1
         yield None, there
         there = next(theirs, None)
+
+
+def are_same(source: Readable, target: Readable, table: Table) -> bool:
+    return next(differences(source, target, table, Count()), None) is None
 
 
 def batches(table: Table, rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -145,8 +145,8 @@ class Move:
                 except NotFound:
                     report.blame(f"{_shown(name)} is not in the target")
                     continue
-                with source.read() as reader:
-                    found.update(unlike(reader, target))
+                with source.read() as reader, target.read() as copied:
+                    found.update(unlike(reader, copied))
                     view = view_of(reader)
                 problems = list(problems_of(view, opened.enter_context(target.read())))
             for problem in problems:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memplane.ledger.verify import verify
-from memplane.moving.compare import Count, Readable, all_rows, differences
+from memplane.moving.compare import Count, Readable, all_rows, are_same, differences
 from memplane.moving.tables import Made, NotACopy, Sink, Told, make_same
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.moving import LEDGER, SPACE_TABLES, Key, Row, Table
@@ -83,18 +83,31 @@ def copy_space(source: Reader, target: Store, made: Made, told: Told) -> View:
     with target.read() as reader:
         check_related(source, reader)
         there, last = reader.row_counts(), reader.head().position
+        changed = [table for table in SPACE_TABLES if _is_changed(source, reader, table, view.counts, there)]
     sink = Sink(StoreRows(target), made, told)
-    for table in SPACE_TABLES:
+    for table in changed:
         if table is LEDGER:
             _copy_ledger(source, target, sink, last)
-        elif view.counts[table.name] or there[table.name]:
+        else:
             make_same(source, sink, table, made, there=there[table.name])
     sink.flush()
     return view
 
 
+def _is_changed(
+    source: Reader, target: Reader, table: Table, wanted: dict[str, int], there: dict[str, int]
+) -> bool:
+    """Looked at in one go, since most spaces are as they were when a move is run again."""
+    if not there[table.name]:
+        return wanted[table.name] > 0
+    return wanted[table.name] != there[table.name] or not are_same(source, target, table)
+
+
 def complete(target: Store, view: View) -> None:
     """What an engine makes for itself, which takes long: the source need not be kept open for it."""
+    with target.read() as reader:
+        if reader.indexed() == view.indexed:
+            return
     while target.write(lambda writer: writer.index_until(view.indexed)):
         pass
 
@@ -110,15 +123,12 @@ def problems_of(view: View, target: Reader) -> Iterator[str]:
     yield from verify(target).problems
 
 
-def unlike(source: Reader, target: Store) -> dict[str, int]:
+def unlike(source: Reader, target: Reader) -> dict[str, int]:
     """How many rows of each table differ; empty if none does."""
-    found: dict[str, int] = {}
-    rows = StoreRows(target)
-    for table in SPACE_TABLES:
-        count = sum(1 for _ in differences(source, rows, table, Count()))
-        if count:
-            found[table.name] = count
-    return found
+    found = {
+        table.name: sum(1 for _ in differences(source, target, table, Count())) for table in SPACE_TABLES
+    }
+    return {name: count for name, count in found.items() if count}
 
 
 def _copy_ledger(source: Reader, target: Store, sink: Sink, last: int) -> None:

@@ -144,13 +144,15 @@ class Recalling(Records):
             places = [memory, *(place.own for place in reader.evidence((memory_id,)))]
         return [shown(place, now) for place in places]
 
-    def conflicts(self) -> list[Conflict]:
-        """Memories that cannot both be so, as long as nobody has settled it."""
+    def conflicts(self, *, of: str | None = None, limit: int | None = None) -> list[Conflict]:
+        """Memories that cannot both be so, as long as nobody has settled it; those that one memory is part of, or all, or
+        the first of them."""
+        check_asked(of=of)
         now = self._clock()
         with suppress(StorageError):
             self._work_a_while()
         with self._operation("conflicts") as reader:
-            pairs = reader.conflicts(())
+            pairs = reader.conflicts(() if of is None else (of,))[:limit]
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
             everything = Filter(now=now, audience=None)
             there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, everything)}

@@ -37,7 +37,7 @@ class Lease(msgspec.Struct, frozen=True):
     """The code of the last one."""
 
 
-class Glance(IndexReader, EpisodeReader, Protocol):
+class WorkReader(IndexReader, EpisodeReader, Protocol):
     """What shows whether anything waits; every `Reader` is one."""
 
     def head(self) -> Head:
@@ -61,7 +61,7 @@ class Dead(msgspec.Struct, frozen=True):
     since: Instant
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """How the work stands, over all spaces."""
 
     waiting: int
@@ -124,7 +124,7 @@ class Work(Protocol):
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         """More is to be done, by whoever comes next; with `got_on`, what failed before is forgotten."""
 
-    def finish(self, lease: Lease, decide: Callable[[Glance], Rest | None]) -> bool:
+    def finish(self, lease: Lease, decide: Callable[[WorkReader], Rest | None]) -> bool:
         """Nothing waits there, if `decide` finds so: it reads the space while nobody can write to it, and answers None
         where something came in meanwhile. False then, or where the lease is not ours any more."""
 
@@ -140,7 +140,7 @@ class Work(Protocol):
     def retry(self, tenant: str | None = None, owner: str | None = None) -> int:
         """Try this one again at once, whether it is dead or waits after a failure; without a name, all. How many."""
 
-    def standing(self) -> Standing:
+    def backlog(self) -> Backlog:
         """Exact; takes time where very many wait."""
 
     def in_trouble(self, *, limit: int) -> dict[tuple[str, str], int]:

@@ -26,12 +26,11 @@ def list_(call: Call, limit: Limit = LISTED_DEFAULT, offset: Offset = 0) -> None
     """What is flagged and waits for a decision, the newest first."""
     space = call.existing_space()
     found = space.quarantine(limit=limit, offset=offset)
+    shown = [part for suspect in found for part in _suspect(suspect)]
     call.out.answer(
         {"suspects": found, "waiting": space.quarantine_count()},
-        *(part for suspect in found for part in _suspect(suspect)),
+        *(shown or [line("Nothing is in quarantine.")]),
     )
-    if not found:
-        call.out.note("Nothing is in quarantine.")
 
 
 @command(quarantine, examples=["memplane quarantine release turn-019a…"])

@@ -21,7 +21,7 @@ from memplane.errors import InvalidRequest, SettingsInvalid
 from memplane.fleet import SILENT
 from memplane.governance.events import log_event
 from memplane.main import Memplane
-from memplane.storage.work import Colleague, Done, Standing, Work
+from memplane.storage.work import Backlog, Colleague, Done, Work
 from memplane.types import TENANT_DEFAULT
 
 app = typer.Typer()
@@ -90,9 +90,9 @@ def run(call: Call) -> None:
 def status(call: Call) -> None:
     """What waits, since when, and who works."""
     work = work_of(call)
-    standing, done = work.standing(), work.worked()
+    backlog, done = work.backlog(), work.worked()
     workers = [_shown(colleague) for colleague in work.colleagues(silent=SILENT)]
-    figures = figures_of(standing, done)
+    figures = figures_of(backlog, done)
     call.out.answer({**figures, "workers": workers}, pairs(figures.items()))
     if workers:
         rows = [
@@ -150,15 +150,15 @@ def work_of(call: Call) -> Work:
     return work
 
 
-def figures_of(standing: Standing, done: Done) -> dict[str, int | float]:
+def figures_of(backlog: Backlog, done: Done) -> dict[str, int | float]:
     return {
-        "waiting": standing.waiting,
-        "held": standing.held,
-        "resting": standing.resting,
-        "failing": standing.failing,
-        "dead": standing.dead,
-        "oldest_seconds": round(standing.oldest / SECOND, 3),
-        "entries_behind": standing.behind,
+        "waiting": backlog.waiting,
+        "held": backlog.held,
+        "resting": backlog.resting,
+        "failing": backlog.failing,
+        "dead": backlog.dead,
+        "oldest_seconds": round(backlog.oldest / SECOND, 3),
+        "entries_behind": backlog.behind,
         **msgspec.structs.asdict(done),
     }
 

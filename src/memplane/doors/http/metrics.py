@@ -13,7 +13,7 @@ from memplane.clock import SECOND
 from memplane.doors.http.exchange import Exchange
 from memplane.doors.http.proxy.passed import Passed
 from memplane.governance.events import MemoryOp
-from memplane.storage.work import Done, Standing
+from memplane.storage.work import Backlog, Done
 
 _UNMATCHED = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -133,7 +133,7 @@ class Metrics:
         if turn.kept is False:
             self._unkept.labels(upstream).inc()
 
-    def exposition(self, work: tuple[Standing, Done] | None = None) -> bytes:
+    def exposition(self, work: tuple[Backlog, Done] | None = None) -> bytes:
         """With `work`, also how that of the workers stands, whichever machine they are on."""
         workers = b"" if work is None else _of_workers(*work)
         if self._folder is None:
@@ -146,25 +146,25 @@ class Metrics:
 class _Workers:
     """Figures that are read rather than counted here."""
 
-    def __init__(self, standing: Standing, done: Done) -> None:
-        self._standing = standing
+    def __init__(self, backlog: Backlog, done: Done) -> None:
+        self._backlog = backlog
         self._done = done
 
     def collect(self) -> Iterator[Metric]:
-        standing, done = self._standing, self._done
+        backlog, done = self._backlog, self._done
         spaces = GaugeMetricFamily(
             "memplane_work_spaces", "Spaces by how their work stands.", labels=("state",)
         )
         for state in ("waiting", "held", "resting", "failing", "dead"):
-            spaces.add_metric((state,), getattr(standing, state))
+            spaces.add_metric((state,), getattr(backlog, state))
         yield spaces
         yield GaugeMetricFamily(
             "memplane_work_oldest_seconds",
             "How long the space that waits longest has waited.",
-            standing.oldest / SECOND,
+            backlog.oldest / SECOND,
         )
         yield GaugeMetricFamily(
-            "memplane_work_entries_behind", "Entries that no memories are derived from yet.", standing.behind
+            "memplane_work_entries_behind", "Entries that no memories are derived from yet.", backlog.behind
         )
         for name, said, value in (
             ("taken", "Spaces that workers took to work at.", done.taken),
@@ -175,9 +175,9 @@ class _Workers:
             yield CounterMetricFamily(f"memplane_work_{name}", said, value)
 
 
-def _of_workers(standing: Standing, done: Done) -> bytes:
+def _of_workers(backlog: Backlog, done: Done) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Workers(standing, done))
+    registry.register(_Workers(backlog, done))
     return generate_latest(registry)
 
 

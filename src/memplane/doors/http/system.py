@@ -17,7 +17,7 @@ from memplane.doors.http.openapi import describe
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
 from memplane.identity.principal import Right
-from memplane.storage.work import Done, Standing
+from memplane.storage.work import Backlog, Done
 
 DOOR = "system"
 VERSION = version("memplane")
@@ -108,13 +108,13 @@ class System:
     def figures(self, _call: Call) -> Response:
         return Response(body=self._metrics.exposition(self._work()), media=MEDIA)
 
-    def _work(self) -> tuple[Standing, Done] | None:
+    def _work(self) -> tuple[Backlog, Done] | None:
         """How the work of all workers stands; nothing where there are none, or the database cannot say."""
         work = self._plane.work
         if work is None:
             return None
         try:
-            return work.standing(), work.worked()
+            return work.backlog(), work.worked()
         except StorageError:
             return None
 

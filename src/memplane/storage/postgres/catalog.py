@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from memplane.errors import StorageError, StorageUnreachable
 from memplane.storage.postgres.connections import Connections
-from memplane.storage.postgres.statements import PostgresDialect
+from memplane.storage.postgres.statements import PostgresDialect, numbered
 from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.statements import load
 from memplane.storage.sql.tables import CATALOG_MOVES
@@ -25,6 +25,7 @@ _SQL = {
         CATALOG_MOVES,
     ).items()
 }
+_BY_NUMBER = frozenset(name for name, sql in _SQL.items() if b"%(_1)s" in sql)
 _PROBE_S = 1.0
 _JOT = "BEGIN; SET LOCAL synchronous_commit = off"
 _TRY = f"{_JOT}; SET LOCAL lock_timeout = '20ms'"
@@ -42,7 +43,7 @@ class PostgresCatalogWriter:
 
     def run_many(self, query: str, rows: list[tuple[Any, ...]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_SQL[query], rows)
+            cursor.executemany(_SQL[query], [numbered(row) for row in rows] if query in _BY_NUMBER else rows)
 
     def alone(self, *what: str) -> None:
         number = int.from_bytes(sha256("\x00".join(what).encode()).digest()[:8], "big", signed=True)

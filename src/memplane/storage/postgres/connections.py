@@ -87,6 +87,8 @@ class Connections:
         self._parents: ConnectionPool[Connection[Any]] | None = None
         self._process = os.getpid()
         self._opened = False
+        self.losses = 0
+        """How often a connection was lost: the server may be another one since, or have been restored."""
 
     def open(self) -> None:
         """Bring the database up to date, and begin."""
@@ -104,13 +106,18 @@ class Connections:
         """A connection on which these statements, the first of which begins a transaction, were just run. Committed
         where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
         lost in the middle of committing a write, `StorageUncertain` is raised."""
-        with translate_errors(), self._begun(begin, wait_s) as connection:
-            try:
-                yield connection
-            except BaseException as exc:
-                self._undo(connection, exc)
-                raise
-            _commit(connection, reads="READ ONLY" in begin)
+        try:
+            with translate_errors(), self._begun(begin, wait_s) as connection:
+                try:
+                    yield connection
+                except BaseException as exc:
+                    self._undo(connection, exc)
+                    raise
+                _commit(connection, reads="READ ONLY" in begin)
+        except BaseException as exc:
+            if not isinstance(exc, Exception | GeneratorExit):
+                self._begin_anew()
+            raise
 
     @contextmanager
     def _begun(self, begin: str, wait_s: float | None) -> Iterator[Connection[Any]]:
@@ -123,6 +130,7 @@ class Connections:
         try:
             yield connection
         finally:
+            self.losses += connection.broken
             pool.putconn(connection)
 
     def _begin(self, pool: ConnectionPool[Connection[Any]], begin: str, wait_s: float) -> Connection[Any]:
@@ -133,6 +141,7 @@ class Connections:
                 connection.execute(begin.encode(), prepare=False)
             except BaseException as exc:
                 lost = connection.broken
+                self.losses += lost
                 self._undo(connection, exc)
                 pool.putconn(connection)
                 if not lost or not isinstance(exc, psycopg.OperationalError) or monotonic() >= until:
@@ -158,6 +167,11 @@ class Connections:
             connection.close()
             self._pool.drain()
         _reset(connection)
+
+    def _begin_anew(self) -> None:
+        """An interrupt may have struck in the middle of the pool's own work: it is left behind with whatever it holds."""
+        left, self._pool, self._opened = self._pool, self._made(), False
+        left.close(timeout=0)
 
     def _leave_to_parent(self) -> None:
         """After a fork, the connections belong to the process that made them."""

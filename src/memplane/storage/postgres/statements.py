@@ -7,8 +7,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, errors
 
+from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
@@ -153,8 +154,8 @@ class PostgresStatements:
         if len(values) == 1:
             self._execute(query, values[0])
             return
-        rows = [_numbered(row) for row in values] if query in _BY_NUMBER else values
-        with self._connection.cursor() as cursor:
+        rows = [numbered(row) for row in values] if query in _BY_NUMBER else values
+        with _no_name_too_long(), self._connection.cursor() as cursor:
             cursor.executemany(_ENCODED[query], rows)
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
@@ -176,11 +177,28 @@ class PostgresStatements:
 
     def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
         if query in _BY_NUMBER and not isinstance(parameters, Mapping):
-            parameters = _numbered(parameters)
-        return self._connection.execute(_ENCODED[query], parameters, binary=True)
+            parameters = numbered(parameters)
+        with _no_name_too_long():
+            return self._connection.execute(_ENCODED[query], parameters, binary=True)
 
 
-def _numbered(row: Row) -> dict[str, Any]:
+class _no_name_too_long:  # noqa: N801 - used like the function it would be
+    """Names of several hundred characters each fit into an index alone, and not always beside each other. It is the
+    trouble of the work that brought them, not of the database."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, errors.ProgramLimitExceeded):
+            raise InvalidRequest(
+                "these names are too long to be kept together; 1,000 bytes in UTF-8 each are always possible"
+            ) from error
+
+
+def numbered(row: Row) -> dict[str, Any]:
     return {f"{_NUMBERED}{number}": value for number, value in enumerate(row, start=1)}
 
 

@@ -22,6 +22,7 @@ class PostgresStore:
     the lock on the space's own row sees to."""
 
     def __init__(self, connections: Connections, place: Place, owner: str) -> None:
+        self.place = place
         self._connections = connections
         self._owner = owner
         self._place = place

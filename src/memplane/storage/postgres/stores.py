@@ -36,7 +36,7 @@ class PostgresStores:
             url, connections_max=connections_max, statement_seconds_max=statement_seconds_max
         )
         self._catalog = PostgresCatalog(self._connections)
-        self._known: OrderedDict[tuple[str, str], PostgresStore] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[PostgresStore, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -85,15 +85,21 @@ class PostgresStores:
         self._connections.close()
 
     def _store(self, tenant: str, owner: str, *, create: bool) -> PostgresStore:
-        name = (tenant, owner)
+        """Looked up once, and again whenever a connection was lost: where a database was restored meanwhile, the numbers
+        of a space may be those of another."""
+        name, losses = (tenant, owner), self._connections.losses
         with self._lock:
-            store = self._known.get(name)
-            if store is not None:
+            store, known_at = self._known.get(name, (None, 0))
+            if store is not None and known_at == losses:
                 self._known.move_to_end(name)
                 return store
         place = self._find(tenant, owner, create=create)
         with self._lock:
-            store = self._known.setdefault(name, PostgresStore(self._connections, place, owner))
+            store, _ = self._known.get(name, (None, 0))
+            if store is None or store.place != place:
+                store = PostgresStore(self._connections, place, owner)
+            self._known[name] = (store, losses)
+            self._known.move_to_end(name)
             if len(self._known) > _KNOWN_MAX:
                 self._known.popitem(last=False)
         return store

@@ -10,11 +10,11 @@ from psycopg import Connection
 
 from memplane.clock import Instant
 from memplane.storage.postgres.connections import Connections
-from memplane.storage.postgres.statements import PostgresDialect, PostgresStatements
 from memplane.storage.postgres.large import Place
+from memplane.storage.postgres.statements import PostgresDialect, PostgresStatements
 from memplane.storage.sql.statements import load
 from memplane.storage.sql.view import SqlReader
-from memplane.storage.work import Colleague, Dead, Done, Glance, Job, Lease, Rest, Standing
+from memplane.storage.work import Backlog, Colleague, Dead, Done, Job, Lease, Rest, WorkReader
 
 _SQL = {
     name: sql.encode()
@@ -51,7 +51,7 @@ class PostgresWork:
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         self._of(lease, "give_back", got_on=got_on)
 
-    def finish(self, lease: Lease, decide: Callable[[Glance], Rest | None]) -> bool:
+    def finish(self, lease: Lease, decide: Callable[[WorkReader], Rest | None]) -> bool:
         place = Place(lease.tenant_number, lease.owner_number)
         with self._connections.transaction(f"{place.locked()}; {_JOT}") as connection:
             rest = decide(SqlReader(PostgresStatements(connection), lease.owner))
@@ -74,9 +74,9 @@ class PostgresWork:
         every = tenant is None and owner is None
         return len(self._write("retry", every=every, tenant=tenant or "", owner=owner or ""))
 
-    def standing(self) -> Standing:
-        ((waiting, held, resting, dead, failing, oldest, behind),) = self._read("standing")
-        return Standing(
+    def backlog(self) -> Backlog:
+        ((waiting, held, resting, dead, failing, oldest, behind),) = self._read("backlog")
+        return Backlog(
             waiting=waiting,
             held=held,
             resting=resting,

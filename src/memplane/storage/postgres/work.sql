@@ -63,7 +63,7 @@ FROM space s JOIN tenant t ON t.number = s.tenant
 WHERE w.tenant = s.tenant AND w.owner_number = s.number AND (w.state = 'dead' OR w.state = 'resting' AND w.attempts > 0)
 AND (:every OR t.name = :tenant AND s.owner = :owner) RETURNING 1
 
--- name: standing
+-- name: backlog
 SELECT count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'held'),
     count(*) FILTER (WHERE state = 'resting'), count(*) FILTER (WHERE state = 'dead'),
     count(*) FILTER (WHERE attempts > 0 AND state <> 'dead'),

@@ -45,7 +45,7 @@ TIER = (
 """How a memory surfaces, with what was ruled about it: a pin is always told, what is quarantined never is."""
 _HOT = (
     "m.n IN (SELECT h.n FROM memory h WHERE h.tier = 'hot' "  # apart, so that the index of those always told serves
-    "UNION SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
+    "UNION ALL SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
     f"AND {NOT_QUARANTINED}"
 )
 

@@ -6,11 +6,11 @@ ON CONFLICT (id) DO UPDATE SET released = excluded.released, pinned = excluded.p
 SELECT released, pinned FROM ruling WHERE id = :id
 
 -- name: pinned_memories
-SELECT {columns} FROM ruling p JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
 WHERE p.pinned = 1 AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: pinned_brief
-SELECT {columns} FROM ruling p JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
 WHERE p.pinned = 1 AND {live} AND {not_reserved} AND {not_quarantined} AND {where}
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
@@ -22,9 +22,9 @@ SELECT DISTINCT seq FROM (
 ) AS suspect ORDER BY seq DESC LIMIT :limit OFFSET :offset
 
 -- name: quarantine_size
-SELECT count(*) FROM (
+SELECT count(DISTINCT seq) FROM (
     SELECT m.seq AS seq FROM memory m WHERE {quarantined} AND {live}
-    UNION
+    UNION ALL
     SELECT t.n / {turns_per_entry} AS seq FROM turn t WHERE {turn_quarantined}
 ) AS suspect
 

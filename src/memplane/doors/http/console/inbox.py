@@ -11,7 +11,8 @@ from memplane.storage.compaction import Standing
 
 TAB = "inbox"
 
-_SUSPECTS_SHOWN = 50
+_SHOWN = 50
+"""Of each sort; others come up as these are decided."""
 
 
 def show(call: Call) -> Response:
@@ -22,9 +23,10 @@ def show(call: Call) -> Response:
         "inbox.html",
         TAB,
         space,
-        conflicts=space.conflicts(),
-        drafts=drafts,
-        suspects=space.quarantine(limit=_SUSPECTS_SHOWN),
+        conflicts=space.conflicts(limit=_SHOWN),
+        drafts=drafts[:_SHOWN],
+        shown=_SHOWN,
+        suspects=space.quarantine(limit=_SHOWN),
         waiting=space.quarantine_count(),
     )
 

@@ -169,10 +169,8 @@ def _chain(space: Space, memory: Memory) -> list[Memory]:
 def _rivals(space: Space, memory: Memory) -> list[Memory]:
     if memory.state is not State.CONTESTED:
         return []
-    pairs = [(conflict.left, conflict.right) for conflict in space.conflicts()]
-    return [
-        right if left.id == memory.id else left for left, right in pairs if memory.id in (left.id, right.id)
-    ]
+    pairs = [(conflict.left, conflict.right) for conflict in space.conflicts(of=memory.id)]
+    return [right if left.id == memory.id else left for left, right in pairs]
 
 
 def _place(space: Space, memory: Memory) -> Place:

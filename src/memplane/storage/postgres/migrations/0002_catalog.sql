@@ -36,9 +36,10 @@ CREATE TABLE place (
     id     text COLLATE "C" NOT NULL,
     owner  text COLLATE "C" NOT NULL,
     at     bigint NOT NULL,
-    noted  bigint NOT NULL,
-    PRIMARY KEY (tenant, sort, id, owner)
+    noted  bigint NOT NULL
 );
+-- Names may be long, and a key has a largest size.
+CREATE UNIQUE INDEX place_by_id ON place (tenant, sort, md5(id), owner);
 -- Only receipts are listed across spaces.
 CREATE INDEX receipts_by_time ON place (tenant, at DESC, id DESC, owner) WHERE sort = 'receipt';
 

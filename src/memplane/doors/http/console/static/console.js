@@ -63,6 +63,14 @@
   label();
   document.addEventListener("htmx:afterSwap", label);
 
+  // Whoever is in a list that changes under them stays in it.
+  let place = -1;
+  document.addEventListener("htmx:beforeSwap", () => { place = rows().indexOf(document.activeElement); });
+  document.addEventListener("htmx:afterSwap", () => {
+    const all = rows();
+    if (place >= 0 && all.length) all[Math.min(place, all.length - 1)].focus();
+  });
+
   // Forms that destroy something ask first.
   document.addEventListener("submit", (event) => {
     const asked = event.target.dataset.confirm;
