@@ -38,6 +38,7 @@ _PER_COPY = 10_000
 _TEMPLATE = "template"
 _LARGE_SPACE = "large"
 _TWICE = 2.0
+_WARM_UP = 8
 _NO_WORK = Settings(recall_work_ms=0)
 
 
@@ -142,22 +143,19 @@ def _recalls(
     sizes: Sizes, url: str, model: LocalEmbedder | None, at: str, owner: Callable[[int], str]
 ) -> list[Figure]:
     talk, free = Talk(), Free()
-    questions = [talk.question(number) for number in range(2 * sizes.queries + 3)]
+    questions = [talk.question(number) for number in range(2 * sizes.queries)]
     figures = []
     for embedder, how in ((free, "given its vector"), (model and MadeUp(model), "with its embedding")):
         if embedder is None:
             continue
         with Memplane.open(url, embedder=embedder, settings=_NO_WORK) as plane, _bare(url) as bare:
-            for number in range(-3, 0):
-                plane.space(owner(number + sizes.spaces)).recall(questions[number])
-                bare(owner(0), embedder.embed_query(questions[number]))
-            told, plain = [], []
-            for number in range(sizes.queries):  # by turns, so that both meet the same minute
-                told += latencies_ms(lambda _, n=number: plane.space(owner(n)).recall(questions[n]), 1)
-                other = questions[sizes.queries + number]
-                plain += latencies_ms(
-                    lambda _, n=number, text=other: bare(owner(n), embedder.embed_query(text)), 1
-                )
+            told, plain = _by_turns(
+                lambda number, plane=plane: plane.space(owner(number)).recall(questions[number]),
+                lambda number, bare=bare, embedder=embedder: bare(
+                    owner(number), embedder.embed_query(questions[sizes.queries + number])
+                ),
+                sizes.queries,
+            )
         figures += [
             Figure(f"recall p50 {at}, {how}", median(told), "ms"),
             Figure(f"recall p95 {at}, {how}", percentile(told, 0.95), "ms"),
@@ -166,6 +164,22 @@ def _recalls(
             at_most(f"… recall / bare query p50 {at}, {how}", median(told) / median(plain), _TWICE, "x"),
         ]
     return figures
+
+
+def _by_turns(
+    one: Callable[[int], object], other: Callable[[int], object], count: int
+) -> tuple[list[float], list[float]]:
+    """How long each took, one after the other, so that both meet the same minute; a few before that do not count."""
+    for number in range(min(count, _WARM_UP)):
+        one(number)
+        other(number)
+    found: tuple[list[float], list[float]] = ([], [])
+    for number in range(count):
+        for work, samples in zip((one, other), found, strict=True):
+            started = time.perf_counter()
+            work(number)
+            samples.append((time.perf_counter() - started) * 1_000)
+    return found
 
 
 @contextmanager
