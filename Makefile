@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers eval screenshots clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench-sync: env ## The sync benchmark: requests, bytes and time of pushes and pu
 
 bench-console: env ## How long the server takes for every page of the console at 100 k memories
 	$(BIN)/python -m benchmarks.console
+
+bench-scale: env ## PostgreSQL with many processes, many spaces and a large one, beside a bare pgvector query
+	$(BIN)/python -m benchmarks.scale
 
 bench-peers: env ## Memplane beside other memories, each installed into .venv-peers
 	$(BIN)/python -m benchmarks.peers

@@ -168,6 +168,10 @@ class Engine:
             return Readiness(ready=False, problems=(exc.code,))
         return Readiness(degraded=("enrichment",) if failing else ())
 
+    def index_large_spaces(self) -> int:
+        """See `Stores`."""
+        return self._stores.index_large_spaces()
+
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
@@ -198,7 +202,7 @@ class Engine:
             worker,
             self.clock,
             daily=self._look_after,
-            jobs=fleet_jobs(work, usage=self._drop_old_usage, model=model),
+            jobs=fleet_jobs(work, usage=self._drop_old_usage, index=stores.index_large_spaces, model=model),
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
         )

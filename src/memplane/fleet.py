@@ -380,9 +380,11 @@ class FleetWorker:
             self._settled[job.name] = period
 
 
-def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str | None) -> tuple[FleetJob, ...]:
+def fleet_jobs(
+    work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] = lambda: None
+) -> tuple[FleetJob, ...]:
     """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
-    is what vectors are made with, if they are."""
+    is what vectors are made with, if they are, and `index` gives spaces that have grown large an index of them."""
 
     def tidy(_renew: Callable[[], bool]) -> None:
         usage()
@@ -396,7 +398,15 @@ def fleet_jobs(work: Work, *, usage: Callable[[], None], model: str | None) -> t
         return daily
     # A model that comes back after another has everything embedded again, so of others nothing is remembered.
     embed = FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
-    return (*daily, embed)
+    return (*daily, embed, FleetJob("index", _hour_of, lambda _renew: _done(index)))
+
+
+def _hour_of(now: Instant) -> str:
+    return str(now // (3_600 * SECOND))
+
+
+def _done(work: Callable[[], object]) -> None:
+    work()
 
 
 def _seen(reader: WorkReader) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ from benchmarks import (
     proxy,
     quality,
     recall,
+    scale,
     server,
     sync,
 )
@@ -64,6 +65,22 @@ def test_the_recall_benchmark_runs_tiny(tmp_path):
     names = {figure.name for figure in figures}
     assert all(figure.value > 0 for figure in figures)
     assert {"recall p95 at 40 memories", "… the rest p95 at 40 memories", "enrichment"} <= names
+
+
+def test_the_scale_benchmark_runs_tiny(tmp_path):
+    """
+    On a PostgreSQL of its own: many spaces, one that has an index of its vectors, both engines, and another process.
+    """
+    figures = scale.run(scale.TINY, tmp_path, model=False)
+
+    names = {figure.name for figure in figures}
+    assert all(figure.value > 0 for figure in figures)
+    assert {
+        "recall p95 over 3 spaces of 20, given its vector",
+        "… recall / bare query p50 in one space of 80, given its vector",
+        "retain, 1 processes",
+        "bytes a vector in its space's index",
+    } <= names
 
 
 def test_the_documents_benchmark_runs_tiny(tmp_path):

@@ -390,6 +390,10 @@ class Stores(Protocol):
         """Which spaces have something waiting, where workers on several machines share them; None where the process that
         writes also enriches."""
 
+    def index_large_spaces(self) -> int:
+        """Give spaces that have grown too large to be loaded an index of their vectors; returns how many got one. Keeps
+        nobody waiting. An engine that loads whatever it has does nothing."""
+
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""
 

@@ -48,6 +48,9 @@ class Plane(Protocol):
 
     def close(self) -> None: ...
 
+    def index_large_spaces(self) -> int:
+        """See `Stores`."""
+
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """What the program's start gives the CLI, which itself knows no storage and reads no environment."""

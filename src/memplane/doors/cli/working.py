@@ -139,6 +139,14 @@ def retry(
         call.out.note("None of that name is dead or waits after a failure; see `memplane worker dead`.")
 
 
+@command(worker, examples=["memplane worker index", "memplane worker index --json"])
+def index(call: Call) -> None:
+    """Give spaces that have grown large an index of their vectors. Workers do this themselves, every hour."""
+    work_of(call)
+    done = call.plane.index_large_spaces()
+    call.out.answer({"indexed": done}, line(f"{counted(done, 'space', 'spaces')} got an index of vectors."))
+
+
 def work_of(call: Call) -> Work:
     """The work that machines share; a data directory has none."""
     work = call.plane.work

@@ -29,6 +29,8 @@ _RECONNECT_S = 0.2
 _TURN_S = 1.0
 _LOOK_S = 3
 _IDLE_S = 300.0
+_PREPARED_MAX = 500
+"""Every statement is planned once for each connection, with its first use: planning takes longer than carrying it out."""
 _REWRITE_WAIT_MS = 2_000
 _SHORTEST_S = 0.01
 _SETTINGS = {
@@ -38,6 +40,7 @@ _SETTINGS = {
     "jit": "off",
     "hnsw.ef_search": "100",
     "hnsw.iterative_scan": "strict_order",
+    "plan_cache_mode": "force_generic_plan",
     "random_page_cost": "1.1",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -187,7 +190,7 @@ class Connections:
             max_idle=_IDLE_S,
             configure=self._configure,
             reset=_reset,
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True, "prepare_threshold": 0},
             open=False,
             reconnect_timeout=_RECONNECT_S,
         )
@@ -222,6 +225,7 @@ class Connections:
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
         adapt(connection, self._vectors)
+        connection.prepared_max = _PREPARED_MAX
         settings = "; ".join(f"SET {name} = {_value(value)}" for name, value in self._settings.items())
         connection.execute(f"{settings}; SET ROLE {ROLE}".encode(), prepare=False)
 

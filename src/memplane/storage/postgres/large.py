@@ -84,7 +84,7 @@ class _Search:
             found = self._statements.filtered("large_heads", str(where), given)
         else:
             found = self._nearest("nearest_turns", where, limit, query=_column(vector), also=list(also))
-        return [(TurnHead(*head), nearness) for *head, nearness in found]
+        return [(TurnHead(*head), nearness) for *head, nearness in sorted(found)]
 
     def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> Holders:
         names: dict[str, str] = {}

@@ -68,4 +68,4 @@ SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
        coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END),
        t.within, NULL::float8
 FROM unnest(:also::bigint[]) AS w (n) JOIN turn t ON t.n = w.n LEFT JOIN turn_vector v ON v.n = t.n
-WHERE {where} ORDER BY t.n
+WHERE {where}

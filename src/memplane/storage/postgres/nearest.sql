@@ -22,4 +22,4 @@ SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
        t.within, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))
 FROM (SELECT n FROM near UNION SELECT unnest(:also::bigint[])) AS w JOIN turn t ON t.n = w.n
 LEFT JOIN turn_vector v ON v.n = t.n AND v.model = {model}
-WHERE {where} ORDER BY t.n
+WHERE {where}

@@ -45,7 +45,12 @@ from memplane.types import (
 _FOREVER = 1 << 62
 _NEVER = -_FOREVER
 _NOTES = ("notes",)
-_STEADY = frozenset({"head", "marks", "model", "note"})
+_STEADY = frozenset(
+    {
+        *("head", "marks", "model", "note", "library_marks"),
+        *("waiting_count", "spans_waiting_count", "undistilled_count", "flagged_size", "stale_turns"),
+    }
+)
 """Where a space stands; one recall asks for it some twenty times."""
 
 _PROJECTED = (
@@ -89,6 +94,15 @@ class SqlReader(
         if asked not in self._seen:
             self._seen[asked] = super()._one(query, **parameters)
         return self._seen[asked]
+
+    def _all(self, query: str, /, **parameters: Any) -> list[Any]:
+        if self._seen is None or query not in _STEADY:
+            return super()._all(query, **parameters)
+        asked = (query, *parameters.values())
+        if asked not in self._seen:
+            self._seen[asked] = super()._all(query, **parameters)
+        found: list[Any] = self._seen[asked]
+        return found
 
     def _note(self, name: str) -> str | None:
         """All that a space notes for itself comes with one look."""

@@ -78,6 +78,10 @@ class SqliteStores:
         """The catalog as a move sees it; open for as long as the spaces are."""
         return SqlCatalogRows(self._catalog)
 
+    def index_large_spaces(self) -> int:
+        """Nobody else has the file of a space open: what is loaded of it is loaded once."""
+        return 0
+
     def work(self) -> None:
         """Files are of one machine, and whoever serves them enriches them."""
 
