@@ -81,7 +81,9 @@ def _columns(connection: Connection[Any], table: str) -> tuple[str, str]:
 
 
 @contextmanager
-def explaining(url: str, *, tenant: int, space: int) -> Iterator[Callable[[Said], dict[str, Any]]]:
+def explaining(
+    url: str, *, tenant: int, space: int, sorts: bool = True
+) -> Iterator[Callable[[Said], dict[str, Any]]]:
     """Gives the plan of a statement, in the role of the spaces, in this one, without looking at its parameters."""
     with psycopg.connect(url, autocommit=True) as connection:
         kind = TypeInfo.fetch(connection, "halfvec")
@@ -89,7 +91,7 @@ def explaining(url: str, *, tenant: int, space: int) -> Iterator[Callable[[Said]
         adapt(connection, kind)
         connection.execute("; ".join(f"SET {name} = {value}" for name, value in PLANNING.items()).encode())
         connection.execute(
-            f"SET search_path = {SCHEMA}, public; SET plan_cache_mode = force_generic_plan; "
+            f"SET search_path = {SCHEMA}, public; SET plan_cache_mode = force_generic_plan; SET enable_sort = {sorts}; "
             f"SET memplane.tenant = '{tenant}'; SET memplane.space = '{space}'; SET ROLE {ROLE}".encode()
         )
 

@@ -381,7 +381,7 @@ class FleetWorker:
 
 
 def fleet_jobs(
-    work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] = lambda: None
+    work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] | None = None
 ) -> tuple[FleetJob, ...]:
     """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
     is what vectors are made with, if they are, and `index` gives spaces that have grown large an index of them."""
@@ -398,15 +398,17 @@ def fleet_jobs(
         return daily
     # A model that comes back after another has everything embedded again, so of others nothing is remembered.
     embed = FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
-    return (*daily, embed, FleetJob("index", _hour_of, lambda _renew: _done(index)))
+    if index is None:
+        return (*daily, embed)
+
+    def indexed(_renew: Callable[[], bool]) -> None:
+        index()
+
+    return (*daily, embed, FleetJob("index", _hour_of, indexed))
 
 
 def _hour_of(now: Instant) -> str:
     return str(now // (3_600 * SECOND))
-
-
-def _done(work: Callable[[], object]) -> None:
-    work()
 
 
 def _seen(reader: WorkReader) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ import pytest
 
 from memplane import Memplane, Space
 from memplane.storage.postgres.stores import PostgresStores
-from statement_watch import watched
+from statement_watch import explaining, nodes, watched
 from stub_embedder import StubEmbedder
 
 _THINGS = (
@@ -92,9 +92,15 @@ def test_the_index_of_a_space_serves_its_searches(plane, postgres_url):
         space.recall("Who painted the garden?")
     nearest = [(text, given) for text, given in said if "<#>" in text]
 
-    assert len(nearest) == 2
     with psycopg.connect(postgres_url) as connection:
-        names = connection.execute(
-            "SELECT indexname FROM pg_indexes WHERE indexname LIKE '%_near_%'"
-        ).fetchall()
-    assert sorted(names) == [("memory_vector_near_1_1_1",), ("turn_vector_near_1_1_1",)]
+        found = connection.execute(
+            "SELECT tenant, number FROM memplane.space WHERE owner = 'alice'"
+        ).fetchone()
+    assert found is not None
+    tenant, number = found
+    with explaining(postgres_url, tenant=tenant, space=number, sorts=False) as plan:
+        used = [{node.get("Index Name") for node in nodes(plan(statement))} for statement in nearest]
+
+    assert [f"{sort}_vector_near_{tenant}_{number}_1" for sort in ("memory", "turn")] == [
+        next(name for name in names if name and "_near_" in name) for names in used
+    ]

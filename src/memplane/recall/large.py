@@ -22,9 +22,9 @@ from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import Holders, Marks, VectorSearch
 
-NEAR = 100
+NEAR = 120
 """So many turns are looked at for being near, …"""
-_HOLDING = 40
+_HOLDING = 60
 """… and so many for holding the words, with those around them."""
 _HOLDERS_MAX = 2_000
 """A word that more turns hold does not choose."""

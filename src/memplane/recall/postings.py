@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ class Postings:
     def __contains__(self, stem: str) -> bool:
         with self._lock:
             return stem in self._kept
+
+    def unknown(self, stems: Iterable[str], state: Hashable) -> list[str]:
+        """Those of these that would have to be read."""
+        with self._lock:
+            return [stem for stem in stems if stem not in self._kept or self._kept[stem][0] != state]
 
     def of(self, stem: str, state: Hashable, read: Callable[[str], Sequence[int]]) -> tuple[Numbers, Counts]:
         """Read anew where the index is in another `state` than when it was read; `read` gives each number once for each

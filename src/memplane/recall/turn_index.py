@@ -269,12 +269,22 @@ class TurnIndex:
         indexed = reader.marks().indexed
         with self._lock:
             tail = {n: held for n, held in self._tail.items() if n > indexed}
-        return {stem: self._occurrences(reader, turns, stem, indexed, tail) for stem in stems}
+        asked = list(stems)
+        read = reader.occurrences_of(self._postings.unknown(asked, indexed))
+        return {stem: self._occurrences(reader, turns, stem, indexed, tail, read) for stem in asked}
 
     def _occurrences(
-        self, reader: Reader, turns: Turns, stem: str, indexed: int, tail: Mapping[int, Counter[str]]
+        self,
+        reader: Reader,
+        turns: Turns,
+        stem: str,
+        indexed: int,
+        tail: Mapping[int, Counter[str]],
+        read: Mapping[str, list[int]],
     ) -> tuple[Ints, Floats]:
-        numbers, found = self._postings.of(stem, indexed, reader.occurrences)
+        numbers, found = self._postings.of(
+            stem, indexed, lambda asked: read[asked] if asked in read else reader.occurrences(asked)
+        )
         waiting = [(n, count) for n, held in tail.items() if (count := _count(held, stem))]
         if waiting:
             numbers = np.concatenate([numbers, np.array([n for n, _ in waiting], np.int64)])

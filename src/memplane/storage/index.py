@@ -177,6 +177,9 @@ class IndexReader(Protocol):
         """The number of every indexed turn that holds the stem, once for each time it does. A stem that `is_prefix`
         stands for every one that begins with it."""
 
+    def occurrences_of(self, stems: Sequence[str]) -> dict[str, list[int]]:
+        """The same of each of these."""
+
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
         """Of these words, those that more than `beyond` turns hold; looks no further than that."""
 

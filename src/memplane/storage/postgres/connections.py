@@ -38,7 +38,7 @@ _SETTINGS = {
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
-    "hnsw.ef_search": "100",
+    "hnsw.ef_search": "120",
     "hnsw.iterative_scan": "strict_order",
     "plan_cache_mode": "force_generic_plan",
     "random_page_cost": "1.1",

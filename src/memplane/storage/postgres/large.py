@@ -18,13 +18,17 @@ from memplane.storage.postgres.migrate import SCHEMA
 from memplane.storage.postgres.statements import PostgresStatements, kept
 from memplane.storage.postgres.text import Vector as Column
 from memplane.storage.sql import conditions
-from memplane.storage.sql.view import SqlReader
+from memplane.storage.sql.view import NOTES, SqlReader
 from memplane.storage.words import is_prefix
 
 LARGE = 20_000
 """So many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""
 _PREFIX_STEMS_MAX = 20
 _LOCK = 0x4D454D51
+_TOGETHER = (
+    *("head", "marks", "waiting_count", "spans_waiting_count"),
+    *("undistilled_count", "library_marks"),
+)
 _SORTS = ("memory_vector", "turn_vector")
 
 
@@ -51,6 +55,18 @@ class PostgresReader(SqlReader):
         super().__init__(statements, owner)
         self._own = statements
         self._place = place
+
+    def _one(self, query: str, /, **parameters: Any) -> Any:
+        if query in _TOGETHER and self._seen is not None and (query,) not in self._seen:
+            self._look_around(self._seen)
+        return super()._one(query, **parameters)
+
+    def _look_around(self, seen: dict[tuple[Any, ...], Any]) -> None:
+        """Whoever asks how far a space is asks for all of this: it comes with one round trip."""
+        rows = self._own.together([*_TOGETHER, "notes"])
+        for query, found in zip(_TOGETHER, rows, strict=False):
+            seen[query,] = found[0] if found else None
+        seen.setdefault(NOTES, dict(rows[-1]))
 
     def vector_search(self, model: int) -> VectorSearch | None:
         dimension = self._note(_noted(model))

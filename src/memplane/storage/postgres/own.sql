@@ -13,6 +13,13 @@ WHERE w.stem = gone.stem AND w.n = gone.n
 -- name: turn_occurrences
 SELECT n, times FROM turn_word WHERE stem = :stem ORDER BY n
 
+-- name: turn_occurrences_of
+SELECT asked.stem, w.numbers, w.times FROM unnest(:stems::text[]) AS asked (stem) CROSS JOIN LATERAL (
+    SELECT array_agg(n) AS numbers, array_agg(times) AS times FROM (
+        SELECT n, times FROM turn_word WHERE stem = asked.stem ORDER BY n
+    ) AS held
+) AS w WHERE w.numbers IS NOT NULL
+
 -- name: turn_occurrences_of_prefix
 SELECT n, times FROM turn_word WHERE stem >= :stem AND stem <= :last ORDER BY n
 

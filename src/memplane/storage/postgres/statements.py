@@ -131,6 +131,12 @@ class PostgresStatements:
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
         return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
 
+    def together(self, queries: Sequence[str]) -> list[list[Any]]:
+        """Every row of each of these, which want no parameters, with one round trip."""
+        with self._connection.pipeline():
+            found = [self._connection.execute(_ENCODED[query], (), binary=True) for query in queries]
+        return [cursor.fetchall() for cursor in found]
+
     def nearest(
         self, query: str, where: str, written: tuple[tuple[str, int], ...], parameters: Parameters
     ) -> list[Any]:
@@ -233,6 +239,16 @@ class PostgresWords:
             found = self._beginning(sort, word) if is_prefix(word) else map(kept, stems_of(word))
             stems.update(dict.fromkeys(found))
         return list(stems)
+
+    def holding_each(self, sort: Indexed, stems: Sequence[str]) -> dict[str, list[int]]:
+        names = {kept(stem): stem for stem in stems if not is_prefix(stem)}
+        found = {stem: list[int]() if not is_prefix(stem) else self.holding(sort, stem) for stem in stems}
+        for name, numbers, times in self._statements.all(f"{sort}_occurrences_of", {"stems": list(names)}):
+            pairs = zip(numbers, times, strict=True)
+            found[names[name]] = (
+                numbers if max(times) == 1 else [n for n, count in pairs for _ in range(count)]
+            )
+        return found
 
     def holding(self, sort: Indexed, stem: str) -> list[int]:
         if is_prefix(stem):

@@ -66,6 +66,9 @@ class SqlIndexReader(Session):
     def occurrences(self, stem: str) -> list[int]:
         return self._words.holding("turn", stem)
 
+    def occurrences_of(self, stems: Sequence[str]) -> dict[str, list[int]]:
+        return self._words.holding_each("turn", stems) if stems else {}
+
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
         return self._words.common("turn", words, beyond)
 

@@ -137,6 +137,9 @@ class Words(Protocol):
     def holding(self, sort: Indexed, stem: str) -> list[int]:
         """The numbers that hold the stem, once for each time they do. One that `is_prefix` stands for all it begins."""
 
+    def holding_each(self, sort: Indexed, stems: Sequence[str]) -> dict[str, list[int]]:
+        """The same of each of these."""
+
     def common(self, sort: Indexed, words: Sequence[str], beyond: int) -> set[str]:
         """Of these words, those that more than so many hold; looks no further."""
 

@@ -44,7 +44,7 @@ from memplane.types import (
 
 _FOREVER = 1 << 62
 _NEVER = -_FOREVER
-_NOTES = ("notes",)
+NOTES = ("notes",)
 _STEADY = frozenset(
     {
         *("head", "marks", "model", "note", "library_marks"),
@@ -108,9 +108,9 @@ class SqlReader(
         """All that a space notes for itself comes with one look."""
         if self._seen is None or name.startswith("note:"):
             return super()._note(name)
-        if _NOTES not in self._seen:
-            self._seen[_NOTES] = dict(self._all("notes"))
-        found: str | None = self._seen[_NOTES].get(name)
+        if NOTES not in self._seen:
+            self._seen[NOTES] = dict(self._all("notes"))
+        found: str | None = self._seen[NOTES].get(name)
         return found
 
     def head(self) -> Head:

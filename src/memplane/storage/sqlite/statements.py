@@ -125,6 +125,9 @@ class SqliteWords:
             found = self._statements.one(f"{sort}_occurrences", {"stem": stem})
         return _decode_numbers(found[0])
 
+    def holding_each(self, sort: Indexed, stems: Sequence[str]) -> dict[str, list[int]]:
+        return {stem: self.holding(sort, stem) for stem in stems}
+
     def common(self, sort: Indexed, words: Sequence[str], beyond: int) -> set[str]:
         return {word for word in words if self._count(sort, word, beyond + 1) > beyond}
 
