@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from engines import ENGINES, HOME, Home, both_engines, fresh_folder
+from engines import ENGINES, HOME, Home, KeptConnections, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import Instant, to_datetime, to_instant
@@ -37,7 +37,7 @@ from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 from object_servers import azurite, seaweedfs
-from postgres_server import postgres_server, postgres_url
+from postgres_server import PostgresServer, postgres_server, postgres_url
 
 __all__ = ["azurite", "both_engines", "fresh_folder", "postgres_server", "postgres_url", "seaweedfs"]
 """What is written elsewhere."""
@@ -180,13 +180,30 @@ def run_machine(
     run_state_machine_as_test(machine, settings=costly(HOME.fewer(examples), steps=steps, **options))
 
 
+@pytest.fixture(scope="session")
+def _kept_connections(postgres_server: PostgresServer) -> Iterator[None]:
+    yield
+    KeptConnections.close_all()
+
+
+@contextmanager
+def keeping_connections(request: pytest.FixtureRequest) -> Iterator[None]:
+    request.getfixturevalue("_kept_connections")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memplane.storage.postgres.stores.Connections", KeptConnections.to)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def home(request: pytest.FixtureRequest) -> Iterator[Home]:
     """The engine that planes are on: each of `ENGINES` in turn for tests that are marked with `both_engines`."""
     if getattr(request, "param", "sqlite") == "postgres":
         HOME.server = request.getfixturevalue("postgres_server")
-    yield HOME
-    HOME.server = None
+        with keeping_connections(request):
+            yield HOME
+        HOME.server = None
+    else:
+        yield HOME
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -399,8 +416,9 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
         yield SqliteEngine(tmp_path / "engine")
         return
     made = PostgresEngine(request.getfixturevalue("postgres_url"))
-    yield made
-    made.close()
+    with keeping_connections(request):
+        yield made
+        made.close()
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
 
+from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.migrate import ROLE, SCHEMA
 from memplane.storage.sqlite.names import space_path
 from postgres_server import PostgresServer
@@ -33,6 +34,33 @@ def fresh_folder() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         yield Path(folder)
+
+
+class KeptConnections(Connections):
+    """Given to the next plane on the same database instead of being closed: a connection that has seen no table yet is most
+    of what a short test would wait for."""
+
+    idle: ClassVar[dict[tuple[object, ...], list["KeptConnections"]]] = {}
+    _kind: tuple[object, ...]
+
+    @classmethod
+    def to(cls, url: str, **options: Any) -> "KeptConnections":
+        kind = (url, *sorted(options.items()))
+        if cls.idle.get(kind):
+            return cls.idle[kind].pop()
+        made = cls(url, **options)
+        made._kind = kind
+        return made
+
+    def close(self) -> None:
+        idle = self.idle.setdefault(self._kind, [])
+        if self._opened and self not in idle:
+            idle.append(self)
+
+    @classmethod
+    def close_all(cls) -> None:
+        for kept in (kept for kind in list(cls.idle) for kept in cls.idle.pop(kind)):
+            Connections.close(kept)
 
 
 class Home:

@@ -78,7 +78,7 @@ def test_eight_writers_and_four_readers_share_a_space(home, data):
     """Every write that was acknowledged to any of them is there, once, in one chain; every reader only ever saw
     whole, verified beginnings of it."""
     stop = forked.Event()
-    rounds, half = home.fewer(36), forked.Barrier(12)
+    rounds, half = max(6, home.fewer(36)), forked.Barrier(12)
     crowd = Crowd(
         data,
         *((workers.write, (number, rounds, half)) for number in range(8)),
@@ -221,9 +221,9 @@ def open_files(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc that lists a program's open files")
-def test_a_thousand_spaces_need_few_files(folder):
+def test_hundreds_of_spaces_need_few_files(folder):
     """However many spaces are used, at most 64 are open; all are there, and each holds its own."""
-    owners = [f"space {number}" for number in range(1_000)]
+    owners = [f"space {number}" for number in range(300)]
     most_files = most_spaces = 0
     with Memplane.open(folder, embedder=None) as plane:
         for number, owner in enumerate(owners):
@@ -233,7 +233,7 @@ def test_a_thousand_spaces_need_few_files(folder):
                 most_files = max(most_files, len(names))
                 most_spaces = max(most_spaces, len({name for name in names if name.endswith(".db")}))
         rng = random.Random(1)
-        for number in rng.sample(range(len(owners)), 200):
+        for number in rng.sample(range(len(owners)), 100):
             (turn,) = plane.space(owners[number]).turns()
             assert turn.text == f"lantern {number}"
             most_files = max(most_files, len(open_files(folder)))

@@ -89,7 +89,8 @@ class Soak:
 
     def _file(self, client, name, _rng):
         body = {"command": "create", "path": f"/memories/{name}.md", "file_text": name}
-        if self._expect(client.post("/api/memory-tool", json=body, params={"space": "soak"}), 200):
+        answer = client.post("/api/memory-tool", json=body, params={"space": "soak"})
+        if self._expect(answer, 200) and not answer.json()["is_error"]:
             self.files[f"/memories/{name}.md"] = name
 
     def _recall(self, client, name, _rng):
