@@ -58,10 +58,9 @@ def settle(
 ) -> Decision:
     """Decide about `new`, said at `at` in the words `text`, against what is active or contested."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
-    same = [known for known in rivals if _is_same(new, known.proposition, catalog)]
+    same, others = _parted(new, rivals, catalog)
     if same and not any(known.contested for known in same):
         return Decision(outcome=Outcome.DUPLICATE, targets=(same[0].id,), reason="said before")
-    others = [known for known in rivals if known not in same]
     beaten = [known for known in others if _contradicts(new, known, catalog, text)]
     if not beaten:
         return Decision(outcome=Outcome.ADD, reason="nothing against it")
@@ -81,16 +80,22 @@ def settle_as(
 ) -> Decision:
     """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
-    same = [known.id for known in rivals if _is_same(new, known.proposition, catalog)]
-    beaten = [
-        known.id for known in rivals if known.id not in same and _contradicts(new, known, catalog, text)
-    ]
+    same, others = _parted(new, rivals, catalog)
+    beaten = [known.id for known in others if _contradicts(new, known, catalog, text)]
     targets = {
-        Outcome.SUPERSEDE: (*beaten, *same),
+        Outcome.SUPERSEDE: (*beaten, *(known.id for known in same)),
         Outcome.RETIRE: tuple(beaten),
         Outcome.CONTEST: tuple(beaten),
     }
     return Decision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
+
+
+def _parted(new: Proposition, rivals: Sequence[Known], catalog: Catalog) -> tuple[list[Known], list[Known]]:
+    """Those that say the same, and those that say something else. What was flagged stands for nobody who was not: else
+    whoever says a thing first, beside an order to the agent, would have it kept from recall for good."""
+    equal = [known for known in rivals if _is_same(new, known.proposition, catalog)]
+    same = [known for known in equal if new.flagged or not known.proposition.flagged]
+    return same, [known for known in rivals if known not in equal]
 
 
 def _is_same(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
