@@ -344,7 +344,7 @@ def _turns(entry: Entry, said: Said) -> list[Turn]:
             project=said.project,
             speaker=None if said.speaker is None else clean(said.speaker),
             within=within(said.scope, conversation=said.conversation, project=said.project),
-            flags=flags_of(strip_injected(said.content)),
+            flags=flags_of(strip_injected(said.content), said.speaker),
         )
     ]
 

@@ -45,7 +45,7 @@ def _redacted(text: str | None) -> str | None:
 
 def shown_turn(turn: Turn) -> Turn:
     if turn.flags is None:
-        turn = msgspec.structs.replace(turn, flags=flags_of(turn.text))
+        turn = msgspec.structs.replace(turn, flags=flags_of(turn.text, turn.speaker))
     text = redact(turn.text).text
     return turn if text == turn.text else msgspec.structs.replace(turn, text=text)
 

@@ -31,7 +31,7 @@ def _short(consulted: Consulted, tame: Tamer) -> Iterator[str]:
     """Who asked for a section did not ask for the document it is in."""
     for document in consulted.documents:
         if document.distillation and consulted.strategy is not Strategy.SECTION:
-            yield f"- [{cited((document.name,), tame)}] {tame.short(document.distillation)}"
+            yield _line((document.name,), document.distillation, tame.short(document.distillation), tame)
         yield from _sections(document, tame)
 
 
@@ -39,7 +39,8 @@ def _sections(document: DocumentTold, tame: Tamer) -> Iterator[str]:
     """But for those that have nothing to say in short: the citation tells their title already."""
     for section in document.sections:
         if section.distillation and not is_title(section.distillation, section.path):
-            yield f"- [{cited((document.name, *section.path), tame)}] {tame.short(section.distillation)}"
+            told = tame.short(section.distillation)
+            yield _line((document.name, *section.path), section.distillation, told, tame)
 
 
 def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
@@ -50,9 +51,14 @@ def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
 
 def passage(hit: SpanHit, tame: Tamer) -> str:
     text = without_title(hit.span.text, hit.section)
-    flags = flags_of(hit.span.text)
+    return _line((hit.document_name, *hit.section), hit.span.text, tame.short(text).strip(), tame)
+
+
+def _line(path: tuple[str, ...], said: str, told: str, tame: Tamer) -> str:
+    """With a warning where what it says, or what it is called, is flagged."""
+    flags = flags_of(*path, said)
     warned = f"{marked(flags)} " if flags else ""
-    return f"- [{cited((hit.document_name, *hit.section), tame)}] {warned}{tame.short(text).strip()}"
+    return f"- [{cited(path, tame)}] {warned}{told}"
 
 
 def cited(path: tuple[str, ...], tame: Tamer) -> str:
