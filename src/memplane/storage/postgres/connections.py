@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -62,6 +63,16 @@ PLANNING = {
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
+_Pools = tuple[ConnectionPool[Connection[Any]], ConnectionPool[Connection[Any]]]
+
+
+class _Held(threading.local):
+    """Where the connections of this thread are from."""
+
+    def __init__(self) -> None:
+        self.pools: list[ConnectionPool[Connection[Any]]] = []
+
+
 class Connections:
     """Opened with the first use, migrated once. Any number of processes may share a database."""
 
@@ -87,9 +98,10 @@ class Connections:
         self._vectors: TypeInfo | None = None
         patience = f"{statement_seconds_max:d}s"
         self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
-        self._pool = self._made()
-        self._parents: ConnectionPool[Connection[Any]] | None = None
+        self._pools = self._made()
+        self._parents: _Pools | None = None
         self._process = os.getpid()
+        self._held = _Held()
         self._opened = False
         self.losses = 0
         """How often a connection was lost: the server may be another one since, or have been restored."""
@@ -102,7 +114,8 @@ class Connections:
                 self._vectors = TypeInfo.fetch(connection, "halfvec")
             if self._vectors is None:
                 raise StorageUnavailable("the database has no halfvec type; pgvector 0.7 or newer is needed")
-            self._pool.open()
+            for pool in self._pools:
+                pool.open()
         self._opened = True
 
     @contextmanager
@@ -129,11 +142,15 @@ class Connections:
             self._leave_to_parent()
         if not self._opened:
             self.open()
-        pool = self._pool
+        held = self._held
+        pool = self._pools[1 if held.pools else 0]
         connection = self._begin(pool, begin, self._wait_s if wait_s is None else wait_s)
+        pools = held.pools
+        pools.append(pool)
         try:
             yield connection
         finally:
+            pools.remove(pool)  # of whoever began it; somebody else may end it
             self.losses += connection.broken
             pool.putconn(connection)
 
@@ -169,24 +186,32 @@ class Connections:
         server of those in the address is."""
         if isinstance(error, errors.ReadOnlySqlTransaction):
             connection.close()
-            self._pool.drain()
+            for pool in self._pools:
+                pool.drain()
         _reset(connection)
 
     def _begin_anew(self) -> None:
         """An interrupt may have struck in the middle of the pool's own work: it is left behind with whatever it holds."""
-        left, self._pool, self._opened = self._pool, self._made(), False
-        left.close(timeout=0)
+        left, self._pools, self._opened = self._pools, self._made(), False
+        for pool in left:
+            pool.close(timeout=0)
 
     def _leave_to_parent(self) -> None:
         """After a fork, the connections belong to the process that made them."""
-        self._parents, self._pool = self._pool, self._made()
+        self._parents, self._pools = self._pools, self._made()
+        self._held = _Held()
         self._process, self._opened = os.getpid(), False
 
-    def _made(self) -> ConnectionPool[Connection[Any]]:
+    def _made(self) -> _Pools:
+        """That of everybody, and one for whoever has a connection and needs another to be done with it, such as a forget
+        that notes where its receipt is. Were they to wait for each other's, all of them would wait for ever."""
+        return self._pool(max(1, self._connections_max - 1)), self._pool(1)
+
+    def _pool(self, connections_max: int) -> ConnectionPool[Connection[Any]]:
         return ConnectionPool(
             self._conninfo,
             min_size=0,
-            max_size=self._connections_max,
+            max_size=connections_max,
             max_idle=_IDLE_S,
             configure=self._configure,
             reset=_reset,
@@ -220,7 +245,8 @@ class Connections:
             return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:
-        self._pool.close()
+        for pool in self._pools:
+            pool.close()
 
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
