@@ -14,12 +14,20 @@ DATA_DEFAULT = "~/.memplane"
 SESSION_HISTORY_MAX_BYTES = 268_435_456
 
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
+_ALMOST_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|postgres[a-z0-9+.-]*:)", re.IGNORECASE)
 _SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
 def is_url(data: str) -> bool:
-    """Whether a place for data is a database rather than a directory."""
-    return data.startswith(("postgresql://", "postgres://"))
+    """Whether a place for data is a database rather than a directory. What is almost an address is refused: as a directory
+    it would be made, and named in messages, with the password in its name."""
+    if data.startswith(("postgresql://", "postgres://")):
+        return True
+    if _ALMOST_URL.match(data):
+        raise SettingsInvalid(
+            "data: this is neither a directory nor an address that Memplane knows; write postgresql://user@host/name"
+        )
+    return False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,10 @@
 """Settings out of the environment: what cannot be used is said under the name that was set."""
 
+from pathlib import Path
+
 import pytest
 
+from memplane import Memplane
 from memplane.config import settings_from
 from memplane.errors import SettingsInvalid
 
@@ -65,3 +68,24 @@ def test_a_file_that_is_no_text_is_said_without_its_content(tmp_path):
         settings_from({"MEMPLANE_KEY_FILE": str(tmp_path / "key")})
 
     assert str(caught.value).endswith("cannot be read: it is not text")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "POSTGRESQL://u:hunter2@h/x",
+        " postgresql://u:hunter2@h/x",
+        "postgresql+psycopg://u:hunter2@h/x",
+        "postgresql:u:hunter2@h/x",
+        "mysql://u:hunter2@h/x",
+    ],
+)
+def test_what_is_almost_an_address_is_no_directory(data):
+    """
+    It would be made with the password in its name, and named in messages.
+    """
+    with pytest.raises(SettingsInvalid, match="postgresql://user@host/name") as refused:
+        Memplane.open(data)
+
+    assert "hunter2" not in str(refused.value)
+    assert not Path("POSTGRESQL:").exists()
