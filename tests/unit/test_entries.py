@@ -599,3 +599,13 @@ def test_entries_stored_under_one_group_are_only_in_that_group(plane):
         mine.delete(memory.id)
     assert mine.brief().entry_count == 0
     assert sorted(plane.spaces()) == ["alice", "bob"]
+
+
+@pytest.mark.parametrize("before", [10**30, -(10**30)])
+def test_a_place_that_no_ledger_has_is_beyond_its_end(space, before):
+    """
+    Anybody may write one into an address.
+    """
+    said = space.retain("hi")
+
+    assert [one.id for one in space.timeline(before=before)] == ([said.id] if before > 0 else [])

@@ -54,7 +54,8 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 def tell(reader: Reader, narrowed: Narrowed, *, before: int | None, limit: int) -> list[Happening]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
     given up after a while: what it found by then is told."""
-    end = reader.head().seq + 1 if before is None else before
+    last = reader.head().seq + 1
+    end = last if before is None else min(max(before, 0), last)
     if narrowed.until is not None:
         end = min(end, reader.last_recorded_before(narrowed.until) + 1)
     return [told(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
