@@ -38,7 +38,9 @@ _UNSEEN = re.compile(
     "\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb\\U0001d173-\\U0001d17a"
     "\\U000e0000-\\U000e0fff\\u0300-\\u0338]+"
 )
-_LOOKALIKES = str.maketrans("аеорсухіѕјԁһтмкοανε", "aeopcyxisjdhtmkoave")
+_LOOKALIKES = str.maketrans(
+    "аеорсухіѕјԁһтмкοανειρτυκօսոıɪɢɴᴏʀᴇᴀʟᴘᴠᴜꜱᴛᴄᴅᴍ", "aeopcyxisjdhtmkoaveiptukouniignorealpvustcdm"
+)
 
 _EMOJI_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 _UNSEEN_RUN = re.compile(
@@ -70,7 +72,10 @@ _DROP = _words(
     f"(?:do{_GAP}not|don{_GAP}t|never|stop){_GAP}(?:follow|obey|listen{_GAP}to)(?:ing)?",
     f"pay{_GAP}no{_GAP}attention{_GAP}to",
 )
-_FILLER = rf"(?:(?:all|any|every|each|of|the|these|those|this|that|your|its|and|or|both|other){_GAP}){{0,5}}"
+_FILLER = (
+    r"(?:(?:all|any|every|each|of|the|these|those|this|that|your|its|and|or|both|other|please|absolutely|completely|"
+    rf"literally|really|entirely|just|single){_GAP}){{0,5}}"
+)
 _BEFORE = _words(
     "previous(?:ly)?", "prior", "above", "earlier", "preceding", "foregoing", "former", "original", "existing",
     "initial", "system", "developer", "safety", "current",
