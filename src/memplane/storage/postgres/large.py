@@ -23,6 +23,8 @@ from memplane.storage.words import is_prefix
 
 LARGE = 20_000
 """So many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""
+_DIMENSION_MAX = 4_000
+"""Longer vectors have no index; a space with such is loaded, however large it is."""
 _PREFIX_STEMS_MAX = 20
 _LOCK = 0x4D454D51
 _TOGETHER = (
@@ -171,7 +173,9 @@ def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place
         for (broken,) in connection.execute(_BROKEN).fetchall():
             connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(broken)))
         done = []
-        for tenant, space, model, dimension in connection.execute(_LARGE_SPACES, {"large": large}).fetchall():
+        for tenant, space, model, dimension in connection.execute(
+            _LARGE_SPACES, {"large": large, "dimension": _DIMENSION_MAX}
+        ).fetchall():
             place = Place(tenant, space)
             if _index(connection, place, model, dimension):
                 done.append((place, model))
@@ -186,7 +190,7 @@ _LARGE_SPACES = """
 SELECT s.tenant, s.number, m.n, m.dimension FROM space s
 JOIN meta c ON c.tenant = s.tenant AND c.space = s.number AND c.name = 'model'
 JOIN model m ON m.tenant = s.tenant AND m.space = s.number AND m.n = CAST(c.value AS integer)
-WHERE m.dimension > 1 AND (
+WHERE m.dimension BETWEEN 2 AND %(dimension)s AND (
     to_regclass(format('memory_vector_near_%%s_%%s_%%s', s.tenant, s.number, m.n)) IS NULL
     OR to_regclass(format('turn_vector_near_%%s_%%s_%%s', s.tenant, s.number, m.n)) IS NULL
     OR NOT EXISTS (

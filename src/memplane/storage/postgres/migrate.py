@@ -70,6 +70,14 @@ def _prepare(connection: Connection[Any]) -> None:
         ) from exc
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
         _create_role(connection)
+    past = connection.execute(
+        "SELECT 1 FROM pg_roles WHERE rolname = %s AND (rolsuper OR rolbypassrls)", (ROLE,)
+    )
+    if past.fetchone():
+        raise StorageUnavailable(
+            f"the role {ROLE} sees past row-level security, so that nothing would part spaces; run ALTER ROLE {ROLE} "
+            "NOSUPERUSER NOBYPASSRLS; as a superuser"
+        )
     is_member = connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone()
     if is_member != (True,):
         connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())

@@ -542,15 +542,16 @@ CREATE TRIGGER ledger_renames_variants BEFORE UPDATE OF id, chained_id ON ledger
     FOR EACH ROW EXECUTE FUNCTION keep_name();
 CREATE TRIGGER ledger_not_emptied BEFORE TRUNCATE ON ledger FOR EACH STATEMENT EXECUTE FUNCTION keep_row();
 
--- What an entry carries can be erased, but only for an id that has a tombstone, and never altered.
+-- What an entry carries can be erased, but only for an id that has a tombstone, and never altered. Tables are named in
+-- full: whoever may make temporary ones could put another in front of them.
 CREATE FUNCTION keep_payload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'DELETE' THEN
         RAISE EXCEPTION 'a payload is never altered';
     END IF;
     IF NOT EXISTS (
-        SELECT 1 FROM tombstone t WHERE (t.tenant, t.space) = (OLD.tenant, OLD.space) AND t.id = (
-            SELECT l.id FROM ledger l WHERE (l.tenant, l.space, l.position) = (OLD.tenant, OLD.space, OLD.position)
+        SELECT 1 FROM memplane.tombstone t WHERE (t.tenant, t.space) = (OLD.tenant, OLD.space) AND t.id = (
+            SELECT l.id FROM memplane.ledger l WHERE (l.tenant, l.space, l.position) = (OLD.tenant, OLD.space, OLD.position)
         )
     ) THEN
         RAISE EXCEPTION 'only what is forgotten is erased';
