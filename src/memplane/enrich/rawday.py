@@ -13,6 +13,8 @@ from memplane.storage.base import Reader
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Entry, Kind, Memory, Op, Turn
 
+_FLAGGED_MAX = 100_000
+
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a day, with what it holds and what of that was judged."""
@@ -21,6 +23,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     memories: tuple[Memory, ...]
     judged: frozenset[str]
+    flagged: bool = False
+    """Whether it is in quarantine: it stays until somebody looks at it. What is kept of a day has no flags of its own, so
+    that a line of it would be told like any other."""
 
     @property
     def is_pinned(self) -> bool:
@@ -51,18 +56,26 @@ def items_of(reader: Reader, day: str) -> list[Item]:
     for memory in (*reader.memories_from(seqs), *reader.evidence_at(seqs)):
         if memory.derived:
             memories[memory.seq].setdefault(memory.id, memory)
+    flagged = {n // TURNS_PER_ENTRY_MAX for n in reader.quarantined_turns(limit=_FLAGGED_MAX)}
+    flagged |= {seq for seq, each in memories.items() if any(memory.quarantined for memory in each.values())}
     judged: defaultdict[str, set[str]] = defaultdict(set)
     for it in reader.judged(list(found.values())):
         judged[it.entry].add(it.item)
     return [
-        Item(seq=seq, id=id_, memories=tuple(memories[seq].values()), judged=frozenset(judged[id_]))
+        Item(
+            seq=seq,
+            id=id_,
+            memories=tuple(memories[seq].values()),
+            judged=frozenset(judged[id_]),
+            flagged=seq in flagged,
+        )
         for seq, id_ in found.items()
     ]
 
 
 def undecided(reader: Reader, day: str, *, limit: int) -> list[RawEntry]:
     """The next entries of a day that something is to be decided about, in the order they were said."""
-    waiting = [item for item in items_of(reader, day) if not item.is_settled][:limit]
+    waiting = [item for item in items_of(reader, day) if not item.is_settled and not item.flagged][:limit]
     entries = {entry.seq: entry for entry in reader.entries_at([item.seq for item in waiting])}
     return [_raw_entry(reader, item, entries[item.seq]) for item in waiting if item.seq in entries]
 

@@ -331,7 +331,7 @@ class Compacting(Writing):
             report = DayCompacted(
                 day=each,
                 entries=0,
-                removed=sum(not item.is_pinned for item in items_of(reader, each))
+                removed=sum(not item.is_pinned and not item.flagged for item in items_of(reader, each))
                 if _is_over(policy, each, now)
                 else 0,
             )
