@@ -9,6 +9,7 @@ from memplane.config import Settings
 from memplane.errors import StorageUnavailable
 from memplane.storage.postgres.large import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate
+from memplane.storage.postgres.stores import PostgresStores
 from stub_embedder_enrich import BagOfWords
 
 
@@ -24,6 +25,28 @@ def test_who_has_a_connection_never_waits_for_another_of_the_same(postgres_url):
         space.upload("They flicker.", name="lamps.md", collection="lamps")
 
     assert receipt.counts["entries"] == 1
+
+
+def test_a_zero_character_in_what_a_model_claimed_ends_no_look(postgres_url):
+    """
+    A model says what it was talked into saying. Its claim stays, and so does what is derived after it.
+    """
+    with Memplane.open(postgres_url, embedder=None) as plane:
+        space = plane.space("alice")
+        space.retain("I live in Rome.")
+        space.enrich()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(
+            f"""UPDATE {SCHEMA}.memory SET claim = '{{"x":"\\u0000",' || substr(claim, 2)""".encode()
+        )
+    stores = PostgresStores(postgres_url)
+    with stores.open("default", "alice", create=False) as store:
+        found = store.write(
+            lambda writer: writer.rivals("user", "lives_in", [], limit=1, topic="t", within=None)
+        )
+    stores.close()
+
+    assert [rival.subject for rival in found] == ["user"]
 
 
 def test_no_table_in_front_of_ours_opens_the_ledger(postgres_url):

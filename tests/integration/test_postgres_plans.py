@@ -81,6 +81,21 @@ def test_no_hot_statement_reads_a_whole_table_or_a_whole_space(plane, postgres_u
     assert [(problem, text) for problem, text in found if not text.startswith(WHOLE)] == []
 
 
+def test_a_search_for_many_words_looks_at_each_of_their_holders_once(plane, postgres_url):
+    """
+    Where whatever holds a word is compared with every word, a page pasted into a search takes minutes of the database.
+    """
+    space = _filled(plane)
+    with watched() as said:
+        space.search("lamp kettle teapot window garden")
+    with explaining(postgres_url, tenant=1, space=1) as plan:
+        matching = [statement for statement in _distinct(said) if "WITH hit" in statement[0]]
+        steps = [step for statement in matching for step in nodes(plan(statement))]
+
+    assert steps
+    assert [step["Join Filter"] for step in steps if "stem" in step.get("Join Filter", "")] == []
+
+
 def _distinct(said: list[Said]) -> list[Said]:
     plannable = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
     kept = {text: (text, given) for text, given in said if text.startswith(plannable)}

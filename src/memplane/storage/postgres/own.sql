@@ -81,34 +81,40 @@ SELECT s.stem, (
     SELECT count(*) FROM (SELECT 1 FROM memory_word w WHERE w.stem = s.stem LIMIT 20001) AS found
 ) FROM unnest(:stems::text[]) AS s (stem)
 
+-- What a stem weighs comes with its holders: to look it up for each of them would take as long as there are words asked for.
+
 -- name: match_turns
 WITH hit AS MATERIALIZED (
-    SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
-        SELECT * FROM turn_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+    SELECT w.n, w.times, w.length, ln(1 + (greatest((SELECT max(n) / {turns_per_entry} FROM turn), w.holders) - w.holders + 0.5) / (w.holders + 0.5)) AS weight
+    FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
+        SELECT n, times, length, count(*) OVER () AS holders FROM (
+            SELECT n, times, length FROM turn_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+        ) AS newest
     ) AS w
-), weight AS (
-    SELECT stem, ln(1 + (greatest((SELECT max(n) / {turns_per_entry} FROM turn), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
-    FROM hit GROUP BY stem
+), scored AS MATERIALIZED (
+    SELECT n, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / (SELECT avg(length) FROM hit)))) AS score
+    FROM hit GROUP BY n
 ), best AS MATERIALIZED (
-    SELECT t.n, sum(w.weight * h.times * 2.2 / (h.times + 1.2 * (0.25 + 0.75 * h.length / usual.length))) AS score
-    FROM hit h JOIN weight w USING (stem) JOIN turn t ON t.n = h.n, (SELECT avg(length) AS length FROM hit) AS usual
-    WHERE {where} GROUP BY t.n ORDER BY score DESC, t.n DESC LIMIT :limit
+    SELECT t.n, s.score FROM scored s JOIN turn t ON t.n = s.n
+    WHERE {where} ORDER BY s.score DESC, t.n DESC LIMIT :limit
 )
 SELECT {turn_columns} FROM best JOIN turn t USING (n) JOIN ledger l ON l.seq = {entry_of:t}
 ORDER BY best.score DESC, t.n DESC
 
 -- name: match_memories
 WITH hit AS MATERIALIZED (
-    SELECT w.n, w.stem, w.times, w.length FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
-        SELECT * FROM memory_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+    SELECT w.n, w.times, w.length, ln(1 + (greatest((SELECT max(n) FROM memory), w.holders) - w.holders + 0.5) / (w.holders + 0.5)) AS weight
+    FROM unnest(:match::text[]) AS asked (stem) CROSS JOIN LATERAL (
+        SELECT n, times, length, count(*) OVER () AS holders FROM (
+            SELECT n, times, length FROM memory_word WHERE stem = asked.stem ORDER BY n DESC LIMIT 4000
+        ) AS newest
     ) AS w
-), weight AS (
-    SELECT stem, ln(1 + (greatest((SELECT max(n) FROM memory), count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
-    FROM hit GROUP BY stem
+), scored AS MATERIALIZED (
+    SELECT n, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / (SELECT avg(length) FROM hit)))) AS score
+    FROM hit GROUP BY n
 ), best AS MATERIALIZED (
-    SELECT m.n, sum(w.weight * h.times * 2.2 / (h.times + 1.2 * (0.25 + 0.75 * h.length / usual.length))) AS score
-    FROM hit h JOIN weight w USING (stem) JOIN memory m ON m.n = h.n, (SELECT avg(length) AS length FROM hit) AS usual
-    WHERE {where} GROUP BY m.n ORDER BY score DESC, m.n DESC LIMIT :limit
+    SELECT m.n, s.score FROM scored s JOIN memory m ON m.n = s.n
+    WHERE {where} ORDER BY s.score DESC, m.n DESC LIMIT :limit
 )
 SELECT {columns} FROM best JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY best.score DESC, m.n DESC
 

@@ -50,7 +50,8 @@ class PostgresDialect:
         return f"strpos({text}, {part})"
 
     def member(self, column: str, name: str) -> str:
-        return f"{column}::json ->> '{name}'"
+        # A zero character is no JSON to PostgreSQL, wherever in it, and one such row would end every look.
+        return f"replace({column}, '\\u0000', '\\ufffd')::json ->> '{name}'"
 
     def entry_of(self, turn: str) -> str:
         # A column rather than a division: under row-level security, what may fail serves no index.
