@@ -122,11 +122,6 @@ def facts_apart(
     if limit and asking.question.words and reader.flagged_size(limit=1):
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
         found = reader.match_memories(_rarest(asking), flagged, limit=_PER_CHANNEL)
-        there = {memory.id for memory in found}
-        # Replaced in the very moment that is asked about: both hold, to the microsecond, and the later one is told.
-        found = [
-            memory for memory in found if asking.where.include_superseded or memory.superseded_by not in there
-        ]
         suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
     return known, suspects
 
