@@ -65,7 +65,7 @@ def tables_of(connection):
 def columns_of(connection, table):
     found = connection.execute(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-        "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+        "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
         (f"{SCHEMA}.{table}",),
     )
     return dict(found.fetchall())

@@ -21,7 +21,7 @@ from memplane.recall.fusion import (
     standard,
     word_scores,
 )
-from memplane.recall.turn_index import Turns, _Columns
+from memplane.recall.turn_index import Turns, Columns
 from memplane.recall.vectors import VectorTable
 from memplane.storage.index import TurnHead
 
@@ -34,7 +34,7 @@ def a_turn(n, *, at=JULY, conversation="c", role="user", speaker=None, words=5, 
 
 
 def turns_of(*heads: TurnHead) -> Turns:
-    columns = _Columns()
+    columns = Columns()
     for head in heads:
         columns.add(head)
     return Turns(columns, VectorTable(0))

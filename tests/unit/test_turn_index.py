@@ -12,7 +12,7 @@ from tests.unit.test_fusion import HOUR, JULY, asked, slow_passages, spoken, tur
 
 from memplane.recall.asking import Asking
 from memplane.recall.relevance import Question
-from memplane.recall.turn_index import TurnIndex, Turns, _Columns
+from memplane.recall.turn_index import TurnIndex, Turns, Columns
 from memplane.recall.turn_ranking import holders, rank_turns
 from memplane.recall.vectors import VectorTable
 from memplane.storage.filter import Filter
@@ -85,7 +85,7 @@ def test_passages_and_sittings_are_as_defined(heads):
 def test_a_guess_is_corrected_as_if_it_had_never_been(heads, data):
     """Words are guessed until the worker has counted them. Whenever it does, everything that follows from the count is
     what it would be had it been known from the start."""
-    columns = _Columns()
+    columns = Columns()
     for head in heads:
         columns.add(
             TurnHead(
@@ -137,7 +137,7 @@ def test_roles_are_no_speakers():
 
 def test_what_was_handed_out_stays():
     """Turns that come in later are not seen by whoever is still ranking the earlier ones."""
-    columns = _Columns()
+    columns = Columns()
     columns.add(TurnHead(1, "c", None, "user", None, JULY, 3, 0))
     earlier = Turns(columns, VectorTable(0))
     for n in range(2, 1_000):
