@@ -46,7 +46,8 @@ def test_tables_and_columns_are_the_same(postgres_server):
         postgres_server.connect(url.split("/")[3].split("?")[0]) as connection,
     ):
         rows = connection.execute(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'memplane'"
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'memplane' "
+            "AND is_generated = 'NEVER'"
         ).fetchall()
     found: dict[str, set[str]] = {}
     for table, column in rows:

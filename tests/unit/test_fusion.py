@@ -21,7 +21,7 @@ from memplane.recall.fusion import (
     standard,
     word_scores,
 )
-from memplane.recall.turn_index import Turns, Columns
+from memplane.recall.turn_index import Columns, Turns
 from memplane.recall.vectors import VectorTable
 from memplane.storage.index import TurnHead
 

@@ -12,7 +12,7 @@ from tests.unit.test_fusion import HOUR, JULY, asked, slow_passages, spoken, tur
 
 from memplane.recall.asking import Asking
 from memplane.recall.relevance import Question
-from memplane.recall.turn_index import TurnIndex, Turns, Columns
+from memplane.recall.turn_index import Columns, TurnIndex, Turns
 from memplane.recall.turn_ranking import holders, rank_turns
 from memplane.recall.vectors import VectorTable
 from memplane.storage.filter import Filter

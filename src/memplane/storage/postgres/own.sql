@@ -162,3 +162,16 @@ ON CONFLICT (name) DO NOTHING
 
 -- name: chained
 SELECT 1 FROM ledger WHERE position = :position AND digest = :digest
+
+-- A conversation may be long, and few of its turns are looked at: the entries of those alone are looked up, one by one.
+
+-- name: turns_after
+WITH following AS MATERIALIZED (
+    SELECT * FROM turn WHERE conversation = :conversation AND conversation IS NOT NULL AND at >= :at AND n > :n
+    ORDER BY at, n LIMIT :limit OFFSET :offset
+)
+SELECT {turn_columns} FROM following t CROSS JOIN LATERAL (SELECT e.id FROM ledger e WHERE e.seq = t.seq LIMIT 1) AS l
+ORDER BY t.at, t.n
+
+-- name: drop_old_pins
+DELETE FROM pinned WHERE name = ANY(ARRAY(SELECT p.name FROM pinned p ORDER BY p.at DESC OFFSET ?))

@@ -549,8 +549,9 @@ BEGIN
         RAISE EXCEPTION 'a payload is never altered';
     END IF;
     IF NOT EXISTS (
-        SELECT 1 FROM tombstone t JOIN ledger l ON (l.tenant, l.space, l.id) = (t.tenant, t.space, t.id)
-        WHERE (l.tenant, l.space, l.position) = (OLD.tenant, OLD.space, OLD.position)
+        SELECT 1 FROM tombstone t WHERE (t.tenant, t.space) = (OLD.tenant, OLD.space) AND t.id = (
+            SELECT l.id FROM ledger l WHERE (l.tenant, l.space, l.position) = (OLD.tenant, OLD.space, OLD.position)
+        )
     ) THEN
         RAISE EXCEPTION 'only what is forgotten is erased';
     END IF;
