@@ -334,6 +334,13 @@ def test_a_statement_that_takes_too_long_is_ended(plane):
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
 
 
+def wait_until_gone(server, user):
+    """A server notices that somebody left a moment after they did."""
+    with server.connect() as owner:
+        while owner.execute("SELECT 1 FROM pg_stat_activity WHERE usename = %s", (user,)).fetchone():
+            pass
+
+
 def test_a_server_without_a_free_connection_is_busy(server, url):
     """
     Whoever gets none is told that, not that the server is gone.
@@ -347,7 +354,9 @@ def test_a_server_without_a_free_connection_is_busy(server, url):
         with pytest.raises(StorageBusy, match="connection"):
             alone.open()
         taken.execute("SELECT 1")
+    wait_until_gone(server, "lonely")
     alone.open()
+    wait_until_gone(server, "lonely")
     with alone.transaction("BEGIN READ ONLY") as connection:
         held = outcome(lambda: alone.transaction("BEGIN READ ONLY").__enter__())
         assert connection.execute("SELECT current_user").fetchone() == ("memplane_space",)
