@@ -142,6 +142,8 @@ class Memplane(Engine):
 def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
     """Where the data is: a directory of SQLite files, or a PostgreSQL database."""
     if not is_url(settings.data):
+        if "://" in settings.data:
+            raise SettingsInvalid("data: give a directory, or a database as postgresql://user@host/name")
         key = None if settings.key is None else parse_key(settings.key)
         return SqliteStores(Path(settings.data).expanduser(), key)
     if settings.key is not None:

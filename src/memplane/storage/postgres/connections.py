@@ -101,7 +101,9 @@ class Connections:
                 migrate(connection)
                 self._vectors = TypeInfo.fetch(connection, "halfvec")
             if self._vectors is None:
-                raise StorageUnavailable("the database has no halfvec type; pgvector 0.7 or newer is needed")
+                raise StorageUnavailable(
+                    "the database has no halfvec type any more; run CREATE EXTENSION vector in it as a superuser"
+                )
             self._pool.open()
         self._opened = True
 
