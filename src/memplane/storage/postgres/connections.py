@@ -58,7 +58,8 @@ PLANNING = {
 }
 """Those that decide how a statement is carried out."""
 
-# What the pool says of every try goes to the log where there is one, not to a terminal; whoever waits is told in the end.
+# The pool tries five times a second, and would write a line each time. Whoever waits is told in the end, with the reason.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
