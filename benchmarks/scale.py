@@ -7,6 +7,7 @@ of the large one, the engine writes everything but vectors, which are random and
 As in `benchmarks.recall`, a tenth of what is called memories was stored on purpose, and the rest are turns.
 """
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ _TEMPLATE = "template"
 _LARGE_SPACE = "large"
 _TWICE = 2.0
 _WARM_UP = 8
+_ASKED = itertools.count()
 _NO_WORK = Settings(recall_work_ms=0)
 
 
@@ -143,16 +145,18 @@ def _recalls(
     sizes: Sizes, url: str, model: LocalEmbedder | None, at: str, owner: Callable[[int], str]
 ) -> list[Figure]:
     talk, free = Talk(), Free()
-    questions = [talk.question(number) for number in range(2 * sizes.queries)]
     figures = []
     for embedder, how in ((free, "given its vector"), (model and MadeUp(model), "with its embedding")):
         if embedder is None:
             continue
+        questions = [
+            talk.question(next(_ASKED)) for _ in range(2 * sizes.queries)
+        ]  # none twice: a model remembers
         with Memplane.open(url, embedder=embedder, settings=_NO_WORK) as plane, _bare(url) as bare:
             told, plain = _by_turns(
-                lambda number, plane=plane: plane.space(owner(number)).recall(questions[number]),
-                lambda number, bare=bare, embedder=embedder: bare(
-                    owner(number), embedder.embed_query(questions[sizes.queries + number])
+                lambda number, plane=plane, asked=questions: plane.space(owner(number)).recall(asked[number]),
+                lambda number, bare=bare, embedder=embedder, asked=questions: bare(
+                    owner(number), embedder.embed_query(asked[sizes.queries + number])
                 ),
                 sizes.queries,
             )

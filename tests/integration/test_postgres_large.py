@@ -120,3 +120,26 @@ def test_the_index_of_a_space_serves_its_searches(plane, postgres_url):
     assert [f"{sort}_vector_near_{tenant}_{number}_1" for sort in ("memory", "turn")] == [
         next(name for name in names if name and "_near_" in name) for names in used
     ]
+
+
+def test_a_space_that_is_small_again_is_loaded_again(plane, postgres_url):
+    """
+    After a forget its indexes go, and it answers as before.
+    """
+    space = _filled(plane, 70)
+    stores = PostgresStores(postgres_url)
+    stores.index_large_spaces(large=50)
+    for number in range(1, 6):
+        space.forget(conversation=f"c{number}")
+    before = _told(space, ["Who painted the garden?"])
+
+    assert stores.index_large_spaces(large=80) == 0
+    stores.close()
+    with psycopg.connect(postgres_url) as connection:
+        left = connection.execute(
+            "SELECT count(*) FROM pg_indexes WHERE indexname LIKE '%near%' AND schemaname = 'memplane'"
+        ).fetchone()
+    assert left == (0,)
+    (told,) = _told(space, ["Who painted the garden?"])
+    assert told
+    assert set(told) <= set(before[0])

@@ -146,8 +146,8 @@ class Life:
 
     def _remembered(self, memory: Memory, mark: str) -> None:
         for thing in self.things:
-            if thing.id == memory.supersedes:
-                thing.superseded_at = self.clock.moment
+            if thing.id == memory.supersedes:  # a microsecond later, where both were said in one moment
+                thing.superseded_at = self.space.memory(thing.id).superseded_at
         now = self.clock.moment
         flagged = memory.text.startswith(HOSTILE)
         self.things.append(

@@ -161,8 +161,9 @@ def _noted(model: int) -> str:
 
 
 def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place, int]]:
-    """Give every space with so many vectors, and none that fell far below, indexes of its own; returns those that got
-    some, with the number of their model. As the owner of the database; where somebody else is at it, nothing is done."""
+    """Give every space with so many vectors indexes of its own, and take them from one that fell far below or uses
+    another model by now; returns those that got some, with the number of their model. As the owner of the database;
+    where somebody else is at it, nothing is done."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public".encode())
         row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
@@ -170,6 +171,8 @@ def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place
             return []
         for (broken,) in connection.execute(_BROKEN).fetchall():
             connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(broken)))
+        for tenant, space, model in connection.execute(_IDLE, {"few": large // 4}).fetchall():
+            _take_back(connection, Place(tenant, space), model)
         done = []
         for tenant, space, model, dimension in connection.execute(_LARGE_SPACES, {"large": large}).fetchall():
             place = Place(tenant, space)
@@ -181,6 +184,21 @@ def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place
 _BROKEN = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE c.relnamespace = 'memplane'::regnamespace AND NOT i.indisvalid AND c.relname ~ '_near_[0-9]+_[0-9]+_[0-9]+$'
+"""
+_IDLE = """
+WITH near AS (
+    SELECT DISTINCT p[1]::integer AS tenant, p[2]::integer AS space, p[3]::integer AS model
+    FROM pg_class c, regexp_match(c.relname, '_vector_near_([0-9]+)_([0-9]+)_([0-9]+)$') AS p
+    WHERE c.relnamespace = 'memplane'::regnamespace AND c.relkind = 'i' AND p IS NOT NULL
+)
+SELECT tenant, space, model FROM near n
+WHERE NOT EXISTS (
+    SELECT 1 FROM meta d
+    WHERE d.tenant = n.tenant AND d.space = n.space AND d.name = 'model' AND d.value = n.model::text
+) OR (
+    NOT EXISTS (SELECT 1 FROM memory_vector v WHERE v.tenant = n.tenant AND v.space = n.space OFFSET %(few)s LIMIT 1)
+    AND NOT EXISTS (SELECT 1 FROM turn_vector v WHERE v.tenant = n.tenant AND v.space = n.space OFFSET %(few)s LIMIT 1)
+)
 """
 _LARGE_SPACES = """
 SELECT s.tenant, s.number, m.n, m.dimension FROM space s
@@ -216,3 +234,13 @@ def _index(connection: Connection[Any], place: Place, model: int, dimension: int
     except errors.ForeignKeyViolation:  # the space went meanwhile
         return False
     return True
+
+
+def _take_back(connection: Connection[Any], place: Place, model: int) -> None:
+    """The note first: nobody looks for an index that is about to go."""
+    connection.execute(
+        "DELETE FROM meta WHERE tenant = %s AND space = %s AND name = %s", (*place, _noted(model))
+    )
+    for table in _SORTS:
+        index = f"{table}_near_{place.tenant:d}_{place.space:d}_{model:d}"
+        connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index}".encode())

@@ -172,3 +172,6 @@ WITH following AS MATERIALIZED (
 )
 SELECT {turn_columns} FROM following t CROSS JOIN LATERAL (SELECT e.id FROM ledger e WHERE e.seq = t.seq LIMIT 1) AS l
 ORDER BY t.at, t.n
+
+-- name: drop_old_pins
+DELETE FROM pinned WHERE name = ANY(ARRAY(SELECT p.name FROM pinned p ORDER BY p.at DESC OFFSET ?))

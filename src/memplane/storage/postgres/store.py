@@ -25,7 +25,6 @@ class PostgresStore:
         self.place = place
         self._connections = connections
         self._owner = owner
-        self._place = place
         self._reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place.said()}"
         self._writing = place.locked()
         self._commits = GroupCommit(self._transaction, FATAL)
@@ -33,7 +32,7 @@ class PostgresStore:
     @contextmanager
     def read(self) -> Iterator[Reader]:
         with self._connections.transaction(self._reading) as connection:
-            yield PostgresReader(PostgresStatements(connection), self._owner, self._place)
+            yield PostgresReader(PostgresStatements(connection), self._owner, self.place)
 
     def write(self, work: Callable[[Writer], T]) -> T:
         return self._commits.run(work)
