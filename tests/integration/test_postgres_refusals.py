@@ -193,6 +193,15 @@ def test_an_address_that_is_no_database_is_no_directory_either(tmp_path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_is_no_directory(tmp_path):
+    (tmp_path / "memory.db").write_bytes(b"mine")
+
+    with pytest.raises(SettingsInvalid, match="is a file; give a directory"):
+        Memplane.open(tmp_path / "memory.db")
+
+    assert (tmp_path / "memory.db").read_bytes() == b"mine"
+
+
 def test_tables_of_another_user(server, empty, role):
     with server.connect(empty) as owner:
         migrate(owner)
