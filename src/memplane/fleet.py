@@ -260,7 +260,8 @@ class FleetWorker:
                 troubles = 0
             except Exception as exc:  # noqa: BLE001 - a thread's edge: the database is away, or there is a bug
                 troubles += 1
-                _say(logging.WARNING, "worker cannot work", exc, holder=self.holder, error=_code(exc))
+                said = {"reason": str(exc)} if isinstance(exc, StorageError) else {}
+                _say(logging.WARNING, "worker cannot work", exc, holder=self.holder, error=_code(exc), **said)
                 self._stopped.wait(_wait(troubles, _AWAY_MAX_S))
                 continue
             if not found:

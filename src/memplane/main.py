@@ -142,8 +142,15 @@ class Memplane(Engine):
 def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
     """Where the data is: a directory of SQLite files, or a PostgreSQL database."""
     if not is_url(settings.data):
+        if "://" in settings.data:
+            raise SettingsInvalid("data: give a directory, or a database as postgresql://user@host/name")
+        folder = Path(settings.data).expanduser()
+        if folder.is_file():
+            raise SettingsInvalid(
+                f"data: {settings.data} is a file; give a directory, or postgresql://user@host/name"
+            )
         key = None if settings.key is None else parse_key(settings.key)
-        return SqliteStores(Path(settings.data).expanduser(), key)
+        return SqliteStores(folder, key)
     if settings.key is not None:
         raise SettingsInvalid(
             "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"

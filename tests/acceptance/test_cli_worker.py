@@ -60,6 +60,21 @@ def test_a_data_directory_says_who_enriches_it(shell, command):
     assert "postgresql://" in done.err
 
 
+def test_what_waiting_does_not_mend_is_said_at_once(shell, postgres_url):
+    """
+    A database that is away is waited for; one that is not there is a mistake.
+    """
+    shell.environment |= {
+        "MEMPLANE_DATA": postgres_url.replace("/memplane_", "/nowhere_"),
+        "MEMPLANE_EMBEDDING": "none",
+    }
+
+    done = shell("worker")
+
+    assert (done.code, done.out) == (4, "")
+    assert "there is no such database" in done.err
+
+
 def test_a_server_on_a_directory_enriches_it(shell):
     done = shell("serve", "--no-worker", "--port", "0")
 

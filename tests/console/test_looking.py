@@ -178,6 +178,41 @@ def test_a_telephone_has_the_list(open_page, evil):
 
     assert not page.locator("svg.graph").is_visible()
     assert page.locator("table").is_visible()
+    where = page.locator(".tabs [aria-current]").bounding_box()
+    assert where["x"] >= 0
+    assert where["x"] + where["width"] <= 400
+
+
+def test_what_a_line_is_called_is_in_front_of_all_lines(open_page, alice):
+    """
+    Whatever is drawn later lies above: a label that another line is drawn over cannot be read.
+    """
+    page = open_page()
+    page.goto(f"{SPACE}/graph")
+    above = page.evaluate(
+        """[...document.querySelectorAll("svg.graph .label")].map((label) =>
+            [...document.querySelectorAll("svg.graph path")].every((line) =>
+                line.compareDocumentPosition(label) & Node.DOCUMENT_POSITION_FOLLOWING))"""
+    )
+
+    assert above
+    assert all(above)
+
+
+def test_a_row_of_home_is_level(open_page, alice):
+    """
+    The picture of the days, the figures and the name stand at one height.
+    """
+    page = open_page()
+    page.goto("/console")
+    middles = page.evaluate(
+        """[...document.querySelectorAll("tbody tr:first-child > * > *")].map((it) => {
+            const box = it.getBoundingClientRect();
+            return (box.top + box.bottom) / 2;
+        })"""
+    )
+
+    assert max(middles) - min(middles) <= 3
 
 
 def test_facts_are_text_wherever_they_are_drawn(open_page, evil, plane):

@@ -23,6 +23,7 @@ _PLAIN = {"MEMPLANE_EMBEDDING": "none", "MEMPLANE_LLM": "none"}
 """Vectors are copied: nothing is embedded, and no model is asked."""
 _KEYS = frozenset({"MEMPLANE_KEY", "MEMPLANE_KEY_FILE"})
 _COMPARED = "Compared"
+_COMPARING = "Comparing"
 _ROWS_PER_LINE = 100_000
 _LINES_MAX = 100
 
@@ -60,7 +61,7 @@ def migrate(
     with _opened(call, source, environment) as here, _opened(call, target, environment) as there:
         if not here.holds_anything():
             raise NothingThere(f"there is nothing in {_shown(source)} to move", field="from")
-        with _told(call, "Comparing" if check else "Moving") as progress:
+        with _told(call, _COMPARING if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)
     document = {
         "from": _shown(source),
@@ -125,7 +126,7 @@ def _check_places(source: str, target: str) -> None:
 
 def _same(source: str, target: str) -> bool:
     if is_url(source) or is_url(target):
-        return source == target
+        return _shown(source) == _shown(target)
     return Path(source).expanduser().resolve() == Path(target).expanduser().resolve()
 
 
@@ -155,7 +156,8 @@ def _told(call: Call, label: str) -> Iterator[Callable[[Progress], None]]:
         if step != said:
             said = step
             spaces = f"{progress.spaces_done:,} of {counted(progress.spaces, 'space', 'spaces')}"
-            sys.stderr.write(f"memplane: {label.lower()}: {spaces}, {progress.rows:,} rows written\n")
+            rows = f", {progress.rows:,} rows written" if label != _COMPARING else ""
+            sys.stderr.write(f"memplane: {label.lower()}: {spaces}{rows}\n")
             sys.stderr.flush()
 
     yield tell

@@ -104,8 +104,8 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        metavar="DIR",
-        help="Where memory lives; else MEMPLANE_DATA, else ~/.memplane.",
+        metavar="DIR|URL",
+        help="Where memory lives: a directory, or postgresql://…; else MEMPLANE_DATA, else ~/.memplane.",
         rich_help_panel=COMMON,
     ),
 ]

@@ -14,7 +14,7 @@ app = typer.Typer()
 
 @command(app, examples=["memplane spaces", "memplane spaces --data /srv/memplane --json"])
 def spaces(call: Call) -> None:
-    """List the spaces of the data directory, one a line."""
+    """List the spaces there are, one a line."""
     names = list(call.plane.spaces())
     call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
     if not names:

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from memplane.config import settings_from
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
 from memplane.doors.cli.output import counted, line, pairs, table, when
-from memplane.errors import InvalidRequest, SettingsInvalid
+from memplane.errors import InvalidRequest, SettingsInvalid, StorageBusy, StorageUnreachable
 from memplane.fleet import SILENT
 from memplane.governance.events import log_event
 from memplane.main import Memplane
@@ -70,7 +70,11 @@ def run(call: Call) -> None:
     settings = settings_from(call.wiring.environment)
     logs: Any = import_module(_LOGS)
     with _ending() as ended:
-        work_of(call)
+        work = work_of(call)
+        with suppress(
+            StorageUnreachable, StorageBusy
+        ):  # it is waited for; what will not mend itself is said at once
+            work.backlog()
         logs.set_up_logs(settings.log_level)
         logs.set_up_memory_log(settings.memory_log)
         opened = call.wiring.open_served

@@ -59,7 +59,8 @@ PLANNING = {
 }
 """Those that decide how a statement is carried out."""
 
-# What the pool says of every try goes to the log where there is one, not to a terminal; whoever waits is told in the end.
+# The pool tries five times a second, and would write a line each time. Whoever waits is told in the end, with the reason.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
@@ -113,7 +114,9 @@ class Connections:
                 migrate(connection)
                 self._vectors = TypeInfo.fetch(connection, "halfvec")
             if self._vectors is None:
-                raise StorageUnavailable("the database has no halfvec type; pgvector 0.7 or newer is needed")
+                raise StorageUnavailable(
+                    "the database has no halfvec type any more; run CREATE EXTENSION vector in it as a superuser"
+                )
             for pool in self._pools:
                 pool.open()
         self._opened = True

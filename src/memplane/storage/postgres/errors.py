@@ -20,6 +20,31 @@ FATAL = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError
 _TOO_MANY = ("too many clients", "remaining connection slots", "too many connections")
 """What a server says to whoever it does not let in any more; the driver has no class for it."""
 
+_REFUSALS = {
+    "authentication failed": "the database refuses the password of this user; set it right in the address, in "
+    "~/.pgpass or in PGPASSWORD",
+    "no password supplied": "the database asks for a password; give it in ~/.pgpass, in PGPASSWORD or in the address",
+    "no pg_hba.conf entry": "the database lets nobody in from here as this user; see its pg_hba.conf, and ?sslmode= of "
+    "the address",
+    'database "': "there is no such database on the server; create it as docs/guides/postgresql.md says",
+    'role "': "the database server has no such user; create it as docs/guides/postgresql.md says",
+    "does not support SSL": "the database server has no TLS, which ?sslmode= of the address asks for",
+    "root certificate file": "there is no certificate to check the database server by; name one with ?sslrootcert=, or "
+    "take ?sslrootcert=system",
+    "certificate": "TLS with the database server failed for the sake of a certificate: it is not signed by whom "
+    "?sslrootcert= says, not for this host, or over",
+    "invalid port number": "the address of the database has a port that there is not",
+}
+"""What a server, or the library on the way to it, says when trying again is of no use, and what we say: never its own words,
+which repeat parts of the address. The driver has no class for any of them. One that speaks another language is not
+understood, and counts as one that cannot be reached."""
+_ABSENCES = {
+    "resolve host": "no server has the name that the address of the database says",
+    "Connection refused": "nothing listens where the address of the database says",
+    "No such file or directory": "nothing listens where the address of the database says",
+    "timeout expired": "the server does not answer where the address of the database says",
+}
+
 
 class translate_errors:  # noqa: N801 - used like the function it would be
     """Around whatever talks to the database."""
@@ -67,8 +92,19 @@ def _translated(error: Exception) -> StorageError | None:  # noqa: PLR0911 - a t
                 "the database has no connection left for us; nothing was written, try again, or let it take more"
             )
         case psycopg.OperationalError() | psycopg.InterfaceError() | PoolClosed():
-            return StorageUnreachable(
-                "the database cannot be reached; nothing was written, try again when it is back"
-            )
+            return _no_connection(str(error))
         case _:
             return None
+
+
+def _no_connection(said: str) -> StorageError:
+    """Of several servers that were tried, the last one's words come first, and decide."""
+    last = said.partition("\n")[0]
+    for words, meaning in _REFUSALS.items():
+        if words in last and (not words.endswith('"') or "does not exist" in last):
+            return StorageUnavailable(meaning)
+    why = next((meaning for words, meaning in _ABSENCES.items() if words in last), None)
+    reason = "" if why is None else f": {why}"
+    return StorageUnreachable(
+        f"the database cannot be reached{reason}; nothing was written, try again when it is back"
+    )

@@ -4,6 +4,8 @@ They are run by whoever owns the database. Everything else is done in a role of 
 security holds for it, and every table with a `space` has it, also those that a later migration adds.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -18,6 +20,8 @@ ROLE = "memplane_space"
 
 _LOCK = 0x4D454D50
 _VERSION_MIN = 150_000
+_VERSION_WITH_SET = 160_000
+"""From which on being a member of a role and working as it are two things."""
 _PACKAGE = "memplane.storage.postgres"
 
 
@@ -33,7 +37,9 @@ def migrations() -> tuple[str, ...]:
 def migrate(connection: Connection[Any]) -> None:
     """Bring the database up to date. Done already, it costs one look."""
     if connection.info.server_version < _VERSION_MIN:
-        raise StorageUnavailable("the database is too old; Memplane needs PostgreSQL 15 or newer")
+        raise StorageUnavailable(
+            f"the database server is PostgreSQL {connection.info.server_version // 10_000}; Memplane needs 15 or newer"
+        )
     steps = migrations()
     if _version(connection) == len(steps):
         return
@@ -62,43 +68,99 @@ def _version(connection: Connection[Any]) -> int:
 
 
 def _prepare(connection: Connection[Any]) -> None:
+    """What migrations need and cannot make without rights: whoever lacks one is told which, and what grants it."""
+    _check_encoding(connection)
+    _have_pgvector(connection)
+    _have_role(connection)
+    if _one(connection, f"SELECT to_regnamespace('{SCHEMA}')") is None:
+        with _or_refused(
+            f"this user may not create the schema {SCHEMA} in this database; run ALTER DATABASE … OWNER TO {{user}} "
+            "as a superuser",
+            connection,
+        ):
+            connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
+    connection.execute(f"SET LOCAL search_path = {SCHEMA}, public".encode())
+    with _or_refused(
+        f"the schema {SCHEMA} is another user's; sign in as the one that Memplane was first started with",
+        connection,
+    ):
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS migration "
+            "(number integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+        )
+
+
+@contextmanager
+def _or_refused(message: str, connection: Connection[Any]) -> Iterator[None]:
     try:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (errors.UndefinedFile, errors.FeatureNotSupported, errors.InsufficientPrivilege) as exc:
+        with connection.transaction():
+            yield
+    except errors.InsufficientPrivilege as exc:
+        user = _one(connection, "SELECT quote_ident(current_user)")
+        raise StorageUnavailable(message.replace("{user}", str(user))) from exc
+
+
+def _one(connection: Connection[Any], query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    return None if row is None else row[0]
+
+
+def _check_encoding(connection: Connection[Any]) -> None:
+    """Another encoding cannot hold what people write, and would fail with the first text that it cannot."""
+    encoding = _one(connection, "SELECT getdatabaseencoding()")
+    if encoding != "UTF8":
         raise StorageUnavailable(
-            "the database has no pgvector; install it on the server and run CREATE EXTENSION vector as a superuser"
+            f"the database is in {encoding}; Memplane needs one in UTF-8: "
+            "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
+def _have_pgvector(connection: Connection[Any]) -> None:
+    try:
+        with _or_refused(
+            "the database has no pgvector, and this user may not create it; run CREATE EXTENSION vector in this "
+            "database as a superuser",
+            connection,
+        ):
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
+        raise StorageUnavailable(
+            "the database server has no pgvector; install it there (0.7 or newer), then start again"
         ) from exc
+    if _one(connection, "SELECT to_regtype('halfvec')") is None:
+        version = _one(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        raise StorageUnavailable(
+            f"pgvector of the database is {version}, or in a schema of its own; Memplane needs 0.7 or newer in the "
+            "schema public: install it on the server, and run ALTER EXTENSION vector UPDATE as a superuser"
+        )
+
+
+def _have_role(connection: Connection[Any]) -> None:
+    """There is one for the whole server. Whoever creates it may not yet work as it: from PostgreSQL 16 on that is granted
+    by itself to superusers alone."""
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
-        _create_role(connection)
-    past = connection.execute(
-        "SELECT 1 FROM pg_roles WHERE rolname = %s AND (rolsuper OR rolbypassrls)", (ROLE,)
-    )
-    if past.fetchone():
+        with (
+            suppress(
+                errors.DuplicateObject, errors.UniqueViolation
+            ),  # somebody just made it for another database
+            _or_refused(
+                f"this user may not create the role {ROLE}; run CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO {{user}}; "
+                "as a superuser",
+                connection,
+            ),
+        ):
+            connection.execute(f"CREATE ROLE {ROLE} NOLOGIN NOBYPASSRLS".encode())
+    if _one(connection, f"SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = '{ROLE}'"):
         raise StorageUnavailable(
             f"the role {ROLE} sees past row-level security, so that nothing would part spaces; run ALTER ROLE {ROLE} "
             "NOSUPERUSER NOBYPASSRLS; as a superuser"
         )
-    is_member = connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (ROLE,)).fetchone()
-    if is_member != (True,):
-        connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
-    connection.execute(f"SET LOCAL search_path = {SCHEMA}, public".encode())
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS migration "
-        "(number integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
-    )
-
-
-def _create_role(connection: Connection[Any]) -> None:
-    try:
-        with connection.transaction():
-            connection.execute(f"CREATE ROLE {ROLE} NOLOGIN NOBYPASSRLS".encode())
-    except (errors.DuplicateObject, errors.UniqueViolation):
-        pass  # roles are the whole server's: somebody just made it for another database
-    except errors.InsufficientPrivilege as exc:
-        raise StorageUnavailable(
-            f"this user may not create the role {ROLE}; run CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO …; as one who may"
-        ) from exc
+    may = "SET" if connection.info.server_version >= _VERSION_WITH_SET else "MEMBER"
+    if not _one(connection, f"SELECT pg_has_role(current_user, '{ROLE}', '{may}')"):
+        with _or_refused(
+            f"this user may not work as {ROLE}; run GRANT {ROLE} TO {{user}} as a superuser", connection
+        ):
+            connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
 
 
 def tables(connection: Connection[Any]) -> list[str]:

@@ -14,12 +14,14 @@ BAR_HEIGHT = 24
 
 ROW = 44
 NODE_HEIGHT = 30
-_COLUMNS = (0, 330, 660, 990)
+_COLUMNS = (0, 360, 720, 1_080)
 """Who names the subject, the subject, what it names, and what that names in turn."""
-NODE_WIDTH = 170
+NODE_WIDTH = 190
 _MARGIN = 8
 _LABEL_CHARS = 22
 _EDGE_CHARS = 20
+_STRAIGHT = 100
+"""The end of every line is level, so that what it is called stands above it and beside the others."""
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -58,8 +60,9 @@ class Edge(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        middle = (self.x1 + self.x2) // 2
-        return f"M{self.x1} {self.y1} C{middle} {self.y1} {middle} {self.y2} {self.x2} {self.y2}"
+        bent = self.x2 - _STRAIGHT
+        middle = (self.x1 + bent) // 2
+        return f"M{self.x1} {self.y1} C{middle} {self.y1} {middle} {self.y2} {bent} {self.y2} H{self.x2}"
 
 
 class Drawing(msgspec.Struct, frozen=True):

@@ -63,6 +63,10 @@
   label();
   document.addEventListener("htmx:afterSwap", label);
 
+  // On a narrow screen the pages are one long row: the one that is open is brought into it.
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
+
   // Whoever is in a list that changes under them stays in it.
   let place = -1;
   document.addEventListener("htmx:beforeSwap", () => { place = rows().indexOf(document.activeElement); });
