@@ -68,14 +68,16 @@ def test_only_what_a_command_line_may_be_about_is_loaded(arguments, loaded):
     assert names(arguments) == loaded
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["--help"], ["--version"], ["recal", "store"], ["--data", "recall"], ["demo"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["recal", "store"], ["--data", "recall"], ["demo"]])
 def test_help_and_mistakes_need_everything(arguments):
     """
     Who asks what there is, or names nothing that is, is answered with all of it.
     """
     assert parts_for(arguments) == PARTS
+
+
+def test_the_version_needs_nothing():
+    assert parts_for(["--version"]) == ()
 
 
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
