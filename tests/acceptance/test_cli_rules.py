@@ -76,6 +76,10 @@ def test_help_and_mistakes_need_everything(arguments):
     assert parts_for(arguments) == PARTS
 
 
+def test_the_version_needs_nothing():
+    assert parts_for(["--version"]) == ()
+
+
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
