@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -152,11 +153,16 @@ class Engine:
         return background.holder if isinstance(background, FleetWorker) else None
 
     def warm_up(self) -> None:
-        """Load the model that embeds questions, so that the first one need not wait for it."""
+        """Load the model that embeds questions, so that the first one need not wait for it; nor, where a database is
+        asked, for a connection and for the plan of every statement."""
         embedder = self._parts.embedder
         if embedder is not None:
             with suppress(EmbeddingFailed):
                 embedder.embed_query("")
+        if self._stores.work() is not None:
+            with suppress(StorageError):
+                for tenant, owner in islice(self._all_spaces(), 1):
+                    self.space(owner, tenant=tenant).recall("good morning", noted=False)
 
     def readiness(self) -> Readiness:
         """Try the data directory, and ask the background how it gets on."""
