@@ -49,6 +49,7 @@ LONG = {
     "test_crash",
     "test_docs",
     "test_erasure",
+    "test_every_page",
     "test_fleet",
     "test_fleet_crash",
     "test_fleet_work",
@@ -100,6 +101,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if mine and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
         config.option.basetemp = Path(tempfile.mkdtemp(prefix="memplane-tests-", dir=_MEMORY))
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More than there are cores: half of the time a test waits for a server, a browser or a command that it started."""
+    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
 
 
 @pytest.hookimpl(trylast=True)

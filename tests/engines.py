@@ -27,6 +27,9 @@ _TENANT = "default"
 _FEWER = 8
 _THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
 
+both_if_thorough = both_engines if _THOROUGH else only_files
+"""For examples of what properties and the contract look at on both engines anyway: a run of every day has ten minutes."""
+
 
 @contextmanager
 def fresh_folder() -> Iterator[Path]:

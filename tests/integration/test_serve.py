@@ -46,7 +46,7 @@ def told_by(data, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "MEMPLANE_EMBEDDING": "none"},
+        env={**os.environ, "MEMPLANE_EMBEDDING": "none", "MEMPLANE_RECALL_ANSWER_MS": "60000"},
     )
     told = [process.stdout.readline()]
     while sum("curl" in line for line in told) < 3:

@@ -9,7 +9,7 @@ import time
 import apsw
 import pytest
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane import Caller
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.governance.fence import BEGIN, END
@@ -18,7 +18,7 @@ from memplane.storage.words import index_text
 from memplane.transfer import export_lines, import_file
 from memplane.types import Draft, Op
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import MORNING
 from tests.stub_embedder_enrich import BagOfWords
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane import Memplane, worker
 from memplane.enrich import deriver
 from memplane.errors import InvalidRequest, NotFound
@@ -14,7 +14,7 @@ from memplane.providers.embedding import EmbeddingUnavailable
 from memplane.storage.filter import Filter
 from memplane.types import Kind, State, Tier
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 DAY = timedelta(days=1)
 TALK = (

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 from tests.conftest import counted
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane import Kind, State
 from memplane.errors import InvalidRequest, NotFound
 from memplane.memory.runs import Finding, PackRun, PipelineRun, findings_in, learnable
 from memplane.types import RESERVED_CATEGORIES
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 HOUR, YEAR = timedelta(hours=1), timedelta(days=365)
 TICK = timedelta(microseconds=1)

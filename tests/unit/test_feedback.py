@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import HandClock, costly, fresh_plane
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane.enrich.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import decode
 from memplane.types import Op, Tier
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 NOBODY = "fact-" + "0" * 32
 

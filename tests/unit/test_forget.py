@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import counted
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane import Caller
 from memplane.clock import iso
 from memplane.errors import InvalidRequest, NotFound
@@ -15,7 +15,7 @@ from memplane.ledger.payloads import Said, encode
 from memplane.memory.runs import PackRun
 from memplane.types import Draft, Op
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 SECOND = timedelta(seconds=1)
 NOTHING = counted()

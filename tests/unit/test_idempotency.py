@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import HandClock, costly, fresh_plane
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane.errors import InvalidRequest
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 DAY = timedelta(hours=24)
 

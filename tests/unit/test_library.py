@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.memory.shelving import cleaned
 from memplane.storage.filter import Scope
 from memplane.types import Draft
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 TEXT = "# Manual\n\nTo install it, run make.\n\n## Use\n\nOpen the lid. Pour water in.\n\nClose the lid.\n"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

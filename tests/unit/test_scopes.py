@@ -4,14 +4,14 @@ import pytest
 from tests.conftest import HandClock
 from tests.stub_embedder import StubEmbedder
 
-from engines import both_engines
+from engines import both_if_thorough
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import decode
 from memplane.recall.result import Limits
 from memplane.transfer.history import append_history, history_lines
 from memplane.types import Reach, State, within
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 HERE = {"project": {"project": "p"}, "conversation": {"conversation": "c"}}
 ELSEWHERE = [{}, {"project": "q"}, {"conversation": "d"}, {"conversation": "p", "project": "c"}]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from engines import both_engines, only_files
+from engines import both_if_thorough, only_files
 from memplane import Caller
 from memplane.doctor import examine
 from memplane.errors import InvalidRequest
@@ -17,7 +17,7 @@ from memplane.storage.filter import Filter
 from memplane.transfer import export_lines, import_file, left_out
 from memplane.types import Draft, Op
 
-pytestmark = both_engines
+pytestmark = both_if_thorough
 
 CODE_SCHEMA = """
 CREATE TABLE entries (id TEXT UNIQUE NOT NULL, type TEXT NOT NULL, content TEXT NOT NULL, behavioral INTEGER DEFAULT 0,
