@@ -12,7 +12,14 @@ import apsw
 import pytest
 
 from memplane import Memplane
-from memplane.errors import StorageCorrupt, StorageError, StorageFull, StorageTooNew, StorageUnavailable
+from memplane.errors import (
+    SettingsInvalid,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageTooNew,
+    StorageUnavailable,
+)
 from memplane.storage.sqlite.names import space_path
 
 PLACES = [0, 1, 15, 16, 100, 4_096, 5_000, 0.5, 0.9]
@@ -100,8 +107,8 @@ def test_a_file_in_the_place_of_the_directory_is_named(tmp_path):
     """
     (tmp_path / "data").write_text("not a directory")
 
-    with Memplane.open(tmp_path / "data") as plane, pytest.raises(StorageUnavailable):
-        plane.space("alice").retain("hello")
+    with pytest.raises(SettingsInvalid, match="is a file; give a directory"):
+        Memplane.open(tmp_path / "data")
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(data):

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import threading
 
 import pytest
@@ -51,8 +52,9 @@ def test_not_ready_when_the_data_directory_is_no_directory(tmp_path):
     """
     503, whoever asks, and nothing about where it is.
     """
-    (tmp_path / "file").write_text("in the way")
     with Memplane.open(tmp_path / "file", embedder=None) as plane, serving(plane) as running:
+        shutil.rmtree(tmp_path / "file", ignore_errors=True)
+        (tmp_path / "file").write_text("in the way")
         answer = running.client(None).get("/readyz")
 
     assert answer.status_code == 503

@@ -150,7 +150,7 @@ def test_without_a_space_nothing_is_seen_in_any_table(bare):
     A query that does not say where it is finds nothing, and neither does one that says half of it, or nonsense.
     """
     seen = {table: bare.seen(table) for table in bare.tables}
-    bare.connection.execute("SET memplane.tenant = '1'")
+    bare.connection.execute(f"SET memplane.tenant = '{bare.places[HERS][0]}'")
     half = {table: bare.seen(table) for table in bare.tables}
     bare.connection.execute("SET memplane.space = ''")
     empty = {table: bare.seen(table) for table in bare.tables}
