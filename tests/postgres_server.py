@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -122,10 +123,21 @@ class PostgresServer:
 
     def crash(self) -> None:
         """One of its processes dies without a word: it throws everybody out, mends itself and goes on."""
-        with self.connect() as connection, suppress(psycopg.Error):
+        with self._connect_patiently() as connection, suppress(psycopg.Error):
             row = connection.execute("SELECT pg_backend_pid()").fetchone()
             os.kill(row[0], signal.SIGKILL)  # type: ignore[index] # it has one row
             connection.execute("SELECT 1")
+
+    def _connect_patiently(self) -> psycopg.Connection[Any]:
+        """Also where it still mends itself after the last crash."""
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return self.connect()
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """The whole of it is gone: at once, or with SIGQUIT as in an immediate shutdown."""

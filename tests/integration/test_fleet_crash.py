@@ -54,6 +54,15 @@ class Fleet:
         process.start()
         return process
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """None is left that would work at the next test's."""
+        for process in self.members:
+            process.kill()
+            process.join()
+
     def kill(self, place):
         victim, self.members[place] = self.members[place], self._begin()
         victim.kill()
@@ -91,8 +100,7 @@ def test_however_many_workers_are_killed_each_entry_is_derived_once(postgres_url
     with fleet_victim.opened(postgres_url) as alone:
         load(alone, [("alone", "alone")], SAID)
         alone.space("alone", tenant="alone").enrich()
-    with fleet_victim.opened(postgres_url, background="elsewhere") as plane:
-        fleet = Fleet(postgres_url)
+    with fleet_victim.opened(postgres_url, background="elsewhere") as plane, Fleet(postgres_url) as fleet:
         loading = threading.Thread(target=load, args=(plane, OWNERS, 10))
         loading.start()
         for _ in range(KILLS):

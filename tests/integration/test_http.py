@@ -145,7 +145,7 @@ def bench():
 
 @pytest.fixture
 def server(plane, bench):
-    settings = Settings(body_bytes_max=1 << 20, body_seconds_max=1, origins=("https://console.example",))
+    settings = Settings(body_bytes_max=1 << 20, origins=("https://console.example",))
     with serving(plane, settings=settings, doors=[bench.door()]) as running:
         yield running
 
@@ -339,15 +339,16 @@ def test_who_asks_first_is_told_before_sending(server):
     assert statuses_of(answer) == [413]
 
 
-def test_a_slow_sender_is_given_up(server, bench):
+def test_a_slow_sender_is_given_up(plane, bench):
     """
     A body that does not come is a 408, and the connection is closed.
     """
-    answer = raw_exchange(
-        server,
-        b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer owner-key\r\n"
-        b'content-type: application/json\r\ncontent-length: 100\r\n\r\n{"text":',
-    )
+    with serving(plane, settings=Settings(body_seconds_max=1), doors=[bench.door()]) as server:
+        answer = raw_exchange(
+            server,
+            b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer owner-key\r\n"
+            b'content-type: application/json\r\ncontent-length: 100\r\n\r\n{"text":',
+        )
 
     assert statuses_of(answer) == [408]
     assert bench.handled == []

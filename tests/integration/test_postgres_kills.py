@@ -436,8 +436,7 @@ def test_workers_and_the_database_die_together(server, url):
     with fleet_victim.opened(url) as alone:
         load(alone, [("alone", "alone")], SAID)
         alone.space("alone", tenant="alone").enrich()
-    with fleet_victim.opened(url, background="elsewhere") as plane:
-        fleet = Fleet(url)
+    with fleet_victim.opened(url, background="elsewhere") as plane, Fleet(url) as fleet:
         with ThreadPoolExecutor(1) as pool:
             loading = pool.submit(until_kept, lambda: load(plane, OWNERS[:2], 20))
             for kill in range(KILLS):
