@@ -322,7 +322,7 @@ def test_a_statement_that_takes_too_long_is_ended(plane):
     space.retain("lantern")
 
     def sleep(writer):
-        connection = writer._statements._connection
+        connection = writer._statements.connection
         connection.execute("SET LOCAL statement_timeout = '20ms'")
         connection.execute("SELECT pg_sleep(30)")
 

@@ -32,6 +32,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""
     apart: Sequence[int] = ()
     """The numbers of turns that are flagged and that nobody has released."""
+    flagged: int = 0
+    """How many memories carry a flag, counted up to `FLAGGED_MAX`."""
     where: Filter
     large: LargeTurns | None = None
     """The space, where it is too large to be loaded, …"""

@@ -119,7 +119,7 @@ def facts_apart(
     ]  # kept before anything was flagged
     if suspects:
         known = [fact for fact in known if fact not in suspects]
-    if limit and asking.question.words and reader.flagged_size(limit=1):
+    if limit and asking.question.words and asking.flagged:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
         found = reader.match_memories(_rarest(asking), flagged, limit=_PER_CHANNEL)
         suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
@@ -139,8 +139,8 @@ def rank_facts(
     meaning = {
         memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
     }
-    near = _in_order(reader.memories_of(list(meaning), _ever(where)), meaning) if meaning else []
-    heirs = _heirs(reader, [*near, *gathered.worded], where)
+    near, ends = _near(reader, meaning, gathered.worded, where)
+    heirs = _heirs(reader, ends, [*near, *gathered.worded], where)
     brought: dict[str, Sequence[Memory]] = {
         "predicate": gathered.of_predicates,
         "meaning": [memory for memory in near if _holds(memory, where)],
@@ -228,15 +228,35 @@ def _holds(memory: Memory, where: Filter) -> bool:
     return memory.superseded_at is None or to_instant(memory.superseded_at) > where.as_of
 
 
-def _heirs(reader: Reader, found: Iterable[Memory], where: Filter) -> list[tuple[Memory, Memory]]:
+def _near(
+    reader: Reader, meaning: Mapping[str, float], worded: Iterable[Memory], where: Filter
+) -> tuple[list[Memory], Mapping[str, str]]:
+    """The memories that are near, and what these and others that hold the words came to be replaced with."""
+    ids = list(meaning)
+    maybe_gone = list(dict.fromkeys([*ids, *(memory.id for memory in worded if not _holds(memory, where))]))
+
+    def found(asked: Reader) -> list[Memory]:
+        return asked.memories_of(ids, _ever(where)) if ids else []
+
+    def ends(asked: Reader) -> Mapping[str, str]:
+        return asked.heirs(maybe_gone) if maybe_gone else {}
+
+    reader.ahead(found, ends)
+    return sorted(found(reader), key=lambda memory: -meaning[memory.id]), ends(reader)
+
+
+def _heirs(
+    reader: Reader, ends: Mapping[str, str], found: Iterable[Memory], where: Filter
+) -> list[tuple[Memory, Memory]]:
     """(what holds now, what it replaced) for those found that no longer hold."""
     gone = {memory.id: memory for memory in found if not _holds(memory, where)}
-    if not gone:
+    replaced: dict[str, Memory] = {}
+    for start, end in ends.items():
+        if start in gone:
+            replaced.setdefault(end, gone[start])
+    if not replaced:
         return []
-    ends: dict[str, Memory] = {}
-    for start, end in reader.heirs(list(gone)).items():
-        ends.setdefault(end, gone[start])
-    return [(memory, ends[memory.id]) for memory in reader.memories_of(list(ends), where)]
+    return [(memory, replaced[memory.id]) for memory in reader.memories_of(list(replaced), where)]
 
 
 def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: Relevance) -> float:
@@ -255,10 +275,6 @@ def _rarest(asking: Asking) -> list[str]:
     unsaid = [word for word, count in rarity.items() if not count]
     few = [word for word in said[:_WORDS_MAX] if rarity[word] <= _HOLDERS_MAX] or said[:1]
     return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
-
-
-def _in_order(memories: Iterable[Memory], scores: Mapping[str, float]) -> list[Memory]:
-    return sorted(memories, key=lambda memory: -scores[memory.id])
 
 
 def _told(reader: Reader, asked: Asked, where: Filter) -> list[Memory]:

@@ -65,7 +65,8 @@ class LargeIndex:
         self._marks: Marks | None = None
         self._sampled: Marks | None = None
         self._sample: Sample | None = None
-        self._speakers: tuple[str, ...] = ()
+        self.speakers: tuple[str, ...] = ()
+        """As they were known last."""
         self._memories: tuple[tuple[int, int], Vectors] | None = None
 
     def refresh(
@@ -78,9 +79,9 @@ class LargeIndex:
                 self._marks = None
             if self._marks is None or self._marks.cursor != marks.cursor:
                 named = search.speakers(limit=_SPEAKERS_MAX)
-                self._speakers = tuple(name for name in named if name not in ROLES)
+                self.speakers = tuple(name for name in named if name not in ROLES)
             self._marks = marks
-            return LargeTurns(search, self._sample, self._speakers, waiting)
+            return LargeTurns(search, self._sample, self.speakers, waiting)
 
     def usual_nearness(self, reader: Reader, search: VectorSearch, model: int, query: Vector) -> Usual:
         """Of memories: the mean and the deviation of their nearness."""

@@ -12,7 +12,7 @@ from memplane.recall.large import LargeIndex
 from memplane.recall.vectors import VectorTable, dots, unpacked
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
-from memplane.storage.index import Marks, VectorSearch
+from memplane.storage.index import Marks, MemoryVector, VectorSearch
 
 _LOAD = 10_000
 _LOOKED_AT_PER_WANTED = 8
@@ -50,6 +50,17 @@ class MemoryIndex:
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
 
+    def asks(self, reader: Reader) -> None:
+        """What a refresh begins with: see `Reader.ahead`."""
+        with self._lock:
+            if reader.marks() != self._marks:
+                self._stamped(reader)
+
+    def refresh(self, reader: Reader) -> None:
+        """Bring it up to date."""
+        with self._lock:
+            self._refresh(reader)
+
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[Near]:
@@ -58,7 +69,7 @@ class MemoryIndex:
         if search is not None:
             return self._searched(reader, search, model, query, limit, audience)
         with self._lock:
-            self._refresh(reader, model)
+            self._refresh(reader)
             if not self._ids:
                 return []
             vectors, ids, turns = self._vectors, self._ids, self._turns
@@ -107,11 +118,17 @@ class MemoryIndex:
             return None
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
 
-    def _refresh(self, reader: Reader, model: int) -> None:
+    def _refresh(self, reader: Reader) -> None:
         marks = reader.marks()
+        if marks == self._marks:
+            return
         if self._marks is None or marks.generation > self._marks.generation:
             self._forget_all()
-        while found := reader.memory_vectors(model, after=self._stamp, limit=_LOAD):
+        more = True
+        while more:
+            found = self._stamped(reader)
+            if not found:
+                break
             rows = [row for _, row in found if row.vector is not None]
             for row in rows:
                 if row.id not in self._places:
@@ -124,4 +141,9 @@ class MemoryIndex:
             places = np.array([self._places[row.id] for row in rows], np.int64)
             self._vectors.put(places, [row.vector for row in rows if row.vector is not None])
             self._stamp = found[-1][0]
+            more = len(found) == _LOAD
         self._marks = marks
+
+    def _stamped(self, reader: Reader) -> list[tuple[int, MemoryVector]]:
+        model = reader.model(*self._model)
+        return [] if model is None else reader.memory_vectors(model, after=self._stamp, limit=_LOAD)

@@ -18,7 +18,7 @@ from memplane.recall.asking import Asking
 from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
-from memplane.recall.fact_ranking import RankedFact, facts_apart, gather_facts
+from memplane.recall.fact_ranking import Gathered, RankedFact, facts_apart, gather_facts
 from memplane.recall.large import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.questions import Embedded, Questions
@@ -30,12 +30,13 @@ from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
 from memplane.recall.span_ranking import RankedSpan, rank_spans
-from memplane.recall.turn_index import EMPTY, TurnIndex
+from memplane.recall.turn_index import EMPTY, TurnIndex, Turns
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience, Filter
 from memplane.storage.index import turn_number
+from memplane.storage.rulings import APART_MAX, FLAGGED_MAX
 from memplane.types import Memory, Role, State, Turn
 
 _EPISODES_MAX = 3
@@ -43,9 +44,6 @@ _SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
 _CONFLICTS_MAX = 8
 _SUSPECTS_MAX = 3
-_APART_MAX = 100_000
-_FLAGGED_NEAR_MAX = 1_000
-"""Flagged memories may be near in any number; so many more are looked at, that they keep nobody out."""
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: there was no time for more than what holds the words"
 _SYSTEM_TURNS_SPARE = 8
@@ -124,11 +122,9 @@ def recall(
         routing = route(request.query, asking.asked, tools.catalog, has_vectors=True)
         request = _with_answers(request, routing)
     with watch.stage("words"):
-        degraded = lags(reader)
-        history = _recent_turns(reader, request.conversation, settings, where)
+        history, gathered, degraded = _looked_up(reader, request, asking, routing, settings, lags)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         worded = TurnWords(asking)
-        gathered = gather_facts(reader, asking, routing.predicates)
         unsettled = _unsettled(reader, request, where, leave_out)
     with watch.stage("documents"):
         consulted = _consulted(reader, request, asking.asked, tools, embedding)
@@ -196,11 +192,15 @@ def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
 def _begin(
     reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
 ) -> tuple[Callable[[], Embedded], Asking]:
-    """The question, while it is embedded; what is returned first waits for that."""
+    """The question, while it is embedded; what is returned first waits for that. That begins before the space is looked at,
+    with the names that were known last; where these turn out to be others, once more."""
+    guessed, _ = names_taken_out(query, tools.turn_index.speakers or tools.memory_index.large.speakers)
+    embedded = tools.questions.begin(guessed)
     large = _large(reader, tools)
-    turns = tools.turn_index.refresh(reader) if large is None else EMPTY
+    turns = _refreshed(reader, tools) if large is None else EMPTY
     nameless = names_taken_out(query, turns.speakers if large is None else large.speakers)
-    embedded = tools.questions.begin(nameless[0])
+    if nameless[0] != guessed:
+        embedded = tools.questions.begin(nameless[0])
 
     def waited() -> Embedded:
         with watch.stage("embed"):
@@ -215,7 +215,8 @@ def _begin(
         turns=turns,
         held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
-        apart=reader.quarantined_turns(limit=_APART_MAX),
+        apart=reader.quarantined_turns(limit=APART_MAX),
+        flagged=reader.flagged_size(limit=FLAGGED_MAX),
         where=where,
         large=large,
         large_words=None
@@ -223,6 +224,12 @@ def _begin(
         else LargeWords(large, list(dict.fromkeys(question.stems[word] for word in question.words))),
     )
     return waited, asking
+
+
+def _refreshed(reader: Reader, tools: Tools) -> Turns:
+    reader.ahead(tools.turn_index.asks, tools.memory_index.asks)
+    tools.memory_index.refresh(reader)
+    return tools.turn_index.refresh(reader)
 
 
 def _large(reader: Reader, tools: Tools) -> LargeTurns | None:
@@ -235,14 +242,32 @@ def _large(reader: Reader, tools: Tools) -> LargeTurns | None:
     return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.waiting(reader))
 
 
+def _looked_up(
+    reader: Reader,
+    request: RecallRequest,
+    asking: Asking,
+    routing: Routing,
+    settings: Settings,
+    lags: Callable[[Reader], tuple[str, ...]],
+) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
+    """The turns before this one, the memories that may answer, and what is still under way."""
+
+    def found(asked: Reader) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
+        recent = _recent_turns(asked, request.conversation, settings, asking.where)
+        return recent, gather_facts(asked, asking, routing.predicates), lags(asked)
+
+    reader.ahead(found)
+    return found(reader)
+
+
 def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: Tools) -> Asking:
     embedder = tools.questions.embedder
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
         return msgspec.structs.replace(asking, query=vector, model=model)
-    flagged = reader.flagged_size(limit=_FLAGGED_NEAR_MAX)
-    near = tools.memory_index.nearest(reader, model, vector, _NEAR_MEMORIES + flagged, asking.where.audience)
-    kept = reader.quarantined_among([memory.id for memory in near]) if flagged else frozenset[str]()
+    wanted = _NEAR_MEMORIES + asking.flagged
+    near = tools.memory_index.nearest(reader, model, vector, wanted, asking.where.audience)
+    kept = reader.quarantined_among([memory.id for memory in near]) if asking.flagged else frozenset[str]()
     near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
 
@@ -321,8 +346,6 @@ def _told(
     predicates: Sequence[str],
     where: Filter,
 ) -> _Told:
-    replaced = _replaced(reader, said) if request.as_of is None else frozenset()
-    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
     answers = _answering(known, predicates)[: request.limits.answers]
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
@@ -331,12 +354,20 @@ def _told(
     background = background[: request.limits.background]
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
+    memories = [fact.memory for fact in facts]
+    reader.ahead(
+        lambda asked: _replaced(asked, request, said),
+        lambda asked: _conflicts(asked, memories, where),
+        lambda asked: _episodes(asked, request, said, where),
+    )
+    replaced = _replaced(reader, request, said)
+    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
     return _Told(
         turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
         answers=tuple(hits[fact.memory.id] for fact in answers),
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
         background=tuple(hits[fact.memory.id] for fact in background),
-        conflicts=_conflicts(reader, [fact.memory for fact in facts], where),
+        conflicts=_conflicts(reader, memories, where),
         episodes=_episodes(reader, request, said, where),
         hits=tuple(_alternating(turns, list(hits.values()))),
     )
@@ -441,8 +472,10 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
     return [*relevant[: limit - len(late)], *late, *others][:limit]
 
 
-def _replaced(reader: Reader, said: Sequence[RankedTurn]) -> frozenset[int]:
-    """The entries of which everything that was read out of them was replaced since."""
+def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]) -> frozenset[int]:
+    """The entries of which everything that was read out of them was replaced since; then, it still held."""
+    if request.as_of is not None:
+        return frozenset()
     told = [ranked.turn.seq for ranked in said if ranked.relevant]
     return frozenset(reader.all_replaced(told)) if told else frozenset()
 

@@ -18,7 +18,7 @@ from memplane.recall.postings import Postings, places_of
 from memplane.recall.vectors import VectorTable
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, turn_number
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, TurnVector, turn_number
 from memplane.storage.words import is_prefix, stems_of
 from memplane.types import Role
 
@@ -251,6 +251,21 @@ class TurnIndex:
             self._marks = marks
             return self._known()
 
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """As they were known last."""
+        turns = self._turns
+        return () if turns is None else turns.speakers
+
+    def asks(self, reader: Reader) -> None:
+        """What a refresh begins with: see `Reader.ahead`."""
+        with self._lock:
+            marks = reader.marks()
+            if marks != self._marks:
+                self._heads(reader, marks)
+                self._stamped(reader)
+                self._waiting(reader, marks)
+
     def waiting(self, reader: Reader) -> Mapping[int, Counter[str]]:
         """The stems of the turns that the index of words does not hold yet, which are few; for a space of which nothing
         else is loaded."""
@@ -298,21 +313,26 @@ class TurnIndex:
         return self._turns
 
     def _load_turns(self, reader: Reader, marks: Marks) -> None:
-        columns = self._columns
-        last = turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
-        after = int(columns.n[columns.count - 1]) if columns.count else 0
-        while heads := reader.turn_heads(after=after, until=last, limit=_LOAD):
+        more = True
+        while more:
+            heads = self._heads(reader, marks)
             for head in heads:
-                columns.add(head)
-            after = heads[-1].n
-        self._vectors.extend(columns.count)
+                self._columns.add(head)
+            more = len(heads) == _LOAD
+        self._vectors.extend(self._columns.count)
+
+    def _heads(self, reader: Reader, marks: Marks) -> list[TurnHead]:
+        count = self._columns.count
+        after = int(self._columns.n[count - 1]) if count else 0
+        return reader.turn_heads(after=after, until=_last(marks), limit=_LOAD)
 
     def _load_vectors(self, reader: Reader) -> None:
-        model = reader.model(*self._model)
-        if model is None:
-            return
         turns = self._known()
-        while found := reader.turn_vectors(model, after=self._stamp, limit=_LOAD):
+        more = True
+        while more:
+            found = self._stamped(reader)
+            if not found:
+                return
             places, there = turns.find(np.array([row.n for _, row in found], np.int64))
             rows = [
                 (int(place), row) for (_, row), place, here in zip(found, places, there, strict=True) if here
@@ -322,15 +342,27 @@ class TurnIndex:
             packed = [(place, row.vector) for place, row in rows if row.vector is not None]
             self._vectors.put(np.array([place for place, _ in packed], np.int64), [row for _, row in packed])
             self._stamp = found[-1][0]
+            more = len(found) == _LOAD
+
+    def _stamped(self, reader: Reader) -> list[tuple[int, TurnVector]]:
+        model = reader.model(*self._model)
+        return [] if model is None else reader.turn_vectors(model, after=self._stamp, limit=_LOAD)
 
     def _load_tail(self, reader: Reader, marks: Marks) -> None:
         """What the word index does not hold yet is looked through here, each turn once."""
         for n in [n for n in self._tail if n <= marks.indexed]:
             del self._tail[n]
-        seen = max(self._tail, default=0)
-        last = turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
-        for n, text in reader.not_indexed(after=seen, until=last, limit=_TAIL_MAX):
+        for n, text in self._waiting(reader, marks):
             self._tail[n] = Counter(stems_of(text))
+
+    def _waiting(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
+        seen = max((n for n in self._tail if n > marks.indexed), default=0)
+        return reader.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
+
+
+def _last(marks: Marks) -> int:
+    """The last number that a turn may have."""
+    return turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
 
 
 def _count(held: Counter[str], stem: str) -> int:

@@ -121,6 +121,10 @@ class Reader(
 ):
     """One consistent view of a space."""
 
+    def ahead(self, *work: Callable[["Reader"], object]) -> None:
+        """All of this is going to be asked. Where a question takes a trip to a server, those among these that wait for no
+        answer to another are asked with one. `work` is called with a reader that finds nothing, to hear what it asks."""
+
     def head(self) -> Head:
         """The ledger's last place, and the end of its chain; zeros when it is empty."""
 

@@ -9,6 +9,11 @@ from memplane.clock import Instant
 from memplane.storage.filter import Filter
 from memplane.types import Memory
 
+APART_MAX = 100_000
+"""So many flagged turns are kept apart."""
+FLAGGED_MAX = 1_000
+"""Flagged memories may be near in any number; so many more are looked at, that they keep nobody out."""
+
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was ruled last about a memory or an entry."""

@@ -5,7 +5,8 @@ large gets its own, over its rows alone, made while others go on reading and wri
 the space's own values, and until then it is loaded like any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from psycopg import Connection, errors, sql
 
 from memplane.storage.filter import Audience, Filter
 from memplane.storage.index import Holders, NearMemory, TurnHead, Vector, VectorSearch
+from memplane.storage.postgres.ahead import Listening, NoAnswer
 from memplane.storage.postgres.migrate import SCHEMA
 from memplane.storage.postgres.statements import PostgresStatements, kept
 from memplane.storage.postgres.text import Vector as Column
+from memplane.storage.rulings import APART_MAX, FLAGGED_MAX
 from memplane.storage.sql import conditions
 from memplane.storage.sql.view import NOTES, SqlReader
 from memplane.storage.words import is_prefix
@@ -27,10 +30,14 @@ _DIMENSION_MAX = 4_000
 """Longer vectors have no index; a space with such is loaded, however large it is."""
 _PREFIX_STEMS_MAX = 20
 _LOCK = 0x4D454D51
-_TOGETHER = (
-    *("head", "marks", "waiting_count", "spans_waiting_count"),
-    *("undistilled_count", "library_marks"),
+_AROUND: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    *((query, {}) for query in ("head", "marks", "models", "ruled", "library_marks")),
+    *((query, {}) for query in ("waiting_count", "spans_waiting_count", "undistilled_count")),
+    ("stale_turns", {"limit": 1}),
+    ("flagged_size", {"limit": FLAGGED_MAX}),
+    ("quarantined_turns", {"limit": APART_MAX}),
 )
+_OF_ONE_ROW = frozenset(query for query, _ in _AROUND) - {"models", "stale_turns", "quarantined_turns"}
 _SORTS = ("memory_vector", "turn_vector")
 
 
@@ -58,17 +65,26 @@ class PostgresReader(SqlReader):
         self._own = statements
         self._place = place
 
-    def _one(self, query: str, /, **parameters: Any) -> Any:
-        if query in _TOGETHER and self._seen is not None and (query,) not in self._seen:
-            self._look_around(self._seen)
-        return super()._one(query, **parameters)
+    def ahead(self, *work: Callable[[SqlReader], object]) -> None:
+        listening = Listening(self._own)
+        reader = PostgresReader(listening, self._owner, self._place)
+        reader._seen = None if self._seen is None else dict(self._seen)
+        for asking in work:
+            with suppress(NoAnswer):
+                asking(reader)
+        if len(listening.asked) > 1:
+            self._own.fetch_ahead(listening.asked)
 
     def _look_around(self, seen: dict[tuple[Any, ...], Any]) -> None:
         """Whoever asks how far a space is asks for all of this: it comes with one round trip."""
-        rows = self._own.together([*_TOGETHER, "notes"])
-        for query, found in zip(_TOGETHER, rows, strict=False):
-            seen[query,] = found[0] if found else None
-        seen.setdefault(NOTES, dict(rows[-1]))
+        if NOTES in seen:
+            return
+        *around, notes = self._own.together([*_AROUND, ("notes", {})])
+        for (query, parameters), found in zip(_AROUND, around, strict=True):
+            answer = (found[0] if found else None) if query in _OF_ONE_ROW else found
+            seen[query, *parameters.values()] = answer
+        seen[NOTES] = dict(notes)
+        self._own.ruled = bool(seen["ruled",][0])
 
     def vector_search(self, model: int) -> VectorSearch | None:
         dimension = self._note(_noted(model))

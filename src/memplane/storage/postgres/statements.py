@@ -2,16 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Connection, Cursor, errors
 
 from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
 from memplane.storage.postgres.text import Vector
+from memplane.storage.sql.conditions import without_rulings
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
 from memplane.storage.sql.tables import SPACE_MOVES
 from memplane.storage.words import is_prefix, stems_of
@@ -101,8 +102,9 @@ _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" 
 
 
 @lru_cache(maxsize=4_096)
-def _with_where(query: str, where: str) -> bytes:
-    return SQL[query].replace("{where}", spoken(where)).encode()
+def _with_where(query: str, where: str, *, ruled: bool) -> bytes:
+    sql = SQL[query].replace("{where}", spoken(where))
+    return (sql if ruled else without_rulings(sql)).encode()
 
 
 @lru_cache(maxsize=1_024)
@@ -114,28 +116,64 @@ def _written_out(query: str, where: str, written: tuple[tuple[str, int], ...]) -
 
 
 _ENCODED = {name: sql.encode() for name, sql in SQL.items()}
+_UNRULED = {name: without_rulings(sql).encode() for name, sql in SQL.items()}
+
+
+class Question(NamedTuple):
+    """A statement, and what it is about."""
+
+    sql: bytes
+    parameters: Parameters | Row
+
+    @property
+    def key(self) -> Hashable:
+        """The same of two that are answered alike."""
+        given = (
+            self.parameters.items() if isinstance(self.parameters, Mapping) else enumerate(self.parameters)
+        )
+        return self.sql, *(
+            (name, tuple(value) if isinstance(value, list) else value) for name, value in given
+        )
 
 
 class PostgresStatements:
     """See `Statements`."""
 
     def __init__(self, connection: Connection[Any]) -> None:
-        self._connection = connection
+        self.connection = connection
+        self.ruled = True
+        """Whether anything may have been ruled in this space."""
+        self._ahead: dict[Hashable, list[Any]] = {}
+        """What was fetched and nobody has asked for yet."""
         self.words = PostgresWords(self)
 
     def all(self, query: str, parameters: Parameters | Row = ()) -> list[Any]:
-        return self._execute(query, parameters).fetchall()
+        return self._found(self._question(query, parameters))
 
     def one(self, query: str, parameters: Parameters | Row = ()) -> Any:
-        return self._execute(query, parameters).fetchone()
+        found = self._found(self._question(query, parameters))
+        return found[0] if found else None
 
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
-        return self._connection.execute(_with_where(query, where), parameters, binary=True).fetchall()
+        return self._found(Question(_with_where(query, where, ruled=self.ruled), parameters))
 
-    def together(self, queries: Sequence[str]) -> list[list[Any]]:
-        """Every row of each of these, which want no parameters, with one round trip."""
-        with self._connection.pipeline():
-            found = [self._connection.execute(_ENCODED[query], (), binary=True) for query in queries]
+    def _found(self, question: Question) -> list[Any]:
+        if self._ahead:
+            known = self._ahead.pop(question.key, None)
+            if known is not None:
+                return known
+        return self._asked(question).fetchall()
+
+    def fetch_ahead(self, questions: Mapping[Hashable, Question]) -> None:
+        """Have the answers to these ready, with one round trip."""
+        with self.connection.pipeline():
+            found = {key: self._asked(question) for key, question in questions.items()}
+        self._ahead.update((key, cursor.fetchall()) for key, cursor in found.items())
+
+    def together(self, asked: Sequence[tuple[str, Parameters]]) -> list[list[Any]]:
+        """Every row of each of these, with one round trip."""
+        with self.connection.pipeline():
+            found = [self._execute(query, parameters) for query, parameters in asked]
         return [cursor.fetchall() for cursor in found]
 
     def nearest(
@@ -143,7 +181,7 @@ class PostgresStatements:
     ) -> list[Any]:
         """A search among vectors, with these numbers written out in it, in the order that its index gives: a plan that
         sorts what it found without one reads the whole space."""
-        connection = self._connection
+        connection = self.connection
         with connection.pipeline():
             connection.execute("SET LOCAL enable_sort = off")
             found = connection.execute(_written_out(query, where, written), parameters, binary=True)
@@ -162,7 +200,7 @@ class PostgresStatements:
             self._execute(query, values[0])
             return
         rows = [numbered(row) for row in values] if query in _BY_NUMBER else values
-        with _no_name_too_long(), self._connection.cursor() as cursor:
+        with _no_name_too_long(), self.connection.cursor() as cursor:
             cursor.executemany(_ENCODED[query], rows)
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
@@ -170,23 +208,28 @@ class PostgresStatements:
 
     def clear(self, tables: Sequence[str]) -> None:
         for table in tables:
-            self._connection.execute(f"DELETE FROM {table}".encode())
+            self.connection.execute(f"DELETE FROM {table}".encode())
 
     def save(self) -> None:
-        self._connection.execute("SAVEPOINT work")
+        self.connection.execute("SAVEPOINT work")
 
     def keep(self) -> None:
-        self._connection.execute("RELEASE SAVEPOINT work")
+        self.connection.execute("RELEASE SAVEPOINT work")
 
     def undo(self) -> None:
-        self._connection.execute("ROLLBACK TO SAVEPOINT work")
-        self._connection.execute("RELEASE SAVEPOINT work")
+        self.connection.execute("ROLLBACK TO SAVEPOINT work")
+        self.connection.execute("RELEASE SAVEPOINT work")
 
     def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
-        if query in _BY_NUMBER and not isinstance(parameters, Mapping):
-            parameters = numbered(parameters)
+        return self._asked(self._question(query, parameters))
+
+    def _question(self, query: str, parameters: Parameters | Row) -> Question:
+        sql = _ENCODED[query] if self.ruled else _UNRULED[query]
+        return Question(sql, _by_name(query, parameters))
+
+    def _asked(self, question: Question) -> Cursor[Any]:
         with _no_name_too_long():
-            return self._connection.execute(_ENCODED[query], parameters, binary=True)
+            return self.connection.execute(question.sql, question.parameters, binary=True)
 
 
 class _no_name_too_long:  # noqa: N801 - used like the function it would be
@@ -203,6 +246,10 @@ class _no_name_too_long:  # noqa: N801 - used like the function it would be
             raise InvalidRequest(
                 "these names are too long to be kept together; 1,000 bytes in UTF-8 each are always possible"
             ) from error
+
+
+def _by_name(query: str, parameters: Parameters | Row) -> Parameters | Row:
+    return numbered(parameters) if query in _BY_NUMBER and not isinstance(parameters, Mapping) else parameters
 
 
 def numbered(row: Row) -> dict[str, Any]:

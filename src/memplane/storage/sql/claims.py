@@ -45,7 +45,7 @@ class SqlClaimReader(Session):
         return self._memories("told_between", where, time_from=begin, time_until=until, limit=limit)
 
     def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        pinned = self._memories("pinned_memories", where, limit=limit)
+        pinned = self._memories("pinned_memories", where, limit=limit) if self._one("ruled")[0] else []
         hot = self._memories("hot", where, limit=limit)
         told = {memory.id: memory for memory in (*pinned, *hot) if not memory.quarantined}
         return list(told.values())[:limit]

@@ -31,6 +31,9 @@ NOT_RESERVED = f"(m.category IS NULL OR m.category NOT IN ({_QUOTED}))"
 
 _RULED = "SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id IN"
 RELEASED = f"EXISTS ({_RULED} (m.id, (SELECT x.id FROM ledger x WHERE x.seq = m.seq)))"
+RELEASED_ENTRY = f"EXISTS ({_RULED} (l.id))"
+RELEASED_IN_ENTRY = f"EXISTS ({_RULED} (m.id, l.id))"
+"""The same where the ledger's row is at hand as `l`: of a turn, and of a memory."""
 PINNED = "EXISTS (SELECT 1 FROM ruling r WHERE r.pinned = 1 AND r.id = m.id)"
 QUARANTINED = f"(m.flags <> '' AND NOT {RELEASED})"
 NOT_QUARANTINED = f"(m.flags IS NULL OR m.flags = '' OR {RELEASED})"
@@ -48,6 +51,17 @@ _HOT = (
     "UNION ALL SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
     f"AND {NOT_QUARANTINED}"
 )
+
+
+_RULINGS = (RELEASED, RELEASED_ENTRY, RELEASED_IN_ENTRY, TURN_RELEASED, PINNED)
+
+
+def without_rulings(sql: str) -> str:
+    """The same of a space in which nobody ruled anything, which is usual: a table that is named has to be made ready to
+    be looked into, for every statement anew, whether it has rows or not."""
+    for ruled in _RULINGS:
+        sql = sql.replace(ruled, "FALSE")
+    return sql
 
 
 class Where:

@@ -17,8 +17,8 @@ class SqlIndexReader(Session):
         return Marks(*self._one("marks"))
 
     def model(self, model_id: str, dimension: int) -> int | None:
-        row = self._one("model", id=model_id, dimension=dimension)
-        return None if row is None else int(row[0])
+        numbers = {(id_, length): n for id_, length, n in self._all("models")}
+        return numbers.get((model_id, dimension))
 
     def vector_search(self, model: int) -> VectorSearch | None:  # noqa: ARG002 - an engine that searches overrides it
         return None
@@ -120,11 +120,11 @@ class SqlIndexWriter(SqlIndexReader):
     """See `IndexWriter`."""
 
     def use_model(self, model_id: str, dimension: int) -> int:
-        found = self._one("model", id=model_id, dimension=dimension)
-        if found is None:
+        number = self.model(model_id, dimension)
+        if number is None:
             self._many("add_model", [(model_id, dimension)])
-            found = self._one("model", id=model_id, dimension=dimension)
-        number = int(found[0])
+            number = self.model(model_id, dimension)
+        assert number is not None
         before = self.current_model()
         if before != number:
             self._set_note("model", str(number))

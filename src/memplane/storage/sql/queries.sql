@@ -283,8 +283,8 @@ SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'generation'),
 -- name: grow_generation
 UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'generation'
 
--- name: model
-SELECT n FROM model WHERE id = :id AND dimension = :dimension
+-- name: models
+SELECT id, dimension, n FROM model
 
 -- name: add_model
 INSERT INTO model (n, id, dimension) VALUES ((SELECT coalesce(max(n), 0) + 1 FROM model), ?, ?)

@@ -31,7 +31,7 @@ Row = Sequence[Any]
 
 TURN_COLUMNS = (
     "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within, t.flags, "
-    "EXISTS (SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id = l.id)"
+    f"{conditions.RELEASED_ENTRY}"
 )
 MEMORY_COLUMNS = (
     f'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, {conditions.TIER}, m.tags, m.key, m.category, '
@@ -39,7 +39,7 @@ MEMORY_COLUMNS = (
     "m.updated, m.expires, m.supersedes, m.superseded_by, m.superseded, m.conversation, m.project, "
     "l.actor, l.door, l.session, m.turn, m.quote, m.extractor, m.subject, m.predicate, m.object, m.claim, "
     "m.importance, m.confidence, m.times, m.role, m.within, m.chosen, m.passed_over, m.leaning, m.importance_base, "
-    "m.flags, EXISTS (SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id IN (m.id, l.id)), "
+    f"m.flags, {conditions.RELEASED_IN_ENTRY}, "
     f"{conditions.PINNED} AND m.state <> 'superseded'"
 )
 LINE_COLUMNS = (

@@ -2,6 +2,9 @@
 INSERT INTO ruling (id, released, pinned) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET released = excluded.released, pinned = excluded.pinned
 
+-- name: ruled
+SELECT EXISTS (SELECT 1 FROM ruling)
+
 -- name: ruling
 SELECT released, pinned FROM ruling WHERE id = :id
 

@@ -1,7 +1,7 @@
 """`Reader` and `Writer` in SQL."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
@@ -47,8 +47,9 @@ _NEVER = -_FOREVER
 NOTES = ("notes",)
 _STEADY = frozenset(
     {
-        *("head", "marks", "model", "note", "library_marks"),
-        *("waiting_count", "spans_waiting_count", "undistilled_count", "flagged_size", "stale_turns"),
+        *("head", "marks", "models", "note", "library_marks", "ruled"),
+        *("waiting_count", "spans_waiting_count", "undistilled_count"),
+        *("flagged_size", "quarantined_turns", "stale_turns"),
     }
 )
 """Where a space stands; one recall asks for it some twenty times."""
@@ -87,10 +88,15 @@ class SqlReader(
         self._seen: dict[tuple[Any, ...], Any] | None = {}
         """What was asked before and cannot change while one looks; a writer has none."""
 
+    def ahead(self, *work: Callable[["SqlReader"], object]) -> None:
+        """Nothing is gained where the rows are in this process."""
+
     def _one(self, query: str, /, **parameters: Any) -> Any:
         if self._seen is None or query not in _STEADY:
             return super()._one(query, **parameters)
         asked = (query, *parameters.values())
+        if asked not in self._seen:
+            self._look_around(self._seen)
         if asked not in self._seen:
             self._seen[asked] = super()._one(query, **parameters)
         return self._seen[asked]
@@ -100,14 +106,21 @@ class SqlReader(
             return super()._all(query, **parameters)
         asked = (query, *parameters.values())
         if asked not in self._seen:
+            self._look_around(self._seen)
+        if asked not in self._seen:
             self._seen[asked] = super()._all(query, **parameters)
         found: list[Any] = self._seen[asked]
         return found
+
+    def _look_around(self, seen: dict[tuple[Any, ...], Any]) -> None:
+        """A hook for an engine that asks for all of this with one trip."""
 
     def _note(self, name: str) -> str | None:
         """All that a space notes for itself comes with one look."""
         if self._seen is None or name.startswith("note:"):
             return super()._note(name)
+        if NOTES not in self._seen:
+            self._look_around(self._seen)
         if NOTES not in self._seen:
             self._seen[NOTES] = dict(self._all("notes"))
         found: str | None = self._seen[NOTES].get(name)
