@@ -14,6 +14,9 @@ from memplane.storage.postgres.connections import PLANNING
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, tables
 from memplane.storage.postgres.text import Vector, adapt
 
+_TIMES = {"at", "created", "updated", "time_from", "time_until"}
+"""No two of them are alike, as a rule."""
+
 Said = tuple[str, Any]
 """A statement and its parameters."""
 
@@ -44,21 +47,25 @@ def _text(query: Any) -> str:
     return query.decode() if isinstance(query, bytes) else str(query)
 
 
-def copied(connection: Connection[Any], *, spaces: int, times: int) -> None:
-    """Every row of every space so many times, and all of that again in so many other spaces of other tenants."""
+def copied(connection: Connection[Any], *, spaces: int, times: int, alike: bool = True) -> None:
+    """Every row of the one space so many times, and all of that again in so many other spaces of other tenants; where
+    these are not `alike`, they have each row but once."""
     connection.execute(f"SET search_path = {SCHEMA}, public".encode())
     connection.execute("SET session_replication_role = replica")
     for table in tables(connection):
         columns, again = _columns(connection, table)
-        if table not in {"meta", "model"}:
-            connection.execute(
-                f"INSERT INTO {table} (tenant, space, {columns}) SELECT tenant, space, {again} "
-                f"FROM {table}, generate_series(2, {times}) AS k ON CONFLICT DO NOTHING".encode()
-            )
-        connection.execute(
-            f"INSERT INTO {table} (tenant, space, {columns}) SELECT tenant + k % 10, space + k, {columns} "
-            f"FROM {table}, generate_series(1001, 1000 + {spaces}) AS k".encode()
+        grow = (
+            f"INSERT INTO {table} (tenant, space, {columns}) SELECT tenant, space, {again} "
+            f"FROM {table}, generate_series(2, {times}) AS k WHERE space <= 1000 ON CONFLICT DO NOTHING"
         )
+        spread = (
+            f"INSERT INTO {table} (tenant, space, {columns}) SELECT tenant + k % 10, space + k, {columns} "
+            f"FROM {table}, generate_series(1001, 1000 + {spaces}) AS k"
+        )
+        if table in {"meta", "model"}:
+            grow = "SELECT"
+        for statement in (grow, spread) if alike else (spread, grow):
+            connection.execute(statement.encode())
     connection.execute("ANALYZE")
 
 
@@ -71,10 +78,10 @@ def _columns(connection: Connection[Any], table: str) -> tuple[str, str]:
         "AND a.attname NOT IN ('tenant', 'space') ORDER BY a.attnum",
         (table,),
     ).fetchall()
-    numbers = [name for name, kind, unique in found if unique and kind == "bigint"]
+    numbers = [name for name, kind, unique in found if kind == "bigint" and (unique or name in _TIMES)]
     texts = [name for name, kind, unique in found if unique and kind == "text" and name != "stem"]
     again = {name: f"{name} + k * 2560000" for name in numbers}
-    if not numbers or table in {"ledger", "memory"}:
+    if not any(unique for _, kind, unique in found if kind == "bigint") or table in {"ledger", "memory"}:
         again |= {name: f"{name} || '-' || k" for name in texts}
     names = [name for name, _, _ in found]
     return ", ".join(names), ", ".join(again.get(name, name) for name in names)

@@ -15,6 +15,7 @@ WHOLE = (
     "DELETE FROM pinned",
     "DELETE FROM memory_vector WHERE NOT EXISTS",
     "SELECT count(*) FROM memory",
+    "SELECT name, value FROM meta",
 )
 """Those that are about everything in a space, and said once in a while."""
 
@@ -54,19 +55,24 @@ def _used(space: Space) -> None:
     space.delete(stored.id)
 
 
-def test_no_hot_statement_reads_a_whole_table_or_a_whole_space(plane, postgres_url):
+@pytest.mark.parametrize(
+    "sizes",
+    [{"spaces": 4, "times": 10}, {"spaces": 300, "times": 200, "alike": False}],
+    ids=["alike", "one large among many small"],
+)
+def test_no_hot_statement_reads_a_whole_table_or_a_whole_space(plane, postgres_url, sizes):
     """
     Under row-level security, with generic plans, over many spaces: every table is looked into by an index that begins
     with the tenant and the space, and goes on with what is asked for, or gives the first few rows in order.
     """
     space = _filled(plane)
+    with watched() as said:
+        _used(space)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        copied(connection, spaces=4, times=10)
+        copied(connection, **sizes)
         of_spaces = frozenset(tables(connection))
         placed = _indexes_by_place(connection)
         filled = _filled_tables(connection)
-    with watched() as said:
-        _used(space)
 
     found = []
     with explaining(postgres_url, tenant=1, space=1) as plan:
@@ -133,8 +139,9 @@ def _problem(
 ) -> str | None:
     """`whole` are the tables that must not be read from the first row of a space to the last."""
     kind, table = node["Node Type"], node.get("Relation Name")
-    if kind in {"Hash Join", "Merge Join"}:
-        return kind
+    each_with_each = "Join Filter" in node and any(_reads_all(step, whole) for step in nodes(node))
+    if each_with_each or kind in {"Hash Join", "Merge Join"}:
+        return f"{kind} by {node.get('Join Filter')}"
     if table not in of_spaces:
         return None
     if kind == "Seq Scan":
@@ -144,8 +151,13 @@ def _problem(
         return None
     if node["Index Name"] not in placed or "tenant = " not in asked or "space = " not in asked:
         return f"{node['Index Name']}: {asked}"
-    all_read = asked.count(" AND ") == 1 and "Filter" in node and table in whole
+    all_read = "Filter" in node and _reads_all(node, whole)
     return f"{node['Index Name']} reads all, and leaves out by {node['Filter']}" if all_read else None
+
+
+def _reads_all(node: dict[str, Any], whole: Collection[str]) -> bool:
+    """Whether nothing is said to the index but the space."""
+    return node.get("Relation Name") in whole and node.get("Index Cond", "").count(" AND ") == 1
 
 
 def test_a_recall_and_a_retain_take_few_round_trips(plane):

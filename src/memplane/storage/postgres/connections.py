@@ -47,6 +47,7 @@ _SETTINGS = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_material": "off",
 }
 """Each session's.
 

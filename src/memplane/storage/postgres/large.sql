@@ -50,7 +50,8 @@ UNION ALL
 (SELECT n, stems, times, score::float8, 0.0 FROM scored ORDER BY score DESC, n DESC LIMIT :best)
 
 -- name: large_around
-SELECT DISTINCT near.n FROM unnest(:numbers::bigint[]) AS asked (value) JOIN turn t ON t.n = asked.value
+SELECT DISTINCT near.n FROM unnest(:numbers::bigint[]) AS asked (value)
+CROSS JOIN LATERAL (SELECT n, conversation, at FROM turn WHERE n = asked.value LIMIT 1) AS t
 CROSS JOIN LATERAL (
     (SELECT x.n FROM turn x WHERE x.conversation = t.conversation AND x.at <= t.at AND x.n < t.n
      ORDER BY x.at DESC, x.n DESC LIMIT :reach)
@@ -67,5 +68,6 @@ CROSS JOIN LATERAL (
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
        coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END),
        t.within, NULL::float8
-FROM unnest(:also::bigint[]) AS w (n) JOIN turn t ON t.n = w.n LEFT JOIN turn_vector v ON v.n = t.n
-WHERE {where}
+FROM unnest(:also::bigint[]) AS w (n)
+CROSS JOIN LATERAL (SELECT t.* FROM turn t WHERE t.n = w.n AND {where} LIMIT 1) AS t
+LEFT JOIN LATERAL (SELECT v.words, v.asks FROM turn_vector v WHERE v.n = w.n LIMIT 1) AS v ON TRUE

@@ -1,5 +1,6 @@
 -- Vectors looked for with an index of their space's own. An index of some rows serves only whoever writes out which: the
--- numbers of the space and of the model stand in the statement, and so does how long a vector is.
+-- numbers of the space and of the model stand in the statement, and so does how long a vector is. What is looked up beside
+-- them is looked up one by one: LIMIT 1 in LATERAL leaves no other way.
 
 -- name: nearest_memories
 SELECT v.id, m.turn, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))
@@ -20,6 +21,8 @@ WITH near AS MATERIALIZED (
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
        coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END),
        t.within, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))
-FROM (SELECT n FROM near UNION SELECT unnest(:also::bigint[])) AS w JOIN turn t ON t.n = w.n
-LEFT JOIN turn_vector v ON v.n = t.n AND v.model = {model}
-WHERE {where}
+FROM (SELECT n FROM near UNION SELECT unnest(:also::bigint[])) AS w
+CROSS JOIN LATERAL (SELECT t.* FROM turn t WHERE t.n = w.n AND {where} LIMIT 1) AS t
+LEFT JOIN LATERAL (
+    SELECT v.words, v.asks, v.vector FROM turn_vector v WHERE v.n = w.n AND v.model = {model} LIMIT 1
+) AS v ON TRUE

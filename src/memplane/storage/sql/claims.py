@@ -1,6 +1,7 @@
 """`ClaimReader` and `ClaimWriter` in SQL: what was read out of turns."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -61,7 +62,9 @@ class SqlClaimReader(Session):
         ]
 
     def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
-        return [rows.memory_from(row) for row in self._all("memories_from", seqs=self._list(seqs))]
+        # Put in order here: told to, a database reads a whole space in that order to find these few.
+        found = sorted(self._all("memories_from", seqs=self._list(seqs)), key=itemgetter(-1))
+        return [rows.memory_from(row[:-1]) for row in found]
 
     def heirs(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._all("heirs", ids=self._list(ids)))
@@ -70,7 +73,7 @@ class SqlClaimReader(Session):
         return [seq for (seq,) in self._all("all_replaced", seqs=self._list(seqs))]
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
-        return [id_ for (id_,) in self._all("replaced_by", ids=self._list(ids))]
+        return sorted(id_ for (id_,) in self._all("replaced_by", ids=self._list(ids)))
 
     def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         return [(old, new) for old, new in self._all("displaced_by", ids=self._list(ids))]

@@ -344,21 +344,23 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.embedded IS NUL
 SELECT count(*) FROM memory WHERE embedded IS NULL
 
 -- name: rivals
-WITH best (n) AS MATERIALIZED (
-    SELECT m.n FROM memory m
+WITH best (n, updated, seq, id) AS MATERIALIZED (
+    SELECT m.n, m.updated, m.seq, m.id FROM memory m
     WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
       AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
 )
-SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
+SELECT {columns} FROM best CROSS JOIN memory m ON m.n = best.n JOIN ledger l ON l.seq = m.seq
+ORDER BY best.updated DESC, best.seq DESC, best.id
 
 -- name: rivals_by_topic
-WITH best (n) AS MATERIALIZED (
-    SELECT m.n FROM memory m
+WITH best (n, updated, seq, id) AS MATERIALIZED (
+    SELECT m.n, m.updated, m.seq, m.id FROM memory m
     WHERE m.subject = :subject AND m.subject IS NOT NULL AND m.predicate = :predicate AND m.claim IS NOT NULL
       AND {member:m.claim:topic} = :topic
       AND m.within IS NOT DISTINCT FROM :within AND m.state IN ('active', 'contested') ORDER BY m.updated DESC, m.seq DESC, m.id LIMIT :limit
 )
-SELECT {columns} FROM best CROSS JOIN memory m USING (n) JOIN ledger l USING (seq) ORDER BY m.updated DESC, m.seq DESC, m.id
+SELECT {columns} FROM best CROSS JOIN memory m ON m.n = best.n JOIN ledger l ON l.seq = m.seq
+ORDER BY best.updated DESC, best.seq DESC, best.id
 
 -- name: newest_rivals
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
@@ -390,7 +392,7 @@ UNION SELECT a, b FROM conflict WHERE b IN (SELECT value FROM {texts:ids:each}) 
 SELECT memory, body FROM evidence WHERE memory IN (SELECT value FROM {texts:ids:each}) ORDER BY memory, seq, id
 
 -- name: memories_from
-SELECT {columns} FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq) ORDER BY m.n
+SELECT {columns}, m.n FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq)
 
 -- name: heirs
 WITH RECURSIVE chain (start, id, successor, depth) AS (
@@ -408,7 +410,6 @@ GROUP BY m.seq HAVING count(*) FILTER (WHERE m.state <> 'superseded') = 0 ORDER 
 -- name: replaced_by
 SELECT id FROM memory
 WHERE superseded_by IS NOT NULL AND superseded_by IN (SELECT value FROM {texts:ids:each}) AND extractor IS NOT NULL
-ORDER BY id
 
 -- name: accesses
 SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})
