@@ -300,7 +300,7 @@ class TurnIndex:
         numbers, found = self._postings.of(
             stem, indexed, lambda asked: read[asked] if asked in read else reader.occurrences(asked)
         )
-        waiting = [(n, count) for n, held in tail.items() if (count := _count(held, stem))]
+        waiting = _holding(tail, stem)
         if waiting:
             numbers = np.concatenate([numbers, np.array([n for n, _ in waiting], np.int64)])
             found = np.concatenate([found, np.array([count for _, count in waiting], np.float64)])
@@ -365,7 +365,11 @@ def _last(marks: Marks) -> int:
     return turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
 
 
-def _count(held: Counter[str], stem: str) -> int:
-    if is_prefix(stem):
-        return sum(count for other, count in held.items() if other.startswith(stem))
-    return held[stem]
+def _holding(tail: Mapping[int, Counter[str]], stem: str) -> list[tuple[int, int]]:
+    """(n, how often) for those of these turns that hold the stem."""
+    if not is_prefix(stem):
+        return [(n, held[stem]) for n, held in tail.items() if stem in held]
+    counts = {
+        n: sum(count for other, count in held.items() if other.startswith(stem)) for n, held in tail.items()
+    }
+    return [(n, count) for n, count in counts.items() if count]
