@@ -43,6 +43,34 @@ def watched() -> Iterator[list[Said]]:
         Connection.execute, Cursor.executemany = execute, many  # type: ignore[method-assign]
 
 
+@contextmanager
+def trips() -> Iterator[list[str]]:
+    """How often somebody waited for the server within the block, and for what first."""
+    made: list[str] = []
+    execute, many = Connection.execute, Cursor.executemany
+    last: list[object] = [None]
+
+    def waited(connection: Connection[Any], query: Any) -> None:
+        pipeline = connection._pipeline
+        if pipeline is None or pipeline is not last[0]:
+            made.append(_text(query))
+        last[0] = pipeline
+
+    def one(self: Connection[Any], query: Any, params: Any = None, **options: Any) -> Any:
+        waited(self, query)
+        return execute(self, query, params, **options)
+
+    def several(self: Cursor[Any], query: Any, params_seq: Any, **options: Any) -> None:
+        waited(self.connection, query)
+        many(self, query, params_seq, **options)
+
+    Connection.execute, Cursor.executemany = one, several  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        Connection.execute, Cursor.executemany = execute, many  # type: ignore[method-assign]
+
+
 def _text(query: Any) -> str:
     return query.decode() if isinstance(query, bytes) else str(query)
 
