@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 _SETTINGS = {
     "shared_buffers": "25%",
@@ -37,6 +38,13 @@ def database(folder: Path, *, memory_mb: int) -> Iterator[str]:
         yield server.get_uri(database="postgres")
     finally:
         server.cleanup()
+
+
+def another(url: str, name: str) -> str:
+    """The address of an empty database on the same server."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return url.replace("/postgres?", f"/{name}?")
 
 
 def machine_mb() -> int:

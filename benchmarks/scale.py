@@ -8,11 +8,13 @@ As in `benchmarks.recall`, a tenth of what is called memories was stored on purp
 """
 
 import itertools
-import random
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,10 +24,11 @@ import numpy as np
 import psycopg
 from psycopg.types import TypeInfo
 
-from benchmarks.database import database, machine_mb
+from benchmarks.database import another, database, machine_mb
 from benchmarks.measure import Figure, arguments_of, at_most, latencies_ms, median, percentile, report
 from benchmarks.recall import MadeUp, Talk, fill, load
 from memplane import Memplane, Settings
+from memplane.fleet import SILENT
 from memplane.providers.embedding import Vector
 from memplane.providers.embedding_local import LocalEmbedder
 from memplane.storage.postgres.large import LARGE
@@ -40,6 +43,8 @@ _TEMPLATE = "template"
 _LARGE_SPACE = "large"
 _TWICE = 2.0
 _WARM_UP = 8
+_ENRICHED_SPACES = 8
+_PATIENCE_S = 600
 _ASKED = itertools.count()
 _NO_WORK = Settings(recall_work_ms=0)
 
@@ -57,6 +62,7 @@ class Sizes:
     queries: int = 200
     retains: int = 400
     enriched: int = 60
+    """In each of eight spaces."""
     processes: tuple[int, ...] = (1, 2, 4)
     sqlite_max: int = 20_000
 
@@ -330,19 +336,59 @@ def side_by_side(sizes: Sizes, url: str, folder: Path) -> list[Figure]:
 
 def processes(sizes: Sizes, url: str) -> list[Figure]:
     figures = []
+    apart = another(url, "workers")  # where nothing else waits for them
     for count in sizes.processes:
         with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-            for name, work, each in (
-                ("retain", _retain, sizes.retains),
-                ("recall", _recall, sizes.queries),
-                ("enrichment", _enrich, sizes.enriched),
-            ):
+            for name, work, each in (("retain", _retain, sizes.retains), ("recall", _recall, sizes.queries)):
                 list(pool.map(_open, [url] * count))
                 started = time.perf_counter()
                 list(pool.map(work, [url] * count, range(count), [each] * count))
                 seconds = time.perf_counter() - started
                 figures.append(Figure(f"{name}, {count} processes", count * each / seconds, "/s", digits=1))
+        figures.append(Figure(f"enrichment, {count} workers", _enriched(sizes, apart, count), "/s", digits=1))
     return figures
+
+
+def _enriched(sizes: Sizes, url: str, count: int) -> float:
+    """Turns a second that so many `memplane worker` read, derive from and embed, in spaces that are filled all at once.
+    Vectors are the local model's, which uses one thread in each: what is measured is whether workers share the work."""
+    environment = {**os.environ, "MEMPLANE_DATA": url, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "memplane", "worker"]
+    with (
+        Memplane.open(url, embedder=LocalEmbedder(), settings=_NO_WORK, background="elsewhere") as plane,
+        ExitStack() as stack,
+    ):
+        for _ in range(count):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
+            )
+            stack.callback(process.terminate)
+        _wait(lambda: _working(plane) >= count)
+        started = time.perf_counter()
+        for number in range(_ENRICHED_SPACES):
+            load(plane.space(f"fresh{count}-{number}"), Talk(seed=number), sizes.enriched)
+        _wait(lambda: _nothing_waits(plane))
+        return _ENRICHED_SPACES * sizes.enriched / (time.perf_counter() - started)
+
+
+def _working(plane: Memplane) -> int:
+    assert plane.work is not None
+    return sum(not worker.ended for worker in plane.work.colleagues(silent=SILENT))
+
+
+def _nothing_waits(plane: Memplane) -> bool:
+    assert plane.work is not None
+    backlog = plane.work.backlog()
+    return not (backlog.waiting or backlog.held or backlog.failing)
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not until():
+        assert time.monotonic() < deadline, "the workers do not get on"
+        time.sleep(0.02)
 
 
 _OPENED: dict[str, Memplane] = {}
@@ -366,15 +412,6 @@ def _recall(url: str, process: int, count: int) -> None:
     talk = Talk(seed=process)
     for number in range(count):
         _OPENED[url].space(f"busy{process}-{number % 8}").recall(talk.question(number))
-
-
-def _enrich(url: str, process: int, count: int) -> None:
-    """Turns that were just said, with what memories are derived from them."""
-    _open(url)
-    space, talk = _OPENED[url].space(f"fresh{process}-{random.getrandbits(40)}"), Talk(seed=process)
-    for number in range(count):
-        space.retain(talk.turn(number), conversation="c")
-    space.enrich()
 
 
 def bytes_each(url: str) -> list[Figure]:
