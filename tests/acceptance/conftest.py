@@ -21,7 +21,7 @@ from memplane.__main__ import open_plane as open_from_environment
 from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from pod_directory import PodDirectory
-from preloaded import Preloaded, preloaded
+from preloaded import Preloaded
 
 AGENTS = ("analyst", "researcher")
 SCRIPT = Path(sys.executable).with_name("memplane")
@@ -100,12 +100,6 @@ class Inside:
             catch_exceptions=False,
         )
         return Done(result.exit_code, result.stdout, result.stderr)
-
-
-@pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
-    with preloaded(tmp_path_factory.mktemp("commands")) as asked:
-        yield asked
 
 
 @pytest.fixture
