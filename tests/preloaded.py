@@ -246,6 +246,8 @@ def _loaded() -> Callable[[], None]:
 
 def _answer(there: socket.socket, run: Callable[[], None]) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # A job in the background ignores Ctrl-C and hands that on; a person's terminal does not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     there.sendall(_PID.pack(os.getpid()))
     _, streams, _, _ = socket.recv_fds(there, 1, 3)
     raw = b""

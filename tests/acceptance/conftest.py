@@ -21,7 +21,7 @@ from memplane.__main__ import open_plane as open_from_environment
 from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from pod_directory import PodDirectory
-from preloaded import Preloaded
+from preloaded import Preloaded, Started
 
 AGENTS = ("analyst", "researcher")
 SCRIPT = Path(sys.executable).with_name("memplane")
@@ -69,6 +69,10 @@ class Shell:
             check=False,
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def fork(self, *arguments: str, **streams: int) -> Started:
+        """One that goes on, of those that have loaded everything."""
+        return self._commands.start(arguments, environment=self.environment, **streams)
 
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         # A job in the background ignores Ctrl-C and hands that on; a person's terminal does not.
