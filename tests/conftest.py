@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+import npm_tools
 from engines import ENGINES, HOME, Home, KeptConnections, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
@@ -118,8 +119,10 @@ class _Shared:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """One process loads all that a command needs, for everybody, while they look for their tests."""
+    """One process loads all that a command needs, for everybody, while they look for their tests; another installs
+    what comes from npm."""
     if _Shared.commands is None:
+        npm_tools.begin()
         _Shared.commands = Path(tempfile.mkdtemp(prefix="memplane-commands-"))
         opened = ExitStack()
         opened.callback(shutil.rmtree, _Shared.commands, ignore_errors=True)

@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, Self
 
 CLIENT = """\
 #!{python} -IS
@@ -47,7 +47,9 @@ _APART = "memplane.doors.tool"
 class Started:
     """A command that runs: as much of `subprocess.Popen` as tests ask for."""
 
-    def __init__(self, there: socket.socket, stdin: int | None, stdout: int | None, stderr: int | None) -> None:
+    def __init__(
+        self, there: socket.socket, stdin: int | None, stdout: int | None, stderr: int | None
+    ) -> None:
         self._there = there
         self.pid: int = _PID.unpack(there.recv(_PID.size, socket.MSG_WAITALL))[0]
         self._ending = os.pidfd_open(self.pid)
@@ -104,7 +106,7 @@ class Started:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def __enter__(self) -> "Started":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_raised: object) -> None:
@@ -289,7 +291,7 @@ def _run_program(text: str) -> None:
     """As `python -c` would."""
     sys.path.insert(0, "")
     module = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(text, "<string>", "exec"), vars(module))  # noqa: S102 - a program of the test
+    exec(compile(text, "<string>", "exec"), vars(module))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,11 @@ PATIENCE_SECONDS = 60
 @pytest.fixture
 def database(shell, postgres_url):
     """The same commands, on a database."""
-    shell.environment |= {"MEMPLANE_DATA": postgres_url, "MEMPLANE_EMBEDDING": "none", "MEMPLANE_LOG_LEVEL": "info"}
+    shell.environment |= {
+        "MEMPLANE_DATA": postgres_url,
+        "MEMPLANE_EMBEDDING": "none",
+        "MEMPLANE_LOG_LEVEL": "info",
+    }
     return shell
 
 

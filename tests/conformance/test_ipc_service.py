@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
 from contextlib import contextmanager
 from threading import Event, Lock
 
