@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+import npm_tools
 from engines import ENGINES, HOME, Home, KeptConnections, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
@@ -38,6 +39,7 @@ from memplane.storage.sqlite.stores import SqliteStores
 from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
 from object_servers import azurite, seaweedfs
 from postgres_server import PostgresServer, postgres_server, postgres_url
+from preloaded import Preloaded, preloaded
 
 __all__ = ["azurite", "both_engines", "fresh_folder", "postgres_server", "postgres_url", "seaweedfs"]
 """What is written elsewhere."""
@@ -107,6 +109,37 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """More than there are cores: half of the time a test waits for a server, a browser or a command that it started."""
     return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
+
+
+class _Shared:
+    """What all of those who test at once ask of one process."""
+
+    commands: Path | None = None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """One process loads all that a command needs, for everybody, while they look for their tests; another installs
+    what comes from npm."""
+    if _Shared.commands is None:
+        npm_tools.begin()
+        _Shared.commands = Path(tempfile.mkdtemp(prefix="memplane-commands-"))
+        opened = ExitStack()
+        opened.callback(shutil.rmtree, _Shared.commands, ignore_errors=True)
+        opened.enter_context(preloaded(_Shared.commands))
+        node.config.add_cleanup(opened.close)
+    node.workerinput["commands"] = str(_Shared.commands)
+
+
+@pytest.fixture(scope="session")
+def commands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """`memplane` without the start of an interpreter."""
+    shared = getattr(request.config, "workerinput", {}).get("commands")
+    if shared is not None:
+        yield Preloaded(Path(shared))
+    else:
+        with preloaded(tmp_path_factory.mktemp("commands")) as asked:
+            yield asked
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,13 +1,23 @@
 """Programs that come from npm, installed by name, once, into a folder beside the tests. Without npm, or where the
-registry cannot be reached or has no such thing, whoever needs one is skipped."""
+registry cannot be reached or has no such thing, whoever needs one is skipped.
 
+A run of all tests installs them aside from the start, so that few wait for it; whoever comes too early waits for that
+and does not begin another.
+"""
+
+import fcntl
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+NEEDED = (("azurite", "3.37.0"), ("mcporter", "0.9.0"), ("axe-core", "4.14.0"))
+"""What a run of all tests is going to ask for."""
 _PLACE = Path(__file__).parents[1] / ".conformance"
 _ABSENT = (
     "ENOTFOUND",
@@ -23,7 +33,7 @@ _ABSENT = (
 
 
 def installed(package, version, *, folder=None):
-    """The folder with `node_modules`; made aside and given its name when it is whole, so that two may try at once."""
+    """The folder with `node_modules`; made aside and given its name when it is whole."""
     place = _PLACE / f"{folder or package}-{version}"
     if (place / "node_modules").exists():
         return place
@@ -31,6 +41,20 @@ def installed(package, version, *, folder=None):
     if npm is None or shutil.which("node") is None:
         pytest.skip(f"node and npm are not installed, and {package} comes from there")
     _PLACE.mkdir(exist_ok=True)
+    with _alone(place):
+        if not (place / "node_modules").exists():
+            _install(npm, package, version, place)
+    return place
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # goes with whoever has it, however that ends
+        yield
+
+
+def _install(npm, package, version, place):
     aside = Path(tempfile.mkdtemp(dir=_PLACE))
     try:
         done = subprocess.run(
@@ -44,15 +68,28 @@ def installed(package, version, *, folder=None):
             reason = next((line for line in done.stderr.splitlines() if "code" in line), "no reason given")
             pytest.skip(f"{package} {version} cannot be installed here: {reason}")
         assert done.returncode == 0, done.stderr
-        try:
-            aside.rename(place)
-        except OSError:
-            assert (place / "node_modules").exists()
+        aside.rename(place)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return place
 
 
 def command(package, version, name):
     """A program of a package."""
     return installed(package, version) / "node_modules" / ".bin" / name
+
+
+def begin() -> None:
+    """Install all of them in a process of its own, unless they are there."""
+    if not all((_PLACE / f"{package}-{version}" / "node_modules").exists() for package, version in NEEDED):
+        subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+if __name__ == "__main__":
+    for needed in NEEDED:
+        with suppress(Exception, pytest.skip.Exception):  # whoever needs it says what is wrong
+            installed(*needed)

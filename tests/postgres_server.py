@@ -25,6 +25,7 @@ from memplane.storage.postgres.migrate import migrate
 
 _TEMPLATE = "template_memplane"
 _PATIENCE_S = 30
+_DELETED_MAX = 2_000
 _HASTE = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "256MB"}
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 2 << 30
@@ -46,6 +47,8 @@ class PostgresServer:
         self.folder = folder
         self._numbers = itertools.count()
         self._clean: list[str] = []
+        self._deleted: dict[str, tuple[int, set[str]]] = {}
+        """By database: how many rows were deleted since the last vacuum, and from which tables."""
         self._keepers: dict[str, psycopg.Connection[Any]] = {}
         with self.connect() as connection:
             for name, value in _HASTE.items():
@@ -104,13 +107,14 @@ class PostgresServer:
                 "SET lock_timeout = '2s'; SET search_path = memplane; SET session_replication_role = replica"
             )
         try:
-            self._delete_all(connection)
+            self._delete_all(name, connection)
         except BaseException:
             connection.close()
             raise
         self._keepers[name] = connection
 
-    def _delete_all(self, connection: psycopg.Connection[Any]) -> None:
+    def _delete_all(self, name: str, connection: psycopg.Connection[Any]) -> None:
+        """Nobody vacuums by himself here, and whoever comes after thousands of rows would walk past all of them."""
         found = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'memplane'::regnamespace AND relkind = 'r' "
             "AND relname <> 'migration'"
@@ -118,8 +122,18 @@ class PostgresServer:
         asked = " UNION ALL ".join(
             f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for (table,) in found
         )
-        used = connection.execute(asked.encode()).fetchall()
-        connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in used).encode() or b"SELECT")
+        used = {table for (table,) in connection.execute(asked.encode()).fetchall()}
+        deleted = connection.execute(
+            "; ".join(f"DELETE FROM {table}" for table in used).encode() or b"SELECT"
+        )
+        rows = deleted.rowcount
+        while deleted.nextset():
+            rows += deleted.rowcount
+        left, tables = self._deleted.get(name, (0, set()))
+        self._deleted[name] = (left + rows, tables | used)
+        if left + rows > _DELETED_MAX:
+            del self._deleted[name]
+            connection.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(sorted(tables | used))}".encode())
 
     def crash(self) -> None:
         """One of its processes dies without a word: it throws everybody out, mends itself and goes on."""

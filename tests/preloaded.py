@@ -4,20 +4,26 @@ What a command reads and says goes through real streams, of a process of its own
 left out, which takes longer than most commands. Some tests start real ones all the same.
 """
 
+import gc
+import importlib
 import io
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn, Self
 
 CLIENT = """\
 #!{python} -IS
@@ -27,9 +33,87 @@ with socket.socket(socket.AF_UNIX) as there:
     socket.send_fds(there, [b"."], [0, 1, 2])
     there.sendall(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]).encode())
     there.shutdown(socket.SHUT_WR)
+    there.recv(4)
     answer = there.recv(1)
 os._exit(answer[0] if answer else 70)
 """
+PROGRAM = "-c"
+"""Instead of the arguments of `memplane`: the text of a Python program follows."""
+_PID = struct.Struct("!i")
+_APART = "memplane.doors.tool"
+"""No command needs it, and the library that it is for takes as long as all others together."""
+
+
+class Started:
+    """A command that runs: as much of `subprocess.Popen` as tests ask for."""
+
+    def __init__(
+        self, there: socket.socket, stdin: int | None, stdout: int | None, stderr: int | None
+    ) -> None:
+        self._there = there
+        self.pid: int = _PID.unpack(there.recv(_PID.size, socket.MSG_WAITALL))[0]
+        self._ending = os.pidfd_open(self.pid)
+        self.stdin, self.stdout, self.stderr = (
+            None if end is None else os.fdopen(end, mode)
+            for end, mode in ((stdin, "wb"), (stdout, "rb"), (stderr, "rb"))
+        )
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self._waited(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._waited(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("memplane", timeout or 0)
+        return code
+
+    def _waited(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._ending], [], [], timeout)[0]:
+            said = b""  # of one that was killed
+            with self._there, suppress(BlockingIOError):
+                said = self._there.recv(1, socket.MSG_DONTWAIT)
+            self.returncode = said[0] if said else -signal.SIGKILL
+            os.close(self._ending)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        if self.stdin is not None:
+            self.stdin.close()
+        said: dict[IO[bytes], bytes] = {}
+        read = [
+            threading.Thread(target=lambda one=one: said.update({one: one.read()}))
+            for one in (self.stdout, self.stderr)
+            if one is not None
+        ]
+        for thread in read:
+            thread.start()
+        self.wait(timeout)
+        for thread in read:
+            thread.join()
+        for one in said:
+            one.close()
+        return tuple(b"" if one is None else said[one] for one in (self.stdout, self.stderr))
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._ending, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
 
 
 class Preloaded:
@@ -39,62 +123,105 @@ class Preloaded:
         self.folder = folder
         """What goes first on a PATH for `memplane` to be one of these."""
         self._address = str(folder / "socket")
-        script = folder / "memplane"
-        script.write_text(CLIENT.format(python=sys.executable, address=self._address), "utf-8")
-        script.chmod(0o755)
 
     def run(
-        self, arguments: Sequence[str], *, environment: Mapping[str, str], stdin: bytes
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        folder: Path | None = None,
     ) -> tuple[int, bytes, bytes]:
         """The exit code, what was said, and what went wrong."""
         with (
             tempfile.TemporaryFile() as given,
             tempfile.TemporaryFile() as said,
             tempfile.TemporaryFile() as errors,
-            socket.socket(socket.AF_UNIX) as there,
         ):
             given.write(stdin)
             given.seek(0)
-            there.connect(self._address)
-            socket.send_fds(there, [b"."], [given.fileno(), said.fileno(), errors.fileno()])
-            there.sendall(json.dumps([list(arguments), dict(environment), str(Path.cwd())]).encode())
-            there.shutdown(socket.SHUT_WR)
-            answer = there.recv(1)
+            streams = (given.fileno(), said.fileno(), errors.fileno())
+            with self._asked(arguments, environment, streams, folder) as there:
+                there.recv(_PID.size, socket.MSG_WAITALL)
+                answer = there.recv(1)
             assert answer, "it ended without a word"
             said.seek(0)
             errors.seek(0)
             return answer[0], said.read(), errors.read()
 
+    def start(
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+    ) -> Started:
+        """One that goes on. A stream is a pipe, nothing, or whatever has that number."""
+        theirs, ours = zip(*(_ends(stdin, 0), _ends(stdout, 1), _ends(stderr, 1)), strict=True)
+        there = self._asked(arguments, environment, theirs, None)
+        for end, given in zip(theirs, (stdin, stdout, stderr), strict=True):
+            if end != given:
+                os.close(end)
+        return Started(there, *ours)
+
+    def _asked(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        folder: Path | None,
+    ) -> socket.socket:
+        there = socket.socket(socket.AF_UNIX)
+        there.connect(self._address)
+        socket.send_fds(there, [b"."], streams)
+        there.sendall(json.dumps([list(arguments), dict(environment), str(folder or Path.cwd())]).encode())
+        there.shutdown(socket.SHUT_WR)
+        return there
+
+
+def _ends(wanted: int, writes: int) -> tuple[int, int | None]:
+    """Of a stream: theirs, and ours where there is one."""
+    if wanted == subprocess.DEVNULL:
+        return os.open(os.devnull, os.O_RDWR), None
+    if wanted != subprocess.PIPE:
+        return wanted, None
+    ends = os.pipe()
+    return ends[writes], ends[1 - writes]
+
 
 @contextmanager
 def preloaded(folder: Path) -> Iterator[Preloaded]:
-    asked = Preloaded(folder)
-    process = subprocess.Popen(
-        [sys.executable, __file__, str(folder / "socket")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
+    """Whoever asks before everything is loaded waits in the queue of the socket, and nobody else does."""
+    address = str(folder / "socket")
+    script = folder / "memplane"
+    script.write_text(CLIENT.format(python=sys.executable, address=address), "utf-8")
+    script.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
     assert process.stdin is not None
     try:
-        assert process.stdout.readline(), "it did not start"
-        yield asked
+        yield Preloaded(folder)
     finally:
         process.stdin.close()
-        process.stdout.close()
         process.wait(60)
 
 
 # ── the process ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def serve(address: str) -> None:
+def serve(listener: socket.socket) -> None:
     """Until stdin ends, which it does with whoever started this."""
-    from memplane.__main__ import run  # noqa: PLC0415 - only the process needs it
-
+    run = _loaded()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here: they answer for themselves
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
-        listener.listen(64)
-        print("ready", flush=True)  # noqa: T201 - that is how it is said
+    with listener:
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             there, _ = listener.accept()
             if os.fork() == 0:
@@ -103,8 +230,27 @@ def serve(address: str) -> None:
             there.close()
 
 
-def _answer(there: socket.socket, run) -> NoReturn:
+def _loaded() -> Callable[[], None]:
+    """Everything that any command would load, and how to run one."""
+    import memplane  # noqa: PLC0415 - only the process needs it
+
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as whoever loads the runtime does
+    for module in pkgutil.walk_packages(memplane.__path__, "memplane."):
+        if not module.name.startswith(_APART):
+            importlib.import_module(module.name)
+    for name in ("tokenizers", "uvicorn.protocols.http.httptools_impl", "uvicorn.lifespan.on"):
+        importlib.import_module(name)
+    run: Callable[[], None] = importlib.import_module("memplane.__main__").run
+    gc.collect()
+    gc.freeze()
+    return run
+
+
+def _answer(there: socket.socket, run: Callable[[], None]) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # A job in the background ignores Ctrl-C and hands that on; a person's terminal does not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    there.sendall(_PID.pack(os.getpid()))
     _, streams, _, _ = socket.recv_fds(there, 1, 3)
     raw = b""
     while more := there.recv(1 << 16):
@@ -123,9 +269,12 @@ def _answer(there: socket.socket, run) -> NoReturn:
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", line_buffering=True
     )
-    code = 70
+    code = 0
     try:
-        run()
+        if arguments[:1] == [PROGRAM]:
+            _run_program(arguments[1])
+        else:
+            run()
     except SystemExit as exc:
         code = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except BaseException:  # noqa: BLE001 - as the interpreter would
@@ -138,5 +287,12 @@ def _answer(there: socket.socket, run) -> NoReturn:
         os._exit(code)
 
 
+def _run_program(text: str) -> None:
+    """As `python -c` would."""
+    sys.path.insert(0, "")
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(text, "<string>", "exec"), vars(module))
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(socket.socket(fileno=int(sys.argv[1])))

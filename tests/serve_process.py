@@ -57,26 +57,21 @@ class Served:
 
 
 @contextmanager
-def serve(folder, *arguments, environment=None, data=None):
+def serve(folder, *arguments, environment=None, data=None, commands=None):
+    """With `commands`, forked from the process that has loaded everything."""
     errors = folder / "stderr.txt"
+    arguments = ["serve", "--json", "--port", "0", "--data", str(data or folder / "data"), *arguments]
+    environment = {**os.environ, "MEMPLANE_EMBEDDING": "none", **(environment or {})}
     with errors.open("wb") as stderr:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "memplane",
-                "serve",
-                "--json",
-                "--port",
-                "0",
-                "--data",
-                str(data or folder / "data"),
-                *arguments,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env={**os.environ, "MEMPLANE_EMBEDDING": "none", **(environment or {})},
-        )
+        if commands is not None:
+            process = commands.start(arguments, environment=environment, stderr=stderr.fileno())
+        else:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "memplane", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+            )
     try:
         line = process.stdout.readline()
         assert line, errors.read_text("utf-8")
@@ -89,8 +84,9 @@ def serve(folder, *arguments, environment=None, data=None):
 
 
 @contextmanager
-def serve_process(folder, *arguments, **environment):
+def serve_process(folder, *arguments, commands=None, **environment):
     """The address of a server that takes `minted` tokens; it is told to end when the block does, and must do so in order."""
-    with serve(folder, *arguments, environment={"MEMPLANE_JWT_SECRET": SECRET, **environment}) as served:
+    environment = {"MEMPLANE_JWT_SECRET": SECRET, **environment}
+    with serve(folder, *arguments, environment=environment, commands=commands) as served:
         yield served.url
         assert served.end()[0] == 0

@@ -21,7 +21,7 @@ from memplane.__main__ import open_plane as open_from_environment
 from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from pod_directory import PodDirectory
-from preloaded import Preloaded, preloaded
+from preloaded import Preloaded, Started
 
 AGENTS = ("analyst", "researcher")
 SCRIPT = Path(sys.executable).with_name("memplane")
@@ -70,6 +70,10 @@ class Shell:
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def fork(self, *arguments: str, **streams: int) -> Started:
+        """One that goes on, of those that have loaded everything."""
+        return self._commands.start(arguments, environment=self.environment, **streams)
+
     def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         # A job in the background ignores Ctrl-C and hands that on; a person's terminal does not.
         return subprocess.Popen(
@@ -100,12 +104,6 @@ class Inside:
             catch_exceptions=False,
         )
         return Done(result.exit_code, result.stdout, result.stderr)
-
-
-@pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
-    with preloaded(tmp_path_factory.mktemp("commands")) as asked:
-        yield asked
 
 
 @pytest.fixture

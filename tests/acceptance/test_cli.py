@@ -183,7 +183,7 @@ class Terminal:
 
     def __init__(self, shell, *arguments):
         self._master, slave = pty.openpty()
-        self.process = shell.start(*arguments, stdin=slave, stdout=PIPE, stderr=slave)
+        self.process = shell.fork(*arguments, stdin=slave, stderr=slave)
         os.close(slave)
 
     def wait_for(self, text):

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import msgspec
 import pytest
@@ -181,16 +179,13 @@ def test_a_token_is_not_remembered(given, kept):
     assert remembered(given) == kept
 
 
-def test_a_watch_syncs_and_ends_with_sigterm(desk, place):
+def test_a_watch_syncs_and_ends_with_sigterm(desk, place, commands):
     """
     What is written while it runs is pushed; it ends by itself, with exit code 0.
     """
-    command = [sys.executable, "-m", "memplane", "sync", "watch", "alice", "--to", place, "--yes"]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment |= {"MEMPLANE_DATA": str(desk.data), "MEMPLANE_EMBEDDING": "none"}
-    with subprocess.Popen(
-        [*command, "--every", "1", "--json"], env=environment, stdout=subprocess.PIPE
-    ) as running:
+    command = ["sync", "watch", "alice", "--to", place, "--yes", "--every", "1", "--json"]
+    environment = {"PATH": os.environ["PATH"], "MEMPLANE_DATA": str(desk.data), "MEMPLANE_EMBEDDING": "none"}
+    with commands.start(command, environment=environment, stderr=2) as running:
         try:
             first = json.loads(running.stdout.readline())
             desk("retain", "more", "--space", "alice")

@@ -1,10 +1,7 @@
 """`memplane worker`: processes that enrich a database, and how their work stands."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
@@ -23,19 +20,18 @@ PATIENCE_SECONDS = 60
 @pytest.fixture
 def database(shell, postgres_url):
     """The same commands, on a database."""
-    shell.environment |= {"MEMPLANE_DATA": postgres_url, "MEMPLANE_EMBEDDING": "none"}
+    shell.environment |= {
+        "MEMPLANE_DATA": postgres_url,
+        "MEMPLANE_EMBEDDING": "none",
+        "MEMPLANE_LOG_LEVEL": "info",
+    }
     return shell
 
 
 @contextmanager
 def worker(shell):
-    """A real process, which said that it works."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "memplane", "worker", "--json"],
-        env={**os.environ, **shell.environment, "MEMPLANE_LOG_LEVEL": "info"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    """A process of its own, which said that it works."""
+    with shell.fork("worker", "--json") as process:
         try:
             yield process, json.loads(process.stdout.readline())
         finally:

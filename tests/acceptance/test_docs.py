@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from http_server import OWNER
+from preloaded import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -23,7 +24,7 @@ def page_id(page):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if PYTHON.search(page.read_text("utf-8"))], ids=page_id
 )
-def test_python_examples_run(page, tmp_path, request):
+def test_python_examples_run(page, tmp_path, request, commands):
     """
     The Python blocks of a page, one after another, run as they stand; those that ask a server are given one.
     """
@@ -33,16 +34,9 @@ def test_python_examples_run(page, tmp_path, request):
         url = request.getfixturevalue("server").url
         environment |= {"MEMPLANE_URL": url, "MEMPLANE_TOKEN": OWNER, "NO_PROXY": "127.0.0.1"}
 
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code, _, errors = commands.run([PROGRAM, program], environment=environment, folder=tmp_path)
 
-    assert done.returncode == 0, done.stderr
+    assert code == 0, errors.decode()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
 from contextlib import contextmanager
 from threading import Event, Lock
 
@@ -258,28 +256,31 @@ def test_a_socket_that_is_served_is_left_alone(plane, tmp_path):
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def start(tmp_path, *arguments):
-    command = [sys.executable, "-m", "memplane", "ipc", "--data", str(tmp_path / "data"), *arguments]
-    environment = {**os.environ, "MEMPLANE_EMBEDDING": "none"}
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+@pytest.fixture
+def start(commands, tmp_path):
+    @contextmanager
+    def started(*arguments):
+        process = commands.start(
+            ["ipc", "--data", str(tmp_path / "data"), *arguments],
+            environment={**os.environ, "MEMPLANE_EMBEDDING": "none"},
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    return started
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path, number):
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path, start, number):
     """
     It says where it serves, answers, and ends with 0 without a trace; memory and audit log stay.
     """
     path = tmp_path / "run" / "m.sock"
     options = ["--socket", f"ipc://{path}", "--group", "main", "--identity", "c2=other", "--json"]
-    with start(tmp_path, *options) as process:
+    with start(*options) as process:
         assert json.loads(process.stdout.readline()) == {"socket": f"ipc://{path}", "group": "main"}
         arguments = {"type": "fact", "content": "Luna"}
         assert ipc(f"ipc://{path}", "tool.invoke.memory_store", arguments).stdout["group"] == "main"
@@ -287,7 +288,7 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path, number):
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
 
-    assert (process.returncode, out, err) == (0, "", "")
+    assert (process.returncode, out, err) == (0, b"", b"")
     assert not path.exists()
     lines = (tmp_path / "data" / "audit" / "main.jsonl").read_text().splitlines()
     assert [json.loads(line)["outcome"] for line in lines] == ["routed"]
@@ -295,14 +296,14 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path, number):
         assert plane.space("main").search("Luna")[0].memory.caller.session == "container-6331"
 
 
-def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path):
+def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path, start):
     """
     After SIGKILL, the next one takes the socket over and knows what was stored.
     """
     address = f"ipc://{tmp_path}/m.sock"
     for number in range(2):
-        with start(tmp_path, "--socket", address) as process:
-            assert process.stdout.readline() == f"Serving {address}\n"
+        with start("--socket", address) as process:
+            assert process.stdout.readline() == f"Serving {address}\n".encode()
             assert ipc(address, BRIEF, {}).stdout["entry_count"] == number
             assert ipc(address, "tool.invoke.memory_store", {"type": "fact", "content": "x"}).code == 0
             process.kill()
@@ -361,12 +362,12 @@ def test_the_plugin_is_written_where_it_is_wanted(tmp_path, capsys):
     assert not (tmp_path / "data").exists()
 
 
-def test_a_port_of_this_machine_can_be_served(tmp_path):
+def test_a_port_of_this_machine_can_be_served(start):
     """
     A loopback address, with a port that the system may choose.
     """
-    with start(tmp_path, "--socket", "tcp://127.0.0.1:*") as process:
-        address = process.stdout.readline().split()[1]
+    with start("--socket", "tcp://127.0.0.1:*") as process:
+        address = process.stdout.readline().decode().split()[1]
         with Dealer(address, "c1") as dealer:
             dealer.ask(BRIEF, {})
             assert dealer.receive()["payload"]["error"] is None

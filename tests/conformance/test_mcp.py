@@ -955,13 +955,11 @@ def test_every_tool_over_stdio(tmp_path, mode):
 class Child:
     """`memplane mcp` as a bare process."""
 
-    def __init__(self, data):
-        self.process = subprocess.Popen(
-            stdio_command(data),
+    def __init__(self, commands, data):
+        self.process = commands.start(
+            stdio_command(data)[3:],
+            environment={**os.environ, **stdio_environment()},
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **stdio_environment()},
         )
 
     def send(self, *messages):
@@ -980,8 +978,8 @@ class Child:
 
 
 @pytest.fixture
-def child(tmp_path):
-    made = Child(tmp_path)
+def child(commands, tmp_path):
+    made = Child(commands, tmp_path)
     yield made
     if made.process.poll() is None:
         made.process.kill()
@@ -1045,16 +1043,11 @@ def test_stdio_survives_a_client_that_goes_away(child):
 # ── telling a client about it ────────────────────────────────────────────────────────────────────────────────────
 
 
-def install(home, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "memplane", "mcp", "install", *arguments],
-        env={"PYTHONPATH": SOURCE, "HOME": str(home), "PATH": os.environ["PATH"], **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+def install(commands, home, *arguments):
+    code, _, errors = commands.run(
+        ["mcp", "install", *arguments], environment={"HOME": str(home), "PATH": os.environ["PATH"]}
     )
+    return code, errors.decode()
 
 
 PLACES = {
@@ -1066,12 +1059,12 @@ PLACES = {
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the places are those of Linux")
 @pytest.mark.parametrize("client", PLACES)
-def test_install_writes_what_the_client_starts(tmp_path, client):
+def test_install_writes_what_the_client_starts(tmp_path, commands, client):
     """
     What is written starts a server that the official client can talk to.
     """
-    done = install(tmp_path, "--client", client, "--space", "alice", "--yes")
-    assert done.returncode == 0, done.stderr
+    code, errors = install(commands, tmp_path, "--client", client, "--space", "alice", "--yes")
+    assert code == 0, errors
     entry = json.loads((tmp_path / PLACES[client]).read_text())["mcpServers"]["memplane"]
 
     parameters = StdioServerParameters(
@@ -1085,12 +1078,12 @@ def test_install_writes_what_the_client_starts(tmp_path, client):
     assert entry.get("type") == ("stdio" if client == "claude-code" else None)
 
 
-def test_install_shows_before_it_writes(tmp_path):
+def test_install_shows_before_it_writes(tmp_path, commands):
     """
     Where nobody can be asked, the change is shown and nothing is written without --yes.
     """
-    done = install(tmp_path, "--client", "cursor")
+    code, errors = install(commands, tmp_path, "--client", "cursor")
 
-    assert done.returncode == 1
-    assert '+    "memplane": {' in done.stderr
+    assert code == 1
+    assert '+    "memplane": {' in errors
     assert not (tmp_path / ".cursor").exists()

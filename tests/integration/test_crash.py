@@ -1,8 +1,8 @@
 """What was acknowledged survives SIGKILL at any moment, and what was not leaves nothing half done.
 
 A process is forked, writes from several threads, tells on a pipe what it was told, and is killed; the same space is
-opened again. Two hundred times, at moments that a seeded generator picks. `MEMPLANE_TESTS=thorough` kills twenty times
-as often.
+opened again. A hundred times and more, at moments that a seeded generator picks. `MEMPLANE_TESTS=thorough` kills
+thirty times as often.
 """
 
 import functools
@@ -30,7 +30,7 @@ from memplane.errors import KeyMismatch, NotFound
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.words import stems_of
 
-OFTEN = 20 if THOROUGH else 1
+OFTEN = 30 if THOROUGH else 1
 SEEDS = range(6) if THOROUGH else (0, 1, 4)
 """On a disk, in memory, and under a key: the others are more of the same."""
 PATIENCE_SECONDS = 60
@@ -282,7 +282,7 @@ def test_what_was_acknowledged_survives_a_kill(home, data, tmp_path, seed):
     data = tmp_path if seed % 5 == 0 and home.server is None else data  # kills that hit a sync are wanted too
     key = KEYS[0] if seed % 5 == 4 else None
     told = Told()
-    kills = home.fewer(18 * OFTEN)
+    kills = max(4, home.fewer(12 * OFTEN))
     for kill in range(kills):
         victim = Victim(crash_writer.scribble, str(data), key, kill)
         told.hear(victim.kill(rng, lines_max=120) if kill else victim.kill_after(200, 0))
@@ -315,7 +315,7 @@ def test_a_kill_during_replay_changes_nothing(home, data):
             space.put(f"key/{number % 20}", f"lantern {number}")
         space.forget(conversation="c7")
     before = projection_of(data)
-    for _ in range(home.fewer(13 * OFTEN)):
+    for _ in range(home.fewer(8 * OFTEN)):
         Victim(crash_writer.replay, str(data)).kill(rng, lines_max=4)
         with Memplane.open(data, embedder=None) as plane:
             verification = plane.space(OWNER).verify()
@@ -332,7 +332,7 @@ def test_a_killed_import_goes_on_where_it_was(home, data):
     rng = random.Random("bulk")
     total, chunk = home.fewer(3_000), home.fewer(100)
     loaded, between = 0, []
-    for kill in range(home.fewer(20 * OFTEN)):
+    for kill in range(home.fewer(13 * OFTEN)):
         lines = Victim(crash_writer.bulk, str(data), total, chunk).kill(rng, lines_max=45)
         loaded = max([loaded, *(line[2] + 1 for line in lines if line[0] == "loaded")])
         with Memplane.open(data, embedder=None) as plane:
@@ -361,7 +361,7 @@ def test_a_killed_merge_loses_nothing(home, data):
     total, chunk = 120, 30
     with Memplane.open(data, embedder=None) as plane:
         here = [plane.space(OWNER).retain(f"lantern here{number}").id for number in range(40)]
-    for _ in range(home.fewer(12 * OFTEN)):
+    for _ in range(home.fewer(8 * OFTEN)):
         lines = Victim(crash_writer.merge, str(data), total, chunk).kill(rng, lines_max=8)
         merged = {
             number for line in lines if line[0] == "merged" for number in range(line[1], line[1] + chunk)
@@ -406,7 +406,7 @@ def test_a_kill_while_spaces_are_made_leaves_whole_spaces(home, data, key):
         pytest.skip("its disks are encrypted, or they are not")
     rng = random.Random(f"create/{key}")
     created = []
-    for kill in range(home.fewer(15 * OFTEN)):
+    for kill in range(home.fewer(10 * OFTEN)):
         lines = Victim(crash_writer.create, str(data), key, kill).kill(rng, lines_max=12)
         created += [owner for _, owner in lines]
         with Memplane.open(data, key=key, embedder=None) as plane:
@@ -439,7 +439,7 @@ def test_a_killed_rotation_can_be_finished(data, tmp_path, old, new):
             space.load([crash_writer.draft(f"d{n}", f"lantern {n} " * 500) for n in range(200)])
             space.put("shelf", owner)
     whole = dict.fromkeys(names, 201)
-    for change in range(0, kills * OFTEN, 1 if THOROUGH else 2):
+    for change in range(0, kills * OFTEN, 1 if THOROUGH else 3):
         Victim(crash_writer.rotate, str(data), old, new).kill_at(data, change)
         keys = [old, new]
         rng.shuffle(keys)

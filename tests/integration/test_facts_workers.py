@@ -57,12 +57,12 @@ def test_a_stream_of_a_server_that_is_gone_is_unknown(plane):
         assert theirs.alice.post(endpoint, content=b"{}").status_code == 404
 
 
-def test_two_workers(tmp_path):
+def test_two_workers(tmp_path, commands):
     """
     `serve --workers 2`: sessions live in both, and one connection posts to all of them.
     """
     headers = {"authorization": f"Bearer {minted('alice')}"}
-    with serve_process(tmp_path, "--workers", "2") as url, ExitStack() as opened:
+    with serve_process(tmp_path, "--workers", "2", commands=commands) as url, ExitStack() as opened:
         post = opened.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False))
         by_worker = {}
         for _ in range(SESSIONS_TRIED_MAX):
@@ -89,13 +89,13 @@ def test_two_workers(tmp_path):
     assert list((tmp_path / "data" / "run").iterdir()) == []
 
 
-def test_streams_do_not_hold_up_an_orderly_end(tmp_path):
+def test_streams_do_not_hold_up_an_orderly_end(tmp_path, commands):
     """
     A server that is told to end does so while clients listen, and they see their streams and sockets end.
     """
     headers = {"authorization": f"Bearer {minted('alice')}"}
     with ExitStack() as outside:
-        with serve_process(tmp_path) as url:
+        with serve_process(tmp_path, commands=commands) as url:
             client = outside.enter_context(
                 httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
             )

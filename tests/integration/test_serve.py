@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from memplane.errors import SettingsInvalid
 from serve_process import serve
 
 
-def test_the_first_start_shows_the_owners_key_once(tmp_path):
+def test_the_first_start_shows_the_owners_key_once(tmp_path, commands):
     """
     The key works, the second start shows none, and the first key works still.
     """
@@ -28,7 +27,7 @@ def test_the_first_start_shows_the_owners_key_once(tmp_path):
         key = first.greeting["owner_key"]
         assert first.get("/metrics").status_code == 200
         assert first.end()[0] == 0
-    with serve(tmp_path) as second:
+    with serve(tmp_path, commands=commands) as second:
         assert second.greeting["owner_key"] is None
         assert second.get("/metrics", key=key).status_code == 200
         assert second.get("/metrics", key="wrong").status_code == 401
@@ -39,28 +38,26 @@ needs_curl = pytest.mark.skipif(
 )
 
 
-def told_by(data, *arguments):
+def told_by(commands, data, *arguments):
     """A server that speaks to people, and the lines that it greeted them with."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memplane", "serve", "--port", "0", "--data", str(data), *arguments],
-        stdout=subprocess.PIPE,
+    process = commands.start(
+        ["serve", "--port", "0", "--data", str(data), *arguments],
+        environment={**os.environ, "MEMPLANE_EMBEDDING": "none", "MEMPLANE_RECALL_ANSWER_MS": "60000"},
         stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "MEMPLANE_EMBEDDING": "none", "MEMPLANE_RECALL_ANSWER_MS": "60000"},
     )
-    told = [process.stdout.readline()]
+    told = [process.stdout.readline().decode()]
     while sum("curl" in line for line in told) < 3:
-        told.append(process.stdout.readline())
+        told.append(process.stdout.readline().decode())
     return process, told
 
 
 @needs_curl
 @pytest.mark.parametrize("auth", [[], ["--no-auth"]])
-def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
+def test_people_are_told_where_it_is_and_what_to_try(tmp_path, commands, auth):
     """
     Without `--json`: the address, the key, and three commands that work as they stand.
     """
-    process, told = told_by(tmp_path / "data", *auth)
+    process, told = told_by(commands, tmp_path / "data", *auth)
     script = "\n".join(line for line in told if line.startswith("  "))
     tried = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
     process.terminate()
@@ -71,23 +68,22 @@ def test_people_are_told_where_it_is_and_what_to_try(tmp_path, auth):
     assert '"key":"preferences/drink"' in tried.stdout
     assert "She drinks green tea" in tried.stdout
     assert '"openapi":"3.1.0"' in tried.stdout
-    assert (rest, process.returncode) == ("", 0)
+    assert (rest, process.returncode) == (b"", 0)
 
 
 @needs_curl
-def test_a_later_start_says_how_to_make_a_key(tmp_path):
+def test_a_later_start_says_how_to_make_a_key(tmp_path, commands):
     """
     The owner's key is shown once. The command that is named instead works as it stands, and its key for what to try.
     """
-    with serve(tmp_path):
+    with serve(tmp_path, commands=commands):
         pass
-    process, told = told_by(tmp_path / "data")
+    process, told = told_by(commands, tmp_path / "data")
     make = re.search(r"`memplane (key create .*)` makes one", "".join(told))[1]
-    python = [sys.executable, "-m", "memplane", "--data", str(tmp_path / "data")]
-    key = subprocess.run([*python, *make.split()], capture_output=True, text=True, check=True).stdout.strip()
+    made = commands.run(["--data", str(tmp_path / "data"), *make.split()], environment=os.environ)
     tried = subprocess.run(
         ["bash", "-euc", "\n".join(line for line in told if line.startswith("  "))],
-        env={**os.environ, "MEMPLANE_TOKEN": key},
+        env={**os.environ, "MEMPLANE_TOKEN": made[1].decode().strip()},
         capture_output=True,
         text=True,
         check=True,
@@ -95,62 +91,39 @@ def test_a_later_start_says_how_to_make_a_key(tmp_path):
     process.terminate()
     process.communicate(timeout=60)
 
+    assert made[0] == 0
     assert tried.stdout.count("She drinks green tea") == 1
 
 
-def test_no_auth_is_for_this_machine_only(tmp_path):
+def test_no_auth_is_for_this_machine_only(tmp_path, commands):
     """
     Refused on an address that others can reach; on loopback nobody is asked for a key.
     """
-    refused = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "memplane",
-            "serve",
-            "--no-auth",
-            "--host",
-            "0.0.0.0",
-            "--data",
-            str(tmp_path),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    code, _, errors = commands.run(
+        ["serve", "--no-auth", "--host", "0.0.0.0", "--data", str(tmp_path)], environment=os.environ
     )
-    with serve(tmp_path, "--no-auth") as served:
+    with serve(tmp_path, "--no-auth", commands=commands) as served:
         assert httpx.get(f"{served.url}/metrics", trust_env=False).status_code == 200
 
-    assert refused.returncode == 1
-    assert "--no-auth" in refused.stderr
+    assert code == 1
+    assert b"--no-auth" in errors
 
 
-def test_a_port_in_use_is_said(tmp_path):
+def test_a_port_in_use_is_said(tmp_path, commands):
     """
     One line that says what to do; no key is made that nobody could use.
     """
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "memplane",
-                "serve",
-                "--data",
-                str(tmp_path),
-                "--port",
-                str(taken.getsockname()[1]),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+        port = str(taken.getsockname()[1])
+        code, _, errors = commands.run(
+            ["serve", "--data", str(tmp_path), "--port", port], environment=os.environ
         )
 
-    assert done.returncode == 1
-    assert done.stderr.startswith("memplane: ")
-    assert "another --port" in done.stderr
+    assert code == 1
+    assert errors.startswith(b"memplane: ")
+    assert b"another --port" in errors
     assert not (tmp_path / "catalog.db").exists()
 
 
@@ -167,11 +140,11 @@ SLOW = b"POST /api/v1/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_request_under_way_is_finished_after_sigterm(tmp_path, workers):
+def test_a_request_under_way_is_finished_after_sigterm(tmp_path, commands, workers):
     """
     The answer comes, then the process ends with 0; new connections are refused meanwhile.
     """
-    with serve(tmp_path, "--workers", workers) as served:
+    with serve(tmp_path, "--workers", workers, commands=commands) as served:
         assert served.get("/healthz").status_code == 200
         port = int(served.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
@@ -219,11 +192,11 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
     assert code == 0
 
 
-def test_workers_do_not_outlive_their_supervisor(tmp_path):
+def test_workers_do_not_outlive_their_supervisor(tmp_path, commands):
     """
     Killed without warning itself: they notice, finish, and go.
     """
-    with serve(tmp_path, "--workers", "2") as served:
+    with serve(tmp_path, "--workers", "2", commands=commands) as served:
         assert served.get("/healthz").status_code == 200
         port = int(served.url.rpartition(":")[2])
         workers = served.workers()
@@ -242,11 +215,11 @@ def _is_running(pid):
         return False
 
 
-def test_the_log_is_one_json_line_a_request_and_holds_no_secret(tmp_path):
+def test_the_log_is_one_json_line_a_request_and_holds_no_secret(tmp_path, commands):
     """
     Id, method, template, status, milliseconds; never a key, a query, a name from a path or a body.
     """
-    with serve(tmp_path) as served:
+    with serve(tmp_path, commands=commands) as served:
         key = served.greeting["owner_key"]
         with served.client() as client:
             client.get("/healthz?token=secret-query", headers={"x-request-id": "r-1"})

@@ -1,4 +1,7 @@
-"""Thousands of requests of every kind to a server whose workers are killed all the while: what was acknowledged is there."""
+"""Requests of every kind to a server whose workers are killed all the while: what was acknowledged is there.
+
+Hundreds, and thousands with `MEMPLANE_TESTS=thorough`.
+"""
 
 import os
 import random
@@ -8,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import httpx
+from tests.conftest import THOROUGH
 
 from clawdapus import entry_line, recall_body, retain_body
 from engines import both_engines
@@ -15,8 +19,8 @@ from memplane import Memplane
 from serve_process import serve
 
 CLIENTS = 8
-REQUESTS = 1_600
-KILLS = 6
+REQUESTS = 3_200 if THOROUGH else 480
+KILLS = 12 if THOROUGH else 4
 
 
 class Soak:
@@ -25,7 +29,7 @@ class Soak:
     def __init__(self, served, home):
         self._served = served
         self._home = home
-        self.requests = home.fewer(REQUESTS)
+        self.requests = max(200, home.fewer(REQUESTS))
         self._lock = threading.Lock()
         self.answered = 0
         self.kills = 0
@@ -113,13 +117,13 @@ class Soak:
 
 
 @both_engines
-def test_every_acknowledged_write_survives(home, plane_data, tmp_path):
+def test_every_acknowledged_write_survives(home, plane_data, tmp_path, commands):
     """
     Workers die and come back; every write that was answered is in the ledger afterwards, and the chain holds.
 
     A worker that dies between its commit and its answer leaves a turn that nobody was promised: allowed, if sent.
     """
-    with serve(tmp_path, "--workers", "2", data=plane_data) as served:
+    with serve(tmp_path, "--workers", "2", data=plane_data, commands=commands) as served:
         soak = Soak(served, home)
         with ThreadPoolExecutor(CLIENTS) as pool:
             list(pool.map(soak.run, range(CLIENTS)))
