@@ -44,7 +44,9 @@ def another(url: str, name: str) -> str:
     """The address of an empty database on the same server."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    return url.replace("/postgres?", f"/{name}?")
+    address = url.replace("/postgres?", f"/{name}?")
+    assert address != url
+    return address
 
 
 def machine_mb() -> int:

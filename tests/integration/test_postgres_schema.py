@@ -77,3 +77,16 @@ def test_a_trigger_looks_at_the_rows_of_its_own_space_alone(connection):
         if name in reading:
             assert ".tenant" in body
             assert ".space" in body
+
+
+def test_a_plan_for_any_table_of_a_space_is_one_for_a_large_space(connection):
+    """
+    Left to itself, the planner takes the mean of all spaces for the size of each.
+    """
+    hinted = _rows(
+        connection,
+        "SELECT attrelid::regclass::text FROM pg_attribute WHERE attrelid = ANY(%(tables)s::regclass[]) "
+        "AND attname IN ('tenant', 'space') AND attoptions @> ARRAY['n_distinct=1']",
+    )
+
+    assert sorted(name for (name,) in hinted) == sorted(2 * [f"{table}" for table in tables(connection)])

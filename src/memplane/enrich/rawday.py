@@ -11,9 +11,8 @@ from memplane.memory.retention import begin_of
 from memplane.memory.said import silent_said
 from memplane.storage.base import Reader
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.rulings import APART_MAX
 from memplane.types import Entry, Kind, Memory, Op, Turn
-
-_FLAGGED_MAX = 100_000
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +55,7 @@ def items_of(reader: Reader, day: str) -> list[Item]:
     for memory in (*reader.memories_from(seqs), *reader.evidence_at(seqs)):
         if memory.derived:
             memories[memory.seq].setdefault(memory.id, memory)
-    flagged = {n // TURNS_PER_ENTRY_MAX for n in reader.quarantined_turns(limit=_FLAGGED_MAX)}
+    flagged = {n // TURNS_PER_ENTRY_MAX for n in reader.quarantined_turns(limit=APART_MAX)}
     flagged |= {seq for seq, each in memories.items() if any(memory.quarantined for memory in each.values())}
     judged: defaultdict[str, set[str]] = defaultdict(set)
     for it in reader.judged(list(found.values())):

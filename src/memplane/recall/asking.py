@@ -32,7 +32,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""
     apart: Sequence[int] = ()
     """The numbers of turns that are flagged and that nobody has released."""
-    flagged: int = 0
+    flagged_count: int = 0
     """How many memories carry a flag, counted up to `FLAGGED_MAX`."""
     where: Filter
     large: LargeTurns | None = None

@@ -119,7 +119,7 @@ def facts_apart(
     ]  # kept before anything was flagged
     if suspects:
         known = [fact for fact in known if fact not in suspects]
-    if limit and asking.question.words and asking.flagged:
+    if limit and asking.question.words and asking.flagged_count:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
         found = reader.match_memories(_rarest(asking), flagged, limit=_PER_CHANNEL)
         suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
@@ -139,7 +139,7 @@ def rank_facts(
     meaning = {
         memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
     }
-    near, ends = _near(reader, meaning, gathered.worded, where)
+    near, ends = _near_and_heirs(reader, meaning, gathered.worded, where)
     heirs = _heirs(reader, ends, [*near, *gathered.worded], where)
     brought: dict[str, Sequence[Memory]] = {
         "predicate": gathered.of_predicates,
@@ -228,18 +228,19 @@ def _holds(memory: Memory, where: Filter) -> bool:
     return memory.superseded_at is None or to_instant(memory.superseded_at) > where.as_of
 
 
-def _near(
+def _near_and_heirs(
     reader: Reader, meaning: Mapping[str, float], worded: Iterable[Memory], where: Filter
 ) -> tuple[list[Memory], Mapping[str, str]]:
     """The memories that are near, and what these and others that hold the words came to be replaced with."""
     ids = list(meaning)
-    maybe_gone = list(dict.fromkeys([*ids, *(memory.id for memory in worded if not _holds(memory, where))]))
+    gone = [memory.id for memory in worded if not _holds(memory, where)]
+    maybe_gone = [] if where.include_superseded else list(dict.fromkeys([*ids, *gone]))
 
-    def found(asked: Reader) -> list[Memory]:
-        return asked.memories_of(ids, _ever(where)) if ids else []
+    def found(store: Reader) -> list[Memory]:
+        return store.memories_of(ids, _ever(where)) if ids else []
 
-    def ends(asked: Reader) -> Mapping[str, str]:
-        return asked.heirs(maybe_gone) if maybe_gone else {}
+    def ends(store: Reader) -> Mapping[str, str]:
+        return store.heirs(maybe_gone) if maybe_gone else {}
 
     reader.ahead(found, ends)
     return sorted(found(reader), key=lambda memory: -meaning[memory.id]), ends(reader)

@@ -65,8 +65,8 @@ class LargeIndex:
         self._marks: Marks | None = None
         self._sampled: Marks | None = None
         self._sample: Sample | None = None
-        self.speakers: tuple[str, ...] = ()
-        """As they were known last."""
+        self.speakers: tuple[str, ...] | None = None
+        """As they were known last; None where the space was not large yet."""
         self._memories: tuple[tuple[int, int], Vectors] | None = None
 
     def refresh(
@@ -81,7 +81,7 @@ class LargeIndex:
                 named = search.speakers(limit=_SPEAKERS_MAX)
                 self.speakers = tuple(name for name in named if name not in ROLES)
             self._marks = marks
-            return LargeTurns(search, self._sample, self.speakers, waiting)
+            return LargeTurns(search, self._sample, self.speakers or (), waiting)
 
     def usual_nearness(self, reader: Reader, search: VectorSearch, model: int, query: Vector) -> Usual:
         """Of memories: the mean and the deviation of their nearness."""

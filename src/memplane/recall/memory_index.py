@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
 from memplane.recall.large import LargeIndex
+from memplane.recall.turn_index import may_go_on
 from memplane.recall.vectors import VectorTable, dots, unpacked
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
@@ -50,10 +51,10 @@ class MemoryIndex:
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
 
-    def asks(self, reader: Reader) -> None:
+    def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
-            if reader.marks() != self._marks:
+            if may_go_on(self._marks, reader.marks()):
                 self._stamped(reader)
 
     def refresh(self, reader: Reader) -> None:
@@ -119,11 +120,12 @@ class MemoryIndex:
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
 
     def _refresh(self, reader: Reader) -> None:
-        marks = reader.marks()
-        if marks == self._marks:
-            return
-        if self._marks is None or marks.generation > self._marks.generation:
+        marks, before = reader.marks(), self._marks
+        if before is None or marks.generation > before.generation:
+            self._marks = None
             self._forget_all()
+        elif marks.generation < before.generation or marks == before:
+            return
         more = True
         while more:
             found = self._stamped(reader)

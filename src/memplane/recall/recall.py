@@ -192,9 +192,11 @@ def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
 def _begin(
     reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
 ) -> tuple[Callable[[], Embedded], Asking]:
-    """The question, while it is embedded; what is returned first waits for that. That begins before the space is looked at,
-    with the names that were known last; where these turn out to be others, once more."""
-    guessed, _ = names_taken_out(query, tools.turn_index.speakers or tools.memory_index.large.speakers)
+    """The question, while it is embedded; what is returned first waits for that. That begins before the space is looked
+    at, without the names that were known there last; where it names another, which is seldom but for the first question to a
+    space, it is embedded once more."""
+    known = tools.memory_index.large.speakers
+    guessed, _ = names_taken_out(query, tools.turn_index.speakers if known is None else known)
     embedded = tools.questions.begin(guessed)
     large = _large(reader, tools)
     turns = _refreshed(reader, tools) if large is None else EMPTY
@@ -216,7 +218,7 @@ def _begin(
         held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         apart=reader.quarantined_turns(limit=APART_MAX),
-        flagged=reader.flagged_size(limit=FLAGGED_MAX),
+        flagged_count=reader.flagged_size(limit=FLAGGED_MAX),
         where=where,
         large=large,
         large_words=None
@@ -227,7 +229,12 @@ def _begin(
 
 
 def _refreshed(reader: Reader, tools: Tools) -> Turns:
-    reader.ahead(tools.turn_index.asks, tools.memory_index.asks)
+    reader.marks()  # what else is asked follows from them
+    reader.ahead(
+        tools.turn_index.ask_first,
+        tools.memory_index.ask_first,
+        lambda listener: listener.quarantined_turns(limit=APART_MAX),
+    )
     tools.memory_index.refresh(reader)
     return tools.turn_index.refresh(reader)
 
@@ -252,9 +259,9 @@ def _looked_up(
 ) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
     """The turns before this one, the memories that may answer, and what is still under way."""
 
-    def found(asked: Reader) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
-        recent = _recent_turns(asked, request.conversation, settings, asking.where)
-        return recent, gather_facts(asked, asking, routing.predicates), lags(asked)
+    def found(store: Reader) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
+        recent = _recent_turns(store, request.conversation, settings, asking.where)
+        return recent, gather_facts(store, asking, routing.predicates), lags(store)
 
     reader.ahead(found)
     return found(reader)
@@ -265,9 +272,11 @@ def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: T
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
         return msgspec.structs.replace(asking, query=vector, model=model)
-    wanted = _NEAR_MEMORIES + asking.flagged
+    wanted = _NEAR_MEMORIES + asking.flagged_count
     near = tools.memory_index.nearest(reader, model, vector, wanted, asking.where.audience)
-    kept = reader.quarantined_among([memory.id for memory in near]) if asking.flagged else frozenset[str]()
+    kept = (
+        reader.quarantined_among([memory.id for memory in near]) if asking.flagged_count else frozenset[str]()
+    )
     near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
 
@@ -356,9 +365,9 @@ def _told(
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     memories = [fact.memory for fact in facts]
     reader.ahead(
-        lambda asked: _replaced(asked, request, said),
-        lambda asked: _conflicts(asked, memories, where),
-        lambda asked: _episodes(asked, request, said, where),
+        lambda listener: _replaced(listener, request, said),
+        lambda listener: _conflicts(listener, memories, where),
+        lambda listener: _episodes(listener, request, said, where),
     )
     replaced = _replaced(reader, request, said)
     turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
@@ -525,6 +534,8 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
     if not contested:
         return ()
     pairs = reader.conflicts(contested)[:_CONFLICTS_MAX]
+    if not pairs:
+        return ()
     ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
     there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
     return tuple(

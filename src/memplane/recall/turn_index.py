@@ -242,6 +242,7 @@ class TurnIndex:
             marks = reader.marks()
             before = self._marks
             if before is None or marks.generation > before.generation:
+                self._marks = None
                 self._forget_all()
             elif marks.generation < before.generation or marks == before:
                 return self._known()
@@ -257,11 +258,11 @@ class TurnIndex:
         turns = self._turns
         return () if turns is None else turns.speakers
 
-    def asks(self, reader: Reader) -> None:
+    def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
             marks = reader.marks()
-            if marks != self._marks:
+            if may_go_on(self._marks, marks):
                 self._heads(reader, marks)
                 self._stamped(reader)
                 self._waiting(reader, marks)
@@ -272,6 +273,7 @@ class TurnIndex:
         with self._lock:
             marks = reader.marks()
             if self._marks is None or marks.generation > self._marks.generation:
+                self._marks = None
                 self._forget_all()
             self._load_tail(reader, marks)
             self._marks = marks
@@ -358,6 +360,11 @@ class TurnIndex:
     def _waiting(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
         seen = max((n for n in self._tail if n > marks.indexed), default=0)
         return reader.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
+
+
+def may_go_on(before: Marks | None, now: Marks) -> bool:
+    """Whether a cache that saw a space as it was `before` has something to read, and from where it is."""
+    return before is None or (now.generation == before.generation and now != before)
 
 
 def _last(marks: Marks) -> int:

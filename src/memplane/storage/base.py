@@ -122,8 +122,9 @@ class Reader(
     """One consistent view of a space."""
 
     def ahead(self, *work: Callable[["Reader"], object]) -> None:
-        """All of this is going to be asked. Where a question takes a trip to a server, those among these that wait for no
-        answer to another are asked with one. `work` is called with a reader that finds nothing, to hear what it asks."""
+        """What this `work` is going to ask, as far as it waits for no answer to another question, is asked with one trip
+        where each would take one. Calls each at most once, with a reader that finds nothing, and may cut it short at any
+        question: it changes nothing, keeps nothing that the reader gave it, and copes with nothing found."""
 
     def head(self) -> Head:
         """The ledger's last place, and the end of its chain; zeros when it is empty."""

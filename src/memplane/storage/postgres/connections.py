@@ -51,8 +51,8 @@ _SETTINGS = {
 }
 """Each session's.
 
-A plan is made for a space of the usual size, and spaces differ by four orders of magnitude: what reads a whole space is
-as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
+A plan is made for the largest space and serves all, and these differ by four orders of magnitude: what reads a whole space
+is as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
 looked into by an index, a row at a time, and nothing is read whole that need not be.
 """
 PLANNING = {

@@ -19,7 +19,7 @@ from memplane.storage.postgres.ahead import Listening, NoAnswer
 from memplane.storage.postgres.migrate import SCHEMA
 from memplane.storage.postgres.statements import PostgresStatements, kept
 from memplane.storage.postgres.text import Vector as Column
-from memplane.storage.rulings import APART_MAX, FLAGGED_MAX
+from memplane.storage.rulings import FLAGGED_MAX
 from memplane.storage.sql import conditions
 from memplane.storage.sql.view import NOTES, SqlReader
 from memplane.storage.words import is_prefix
@@ -35,9 +35,9 @@ _AROUND: tuple[tuple[str, Mapping[str, Any]], ...] = (
     *((query, {}) for query in ("waiting_count", "spans_waiting_count", "undistilled_count")),
     ("stale_turns", {"limit": 1}),
     ("flagged_size", {"limit": FLAGGED_MAX}),
-    ("quarantined_turns", {"limit": APART_MAX}),
 )
-_OF_ONE_ROW = frozenset(query for query, _ in _AROUND) - {"models", "stale_turns", "quarantined_turns"}
+_KNOWN_AROUND = {NOTES, *((query, *parameters.values()) for query, parameters in _AROUND)}
+_OF_ONE_ROW = frozenset(query for query, _ in _AROUND) - {"models", "stale_turns"}
 _SORTS = ("memory_vector", "turn_vector")
 
 
@@ -66,18 +66,18 @@ class PostgresReader(SqlReader):
         self._place = place
 
     def ahead(self, *work: Callable[[SqlReader], object]) -> None:
-        listening = Listening(self._own)
+        listening = Listening(ruled=self._own.ruled)
         reader = PostgresReader(listening, self._owner, self._place)
         reader._seen = None if self._seen is None else dict(self._seen)
         for asking in work:
             with suppress(NoAnswer):
                 asking(reader)
-        if len(listening.asked) > 1:
-            self._own.fetch_ahead(listening.asked)
+        if len(listening.noted) > 1:
+            self._own.fetch_ahead(listening.noted)
 
-    def _look_around(self, seen: dict[tuple[Any, ...], Any]) -> None:
-        """Whoever asks how far a space is asks for all of this: it comes with one round trip."""
-        if NOTES in seen:
+    def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
+        """Whoever asks how far a space is asks for all of this: it comes with one trip."""
+        if asked not in _KNOWN_AROUND:
             return
         *around, notes = self._own.together([*_AROUND, ("notes", {})])
         for (query, parameters), found in zip(_AROUND, around, strict=True):

@@ -119,8 +119,8 @@ _ENCODED = {name: sql.encode() for name, sql in SQL.items()}
 _UNRULED = {name: without_rulings(sql).encode() for name, sql in SQL.items()}
 
 
-class Question(NamedTuple):
-    """A statement, and what it is about."""
+class Statement(NamedTuple):
+    """What is asked, and what about."""
 
     sql: bytes
     parameters: Parameters | Row
@@ -148,30 +148,30 @@ class PostgresStatements:
         self.words = PostgresWords(self)
 
     def all(self, query: str, parameters: Parameters | Row = ()) -> list[Any]:
-        return self._found(self._question(query, parameters))
+        return self._found(self._statement(query, parameters))
 
     def one(self, query: str, parameters: Parameters | Row = ()) -> Any:
-        found = self._found(self._question(query, parameters))
+        found = self._found(self._statement(query, parameters))
         return found[0] if found else None
 
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
-        return self._found(Question(_with_where(query, where, ruled=self.ruled), parameters))
+        return self._found(Statement(_with_where(query, where, ruled=self.ruled), parameters))
 
-    def _found(self, question: Question) -> list[Any]:
+    def _found(self, statement: Statement) -> list[Any]:
         if self._ahead:
-            known = self._ahead.pop(question.key, None)
+            known = self._ahead.pop(statement.key, None)
             if known is not None:
                 return known
-        return self._asked(question).fetchall()
+        return self._asked(statement).fetchall()
 
-    def fetch_ahead(self, questions: Mapping[Hashable, Question]) -> None:
-        """Have the answers to these ready, with one round trip."""
+    def fetch_ahead(self, statements: Mapping[Hashable, Statement]) -> None:
+        """Have the answers to these ready, with one trip."""
         with self.connection.pipeline():
-            found = {key: self._asked(question) for key, question in questions.items()}
+            found = {key: self._asked(statement) for key, statement in statements.items()}
         self._ahead.update((key, cursor.fetchall()) for key, cursor in found.items())
 
     def together(self, asked: Sequence[tuple[str, Parameters]]) -> list[list[Any]]:
-        """Every row of each of these, with one round trip."""
+        """Every row of each of these, with one trip."""
         with self.connection.pipeline():
             found = [self._execute(query, parameters) for query, parameters in asked]
         return [cursor.fetchall() for cursor in found]
@@ -221,15 +221,15 @@ class PostgresStatements:
         self.connection.execute("RELEASE SAVEPOINT work")
 
     def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
-        return self._asked(self._question(query, parameters))
+        return self._asked(self._statement(query, parameters))
 
-    def _question(self, query: str, parameters: Parameters | Row) -> Question:
+    def _statement(self, query: str, parameters: Parameters | Row) -> Statement:
         sql = _ENCODED[query] if self.ruled else _UNRULED[query]
-        return Question(sql, _by_name(query, parameters))
+        return Statement(sql, _by_name(query, parameters))
 
-    def _asked(self, question: Question) -> Cursor[Any]:
+    def _asked(self, statement: Statement) -> Cursor[Any]:
         with _no_name_too_long():
-            return self.connection.execute(question.sql, question.parameters, binary=True)
+            return self.connection.execute(statement.sql, statement.parameters, binary=True)
 
 
 class _no_name_too_long:  # noqa: N801 - used like the function it would be

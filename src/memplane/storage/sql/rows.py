@@ -31,7 +31,7 @@ Row = Sequence[Any]
 
 TURN_COLUMNS = (
     "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within, t.flags, "
-    f"{conditions.RELEASED_ENTRY}"
+    + conditions.RELEASED_ENTRY
 )
 MEMORY_COLUMNS = (
     f'm.id, m.kind, m.text, l.id, m.seq, m.start, m."end", m.state, {conditions.TIER}, m.tags, m.key, m.category, '

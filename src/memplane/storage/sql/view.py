@@ -96,7 +96,7 @@ class SqlReader(
             return super()._one(query, **parameters)
         asked = (query, *parameters.values())
         if asked not in self._seen:
-            self._look_around(self._seen)
+            self._look_around(self._seen, asked)
         if asked not in self._seen:
             self._seen[asked] = super()._one(query, **parameters)
         return self._seen[asked]
@@ -106,21 +106,21 @@ class SqlReader(
             return super()._all(query, **parameters)
         asked = (query, *parameters.values())
         if asked not in self._seen:
-            self._look_around(self._seen)
+            self._look_around(self._seen, asked)
         if asked not in self._seen:
             self._seen[asked] = super()._all(query, **parameters)
         found: list[Any] = self._seen[asked]
         return found
 
-    def _look_around(self, seen: dict[tuple[Any, ...], Any]) -> None:
-        """A hook for an engine that asks for all of this with one trip."""
+    def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
+        """A hook for an engine that asks for all of this with one trip, as soon as some of it is asked."""
 
     def _note(self, name: str) -> str | None:
         """All that a space notes for itself comes with one look."""
         if self._seen is None or name.startswith("note:"):
             return super()._note(name)
         if NOTES not in self._seen:
-            self._look_around(self._seen)
+            self._look_around(self._seen, NOTES)
         if NOTES not in self._seen:
             self._seen[NOTES] = dict(self._all("notes"))
         found: str | None = self._seen[NOTES].get(name)
@@ -210,7 +210,7 @@ class SqlReader(
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         told = conditions.told_to(audience)
-        pinned = self._filtered("pinned_brief", told, now=now, limit=limit)
+        pinned = self._filtered("pinned_brief", told, now=now, limit=limit) if self._one("ruled")[0] else []
         found = self._filtered("brief", told, now=now, limit=limit)
         return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
 
