@@ -28,6 +28,7 @@ SCRIPT = Path(sys.executable).with_name("memplane")
 
 # Typer makes all commands anew whenever one is invoked, which takes longer than what most of them do.
 testing._get_command = cache(testing._get_command)
+the_app = cache(assembled)
 
 
 class Done(NamedTuple):
@@ -96,7 +97,7 @@ class Inside:
 
     def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Done:
         result = CliRunner(env={"COLUMNS": "200"}).invoke(
-            assembled(),
+            the_app(),
             list(arguments),
             input=stdin,
             obj=self.wiring,

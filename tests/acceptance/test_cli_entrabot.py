@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.acceptance.conftest import the_app
 from typer.testing import CliRunner
 
 from azure_cli import MISSING, fake_az
 from blob_server import CONTAINER, TOKEN, BlobServer
 from memplane.__main__ import open_plane
-from memplane.doors.cli.app import assembled
 from memplane.doors.cli.call import Wiring
 from memplane.doors.entrabot import moving
 from memplane.doors.entrabot.config import config_from
@@ -66,7 +66,7 @@ class Bot:
     def __call__(self, *arguments, stdin=""):
         wiring = Wiring(open=open_plane, environment=self.environment, actor="tester")
         return CliRunner(env={"COLUMNS": "200"}).invoke(
-            assembled(),
+            the_app(),
             ["entrabot", *arguments],
             input=stdin,
             obj=wiring,
