@@ -39,7 +39,7 @@ _SETTINGS = {
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
     "jit": "off",
-    "hnsw.ef_search": "120",
+    "max_parallel_workers_per_gather": "0",
     "hnsw.iterative_scan": "strict_order",
     "plan_cache_mode": "force_generic_plan",
     "random_page_cost": "1.1",
@@ -56,7 +56,9 @@ is as good as a look into an index where there are a hundred rows, and not where
 looked into by an index, a row at a time, and nothing is read whole that need not be.
 """
 PLANNING = {
-    name: value for name, value in _SETTINGS.items() if name.startswith(("enable_", "random_", "jit"))
+    name: value
+    for name, value in _SETTINGS.items()
+    if name.startswith(("enable_", "random_", "jit", "max_parallel_"))
 }
 """Those that decide how a statement is carried out."""
 

@@ -20,6 +20,7 @@ from memplane.storage.words import is_prefix, stems_of
 _LAST_CHARACTER = "\U0010ffff"
 _STEM_CHARS_MAX = 200
 _PREFIX_STEMS_MAX = 1_000
+_BREADTH_MIN, _BREADTH_MAX = 40, 1_000
 _SPOKEN = re.compile(r"'(?:[^']|'')*'|::|:([a-z_]+\d*)\b|\?(\d*)|%")
 _CONFLICT = re.compile(r"\bON CONFLICT \(")
 _HINT = re.compile(r" INDEXED BY \w+")
@@ -184,6 +185,7 @@ class PostgresStatements:
         connection = self.connection
         with connection.pipeline():
             connection.execute("SET LOCAL enable_sort = off")
+            connection.execute(f"SET LOCAL hnsw.ef_search = {_breadth(dict(written)['limit']):d}".encode())
             found = connection.execute(_written_out(query, where, written), parameters, binary=True)
             connection.execute("SET LOCAL enable_sort = on")
         return found.fetchall()
@@ -250,6 +252,11 @@ class _no_name_too_long:  # noqa: N801 - used like the function it would be
 
 def _by_name(query: str, parameters: Parameters | Row) -> Parameters | Row:
     return numbered(parameters) if query in _BY_NUMBER and not isinstance(parameters, Mapping) else parameters
+
+
+def _breadth(limit: int) -> int:
+    """So many neighbours are kept in sight; what is looked for beyond that is looked for anew."""
+    return max(_BREADTH_MIN, min(limit, _BREADTH_MAX))
 
 
 def numbered(row: Row) -> dict[str, Any]:

@@ -461,9 +461,12 @@ SELECT DISTINCT t.conversation FROM s JOIN turn t ON t.n >= s.first AND t.n < s.
 WHERE t.conversation IS NOT NULL ORDER BY t.conversation
 
 -- name: episodes_of
-SELECT {columns} FROM memory m INDEXED BY memory_episodes JOIN ledger l USING (seq)
-WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM {texts:conversations:each}) AND {where}
-ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+WITH found (n, updated) AS MATERIALIZED (
+    SELECT m.n, m.updated FROM memory m INDEXED BY memory_episodes
+    WHERE m.kind = 'episode' AND m.conversation IN (SELECT value FROM {texts:conversations:each})
+)
+SELECT {columns} FROM found CROSS JOIN memory m ON m.n = found.n JOIN ledger l ON l.seq = m.seq
+WHERE {where} ORDER BY found.updated DESC, found.n DESC LIMIT :limit
 
 -- name: episode_count
 SELECT count(*) FROM memory
