@@ -113,13 +113,13 @@ def whole(payload, status=200, **headers):
 
 def packed(text):
     """Whole, and gzipped."""
-    return lambda asked: asked.send(gzip.compress(_WHOLE[asked.api](text)), content_encoding="gzip")
+    return lambda asked: asked.send(gzip.compress(_WHOLE[asked.api](text), mtime=0), content_encoding="gzip")
 
 
 def packed_stream(text):
     """A gzipped stream, whose events no chunk shows."""
     return lambda asked: streams(
-        [gzip.compress(b"".join(_STREAM[asked.api](text)))], content_encoding="gzip"
+        [gzip.compress(b"".join(_STREAM[asked.api](text)), mtime=0)], content_encoding="gzip"
     )(asked)
 
 

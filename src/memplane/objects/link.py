@@ -77,6 +77,14 @@ class Link:
         return self._manifest[0]
 
     @property
+    def names_more(self) -> bool:
+        """Whether the manifest that is at hand names a segment which was not taken in: others' came in with our own update
+        of it, and it has not changed since."""
+        return self._manifest is not None and any(
+            segments.is_segment(key) and key not in self.seen.segments for key in self.manifest.entries
+        )
+
+    @property
     def version(self) -> str:
         """Of that; empty where it was not read yet."""
         return "" if self._manifest is None else self._manifest[1]

@@ -47,7 +47,7 @@ class Taken(msgspec.Struct, kw_only=True):
 def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
     """Whether anything changed; one request where nothing has. With `again`, what is known is looked through all the
     same."""
-    if not link.read_manifest(again=again):
+    if not link.read_manifest(again=again) and not link.names_more:
         return False
     if link.version == ABSENT:
         _name_what_is_there(link)
