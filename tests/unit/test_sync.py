@@ -64,6 +64,27 @@ def test_a_memory_follows_to_another_machine(machines):
     assert desk.space.get("theme").text == "light"
 
 
+def test_who_pushes_while_we_do_is_taken_in_before_their_files_are(machines, objects, monkeypatch):
+    """
+    What others named comes in with our own update of the manifest, which has not changed after that.
+    """
+    desk, lap = machines("desk"), machines("lap")
+    kept = desk.space.store("preference", "Likes tea")
+    lap.space.store("preference", "Likes coffee")
+    put, waiting = objects.put, [desk]
+
+    def meanwhile(key, data, **options):
+        if key == manifest.KEY and waiting:
+            waiting.pop().sync.push()
+        return put(key, data, **options)
+
+    monkeypatch.setattr(objects, "put", meanwhile)
+    lap.sync.push()
+
+    assert waiting == []
+    assert [entry.id for entry in lap.space.entries() if b"tea" in entry.body] == [kept.entry_id]
+
+
 def test_an_unchanged_space_costs_one_request(machines, store):
     """
     Neither push nor pull asks more than whether the manifest is as it was.
