@@ -184,6 +184,7 @@ class FleetWorker:
         self._heard = threading.Event()
         self._lock = threading.Lock()
         self._held: Lease | None = None
+        self._lost: Lease | None = None
         self._after = 0
         self._settled: dict[str, str] = {}
         self._jobs_at: Instant | None = None
@@ -271,22 +272,28 @@ class FleetWorker:
     def _keep(self) -> None:
         """Renew the lease while somebody works at it, and tell the others that we are there."""
         while True:
-            with suppress(StorageError):
-                with self._lock:
-                    held = self._held
-                if held is not None and not self._renewed(held):
-                    _say(logging.WARNING, "lease lost", holder=self.holder, **_space(held))
+            try:
+                self._keep_lease()
                 self._work.report(self.holder, self._done)
+            except StorageError:
+                pass  # the thread that works says so
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: without it every later lease would be lost
+                _say(logging.ERROR, "worker cannot keep its lease", exc, holder=self.holder, error=_code(exc))
             if self._stopped.is_set() and not self._threads[0].is_alive():
                 return
             self._wait_to_keep()
 
-    def _renewed(self, held: Lease) -> bool:
-        """Whether it is ours, or we are through with it anyhow."""
-        if self._work.renew(held, length=self._length):
-            return True
+    def _keep_lease(self) -> None:
+        """Ours stays ours; of one that another has now nothing is to be kept, and whoever works at it finds out."""
         with self._lock:
-            return self._held is not held
+            held = self._held
+        if held is None or held is self._lost or self._work.renew(held, length=self._length):
+            return
+        with self._lock:
+            self._lost = held
+            through = self._held is not held
+        if not through:
+            _say(logging.WARNING, "lease lost", **_space(held))
 
     def _wait_to_keep(self) -> None:
         length = min(_REPORT_EVERY_S, self._length / SECOND / 3)

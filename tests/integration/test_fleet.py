@@ -41,6 +41,19 @@ class Killed(BaseException):
     """As far as a test can die: nothing is tidied up."""
 
 
+class Slow(BagOfWords):
+    """Goes on when it is told to."""
+
+    def __init__(self):
+        super().__init__(dimension=8)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def embed_texts(self, texts):
+        self.begun.set()
+        assert self.go_on.wait(PATIENCE_SECONDS)
+        return super().embed_texts(texts)
+
+
 def tell(plane, owner="ann", text="I live in Lisbon", **fields):
     plane.space(owner).retain(text, **fields)
 
@@ -352,21 +365,14 @@ def test_a_server_tells_how_the_work_stands(postgres_url):
 
 def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
     """The next one need not wait for a lease to run out."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    class Slow(BagOfWords):
-        def embed_texts(self, texts):
-            begun.set()
-            assert go_on.wait(PATIENCE_SECONDS)
-            return super().embed_texts(texts)
-
-    with Memplane.open(postgres_url, embedder=Slow(dimension=8), background=True) as first:
+    slow = Slow()
+    with Memplane.open(postgres_url, embedder=slow, background=True) as first:
         for number in range(12):
             first.space("ann").retain(f"I like the lamp number {number}")
-        assert begun.wait(PATIENCE_SECONDS)
+        assert slow.begun.wait(PATIENCE_SECONDS)
         closing = threading.Thread(target=first._parts.background.close)
         closing.start()
-        go_on.set()
+        slow.go_on.set()
         closing.join(PATIENCE_SECONDS)
         backlog = first.work.backlog()
         assert (backlog.waiting, backlog.held) == (1, 0)
@@ -380,20 +386,12 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
 
 def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
     """However long that is: nobody else takes it."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    class Slow(BagOfWords):
-        def embed_texts(self, texts):
-            begun.set()
-            assert go_on.wait(PATIENCE_SECONDS)
-            return super().embed_texts(texts)
-
-    slow = Slow(dimension=8)
+    slow = Slow()
     with Memplane.open(
         postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
     ) as plane:
         plane.space("ann").retain("I live in Lisbon")
-        assert begun.wait(PATIENCE_SECONDS)
+        assert slow.begun.wait(PATIENCE_SECONDS)
         renewed = threading.Event()
         real = plane.work.renew
         count = []
@@ -408,7 +406,34 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
         plane.work.renew = renew
         assert renewed.wait(PATIENCE_SECONDS)
         assert plane.work.take("thief", after=0, length=SECOND) is None
-        go_on.set()
+        slow.go_on.set()
         assert settled(plane, "ann")
 
     assert all(count[:5])
+
+
+def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_url, caplog):
+    """As after a fail-over that took longer than a lease: the colleagues still hear of the worker."""
+    slow = Slow()
+    with Memplane.open(
+        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
+    ) as plane:
+        plane.space("ann").retain("I live in Lisbon")
+        assert slow.begun.wait(PATIENCE_SECONDS)
+        reported = threading.Semaphore(0)
+        real = plane.work.report
+
+        def report(*args, **options):
+            real(*args, **options)
+            reported.release()
+
+        plane.work.report = report
+        lease = plane._parts.background._held
+        plane.work.give_back(lease, got_on=False)
+        for _ in range(4):
+            assert reported.acquire(timeout=PATIENCE_SECONDS)
+        slow.go_on.set()
+        assert settled(plane, "ann")
+
+    lost = [record.fields for record in caplog.records if record.message == "lease lost"]
+    assert lost == [{"holder": lease.holder, "tenant": lease.tenant, "space": "ann"}]
