@@ -402,5 +402,9 @@ class Stores(Protocol):
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""
 
+    def stranger(self) -> str | None:
+        """The name of something there that is not ours, where nothing that is there is ours: a place somebody else uses,
+        which no copy is to be written into. Opens no database."""
+
     def close(self) -> None:
         """Release every file."""

@@ -14,6 +14,7 @@ from memplane.storage.sqlite.catalog.file import CatalogFile
 from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
+from memplane.storage.sqlite.strangers import stranger_in
 
 OPEN_SPACES_MAX = 64
 CATALOG = "catalog.db"
@@ -56,6 +57,9 @@ class SqliteStores:
 
     def probe(self) -> None:
         probe_folder(self._root)
+
+    def stranger(self) -> str | None:
+        return stranger_in(self._root, CATALOG)
 
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""
