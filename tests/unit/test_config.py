@@ -77,6 +77,9 @@ def test_a_file_that_is_no_text_is_said_without_its_content(tmp_path):
         " postgresql://u:hunter2@h/x",
         "postgresql+psycopg://u:hunter2@h/x",
         "postgresql:u:hunter2@h/x",
+        "host=h password=hunter2 dbname=x",
+        "password = 'hunter2' host=h",
+        " application_name=a password=hunter2",
         "mysql://u:hunter2@h/x",
     ],
 )

@@ -173,7 +173,8 @@ def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[Renderable
         yield line(
             word,
             f": {spaces} and the catalog, {report.rows:,} rows, to {target}; "
-            f"{report.added:,} written, {report.removed:,} taken out, {report.verified:,} spaces proved by chain and counts",
+            f"{report.added:,} written, {report.removed:,} taken out, {counted(report.verified, 'space', 'spaces')} proved by "
+            "chain and counts",
         )
     for table, count in report.different.items():
         yield line(f"  {table}: {counted(count, 'row differs', 'rows differ')}")
