@@ -1,5 +1,6 @@
 """`memplane migrate` and `memplane backup`, as a person types them."""
 
+import signal
 import sqlite3
 from contextlib import closing
 
@@ -165,3 +166,25 @@ def test_an_unfinished_copy_is_finished(cli, tmp_path, left):
     file.write_bytes(b"half")
 
     assert cli("backup", str(tmp_path / "copy")).code == 0
+
+
+@pytest.mark.parametrize("command", ["backup", "migrate"])
+def test_whoever_ends_a_copy_is_told_how_to_go_on(cli, tmp_path, command):
+    """
+    Ctrl-C leaves half a copy, which the next run makes whole.
+    """
+    cli("retain", "I like jazz")
+    wiring, target = cli.wiring, str(tmp_path / "target")
+
+    def interrupted(data, environment):
+        if data == target:
+            signal.raise_signal(signal.SIGINT)
+        return wiring.open(data, environment)
+
+    cli.wiring = replace(wiring, open=interrupted)
+    arguments = [command, *([str(cli.data)] if command == "migrate" else []), target]
+    ended = cli(*arguments)
+    cli.wiring = wiring
+
+    assert (ended.code, ended.out, "run it again to go on" in ended.err) == (130, "", True)
+    assert cli(*arguments).code == 0
