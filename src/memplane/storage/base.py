@@ -377,10 +377,10 @@ class Stores(Protocol):
         """The store of one space, for the length of the block; raises `NotFound` unless `create`."""
 
     def tenants(self) -> Iterable[str]:
-        """Every tenant with a space, in a stable order."""
+        """Every tenant with a space, in the order of their bytes."""
 
     def owners(self, tenant: str) -> Iterable[str]:
-        """Every owner with a space, in a stable order."""
+        """Every owner with a space, in the order of their bytes."""
 
     def directory(self) -> Directory:
         """Which space a thing lives in; open for as long as the spaces are."""

@@ -2,7 +2,6 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 
 from memplane.errors import NotFound
@@ -47,9 +46,9 @@ class SqliteStores:
     def open(self, tenant: str, owner: str, *, create: bool) -> "_Lease":
         return _Lease(self, (tenant, owner), create=create)
 
-    def owners(self, tenant: str) -> Iterator[str]:
+    def owners(self, tenant: str) -> list[str]:
         folder = self._folder(tenant)
-        return owners_below(folder) if folder.is_dir() else iter(())
+        return owners_below(folder) if folder.is_dir() else []
 
     def tenants(self) -> list[str]:
         """Every tenant with a folder, in a stable order."""
