@@ -5,7 +5,7 @@ large gets its own, over its rows alone, made while others go on reading and wri
 the space's own values, and until then it is loaded like any other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ from psycopg import Connection, errors, sql
 
 from memplane.storage.filter import Audience, Filter
 from memplane.storage.index import Holders, NearMemory, TurnHead, Vector, VectorSearch
+from memplane.storage.postgres import around
 from memplane.storage.postgres.ahead import Listening, NoAnswer
 from memplane.storage.postgres.migrate import SCHEMA
 from memplane.storage.postgres.statements import PostgresStatements, kept
 from memplane.storage.postgres.text import Vector as Column
-from memplane.storage.rulings import FLAGGED_MAX
 from memplane.storage.sql import conditions
 from memplane.storage.sql.view import NOTES, SqlReader
 from memplane.storage.words import is_prefix
@@ -30,14 +30,7 @@ _DIMENSION_MAX = 4_000
 """Longer vectors have no index; a space with such is loaded, however large it is."""
 _PREFIX_STEMS_MAX = 20
 _LOCK = 0x4D454D51
-_AROUND: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    *((query, {}) for query in ("head", "marks", "models", "ruled", "library_marks")),
-    *((query, {}) for query in ("waiting_count", "spans_waiting_count", "undistilled_count")),
-    ("stale_turns", {"limit": 1}),
-    ("flagged_size", {"limit": FLAGGED_MAX}),
-)
-_KNOWN_AROUND = {NOTES, *((query, *parameters.values()) for query, parameters in _AROUND)}
-_OF_ONE_ROW = frozenset(query for query, _ in _AROUND) - {"models", "stale_turns"}
+_KNOWN_AROUND = {NOTES, ("models",), *around.KEYS}
 _SORTS = ("memory_vector", "turn_vector")
 
 
@@ -79,10 +72,9 @@ class PostgresReader(SqlReader):
         """Whoever asks how far a space is asks for all of this: it comes with one trip."""
         if asked not in _KNOWN_AROUND:
             return
-        *around, notes = self._own.together([*_AROUND, ("notes", {})])
-        for (query, parameters), found in zip(_AROUND, around, strict=True):
-            answer = (found[0] if found else None) if query in _OF_ONE_ROW else found
-            seen[query, *parameters.values()] = answer
+        (places,), models, notes = self._own.together([(name, {}) for name in ("around", "models", "notes")])
+        seen |= around.parted(places)
+        seen["models",] = models
         seen[NOTES] = dict(notes)
         self._own.ruled = bool(seen["ruled",][0])
 

@@ -11,6 +11,7 @@ from psycopg import Connection, Cursor, errors
 
 from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
+from memplane.storage.postgres import around
 from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.conditions import without_rulings
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
@@ -97,6 +98,7 @@ SQL = load(
     SPACE_MOVES,
     ("memplane.storage.postgres", ["own.sql", "large.sql"]),
 )
+SQL["around"] = around.statement(SQL)
 _NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
 _VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
