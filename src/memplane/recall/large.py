@@ -45,6 +45,9 @@ class Sample(msgspec.Struct, frozen=True):
     passage_words_usual: float
     count: int
     """How many turns there are."""
+    common: set[str]
+    """Stems that choose nothing, as they come up: one would be looked for in vain for as long as these turns stand for
+    all."""
 
 
 class LargeTurns(msgspec.Struct, frozen=True):
@@ -116,7 +119,9 @@ def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
     vectors = (
         unpacked([packed[int(n)] for n in turns.n[there]]) if there.any() else np.zeros((0, 1), np.float32)
     )
-    return Sample(vectors, turns.session[there], turns.words_usual, turns.passage_words_usual, search.size())
+    return Sample(
+        vectors, turns.session[there], turns.words_usual, turns.passage_words_usual, search.size(), set()
+    )
 
 
 class LargeWords:
@@ -124,14 +129,16 @@ class LargeWords:
 
     def __init__(self, large: LargeTurns, stems: Sequence[str]) -> None:
         sample = large.sample
+        asked = [stem for stem in stems if stem not in sample.common]
         found = (
             large.search.holders(
-                stems, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
+                asked, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
             )
-            if stems
+            if asked
             else Holders({}, {}, 0.0, 0.0)
         )
-        self.counts = dict(found.counts)
+        self.counts = dict.fromkeys(stems, _HOLDERS_MAX) | dict(found.counts)
+        sample.common.update(stem for stem in asked if self.counts[stem] >= _HOLDERS_MAX)
         self._best = {n: dict(held) for n, held in found.best.items()}
         self._total, self._squares = found.total, found.squares
         for n, held in large.waiting.items():
