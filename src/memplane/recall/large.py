@@ -22,8 +22,8 @@ from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import Holders, Marks, VectorSearch
 
-NEAR = 120
-"""So many turns are looked at for being near, …"""
+_NEAR = 60
+"""So many turns at least are looked at for being near, …"""
 _HOLDING = 60
 """… and so many for holding the words, with those around them."""
 _HOLDERS_MAX = 2_000
@@ -189,10 +189,14 @@ def judged(
     query: Vector | None,
     of_facts: Sequence[int],
     audience: Audience | None,
+    *,
+    wanted: int,
 ) -> Judged:
     """Those that are near, those that hold the words, and those that near memories were read out of."""
     sample = large.sample
-    found = large.search.turns(query, limit=NEAR, also=[*worded.numbers, *of_facts], audience=audience)
+    found = large.search.turns(
+        query, limit=max(wanted, _NEAR), also=[*worded.numbers, *of_facts], audience=audience
+    )
     columns = Columns()
     for head, _ in found:
         columns.add(head)
