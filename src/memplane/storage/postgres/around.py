@@ -4,6 +4,7 @@ Eleven would be as many plans to run and cursors to read, in every recall; that 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from memplane.storage.rulings import FLAGGED_MAX
@@ -14,7 +15,7 @@ class _Part(NamedTuple):
 
     query: str
     width: int
-    """Of how many columns."""
+    """Of how many columns; one that stands alone is never NULL."""
     limit: int | None = None
 
     @property
@@ -39,22 +40,29 @@ KEYS = frozenset(part.key for part in _PARTS)
 
 
 def statement(named: Mapping[str, str]) -> str:
-    """All of them, given what each of them is."""
-    columns = ", ".join(f"part{place}.*" for place in range(len(_PARTS)))
-    joined = " ".join(
-        f"LEFT JOIN (SELECT TRUE, found.* FROM ({_written(part, named)}) AS found) AS part{place} ON TRUE"
-        for place, part in enumerate(_PARTS)
-    )
-    return f"SELECT {columns} FROM (SELECT) AS here {joined}"
+    """All of them, given what each of them is. Few are joined: in which order is thought about for long, and there is none
+    that matters."""
+    columns, joined = [], []
+    for part in _PARTS:
+        found = f"({_written(part, named)})"
+        if part.width == 1:
+            columns.append(found)
+        else:
+            columns.append(f"{part.query}.*")
+            joined.append(f"LEFT JOIN (SELECT TRUE, row.* FROM {found} AS row) AS {part.query} ON TRUE")
+    return f"SELECT {', '.join(columns)} FROM (SELECT) AS here {' '.join(joined)}"
 
 
 def parted(row: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
     """What each of them would have found, by what was asked."""
     found: dict[tuple[Any, ...], Any] = {}
-    begin = 0
+    values = iter(row)
     for part in _PARTS:
-        is_there, *columns = row[begin : begin + 1 + part.width]
-        begin += 1 + part.width
+        if part.width == 1:
+            columns = [next(values)]
+            is_there = columns != [None]
+        else:
+            is_there, *columns = islice(values, part.width + 1)
         answer = tuple(columns) if is_there else None
         if part.query in _OF_ROWS:
             found[part.key] = [] if answer is None else [answer]
