@@ -11,7 +11,7 @@ from memplane.storage.postgres.errors import FATAL
 from memplane.storage.postgres.large import Place, PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
-from memplane.storage.sql.view import SqlWriter
+from memplane.storage.sql.writer import SqlWriter
 from memplane.types import Head
 
 T = TypeVar("T")
