@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -26,6 +27,7 @@ from memplane.types import AuditRecord, Conversation, Entry, Head, Memory, Op, T
 
 _FOREVER = 1 << 62
 NOTES = ("notes",)
+"""Under which a reader remembers all that a space notes for itself."""
 _STEADY = frozenset(
     {
         *("head", "marks", "models", "note", "library_marks", "ruled"),
@@ -63,39 +65,35 @@ class SqlReader(
         """Nothing is gained where the rows are in this process."""
 
     def _one(self, query: str, /, **parameters: Any) -> Any:
-        if self._seen is None or query not in _STEADY:
+        if query not in _STEADY:
             return super()._one(query, **parameters)
-        asked = (query, *parameters.values())
-        if asked not in self._seen:
-            self._look_around(self._seen, asked)
-        if asked not in self._seen:
-            self._seen[asked] = super()._one(query, **parameters)
-        return self._seen[asked]
+        return self._asked_once((query, *parameters.values()), partial(super()._one, query, **parameters))
 
     def _all(self, query: str, /, **parameters: Any) -> list[Any]:
-        if self._seen is None or query not in _STEADY:
+        if query not in _STEADY:
             return super()._all(query, **parameters)
         asked = (query, *parameters.values())
-        if asked not in self._seen:
-            self._look_around(self._seen, asked)
-        if asked not in self._seen:
-            self._seen[asked] = super()._all(query, **parameters)
-        found: list[Any] = self._seen[asked]
+        found: list[Any] = self._asked_once(asked, partial(super()._all, query, **parameters))
         return found
-
-    def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
-        """A hook for an engine that asks for all of this with one trip, as soon as some of it is asked."""
 
     def _note(self, name: str) -> str | None:
         """All that a space notes for itself comes with one look."""
         if self._seen is None or name.startswith("note:"):
             return super()._note(name)
-        if NOTES not in self._seen:
-            self._look_around(self._seen, NOTES)
-        if NOTES not in self._seen:
-            self._seen[NOTES] = dict(self._all("notes"))
-        found: str | None = self._seen[NOTES].get(name)
-        return found
+        notes: dict[str, str] = self._asked_once(NOTES, lambda: dict(self._all("notes")))
+        return notes.get(name)
+
+    def _asked_once(self, asked: tuple[Any, ...], ask: Callable[[], Any]) -> Any:
+        if self._seen is None:
+            return ask()
+        if asked not in self._seen:
+            self._look_around(self._seen, asked)
+        if asked not in self._seen:
+            self._seen[asked] = ask()
+        return self._seen[asked]
+
+    def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
+        """A hook for an engine that asks for all of this with one trip, as soon as some of it is asked."""
 
     def head(self) -> Head:
         row = self._one("head")
