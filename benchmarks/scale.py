@@ -31,7 +31,7 @@ from memplane import Memplane, Settings
 from memplane.fleet import SILENT
 from memplane.providers.embedding import Vector
 from memplane.providers.embedding_local import LocalEmbedder
-from memplane.storage.postgres.large import LARGE
+from memplane.storage.postgres.indexing import LARGE
 from memplane.storage.postgres.migrate import SCHEMA, tables
 from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.postgres.text import Vector as Column

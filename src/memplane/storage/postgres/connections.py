@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.errors import translate_errors
-from memplane.storage.postgres.large import index_large_spaces
+from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 

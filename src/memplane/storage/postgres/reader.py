@@ -1,0 +1,56 @@
+"""`SqlReader` with few trips to the server: where a space stands comes with one, and what is going to be asked with another."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from memplane.storage.index import VectorSearch
+from memplane.storage.postgres.ahead import Listening, NoAnswer
+from memplane.storage.postgres.large import LargeSearch, searched
+from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.statements import PostgresStatements
+from memplane.storage.rulings import FLAGGED_MAX
+from memplane.storage.sql.view import NOTES, SqlReader
+
+_AROUND: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    *((query, {}) for query in ("head", "marks", "models", "ruled", "library_marks")),
+    *((query, {}) for query in ("waiting_count", "spans_waiting_count", "undistilled_count")),
+    ("stale_turns", {"limit": 1}),
+    ("flagged_size", {"limit": FLAGGED_MAX}),
+)
+"""Where a space stands: whoever asks for some of it asks for all of it soon."""
+_KNOWN_AROUND = {NOTES, *((query, *parameters.values()) for query, parameters in _AROUND)}
+_OF_ONE_ROW = frozenset(query for query, _ in _AROUND) - {"models", "stale_turns"}
+
+
+class PostgresReader(SqlReader):
+    """See `Reader`. Of a space that is large, it says who searches it."""
+
+    def __init__(self, statements: PostgresStatements, owner: str, place: Place) -> None:
+        super().__init__(statements, owner)
+        self._own = statements
+        self._place = place
+
+    def ahead(self, *work: Callable[[SqlReader], object]) -> None:
+        listening = Listening(ruled=self._own.ruled)
+        reader = PostgresReader(listening, self._owner, self._place)
+        reader._seen = None if self._seen is None else dict(self._seen)
+        for asking in work:
+            with suppress(NoAnswer):
+                asking(reader)
+        if len(listening.noted) > 1:
+            self._own.fetch_ahead(listening.noted)
+
+    def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
+        if asked not in _KNOWN_AROUND:
+            return
+        *around, notes = self._own.together([*_AROUND, ("notes", {})])
+        for (query, parameters), found in zip(_AROUND, around, strict=True):
+            answer = (found[0] if found else None) if query in _OF_ONE_ROW else found
+            seen[query, *parameters.values()] = answer
+        seen[NOTES] = dict(notes)
+        self._own.ruled = bool(seen["ruled",][0])
+
+    def vector_search(self, model: int) -> VectorSearch | None:
+        dimension = self._note(searched(model))
+        return None if dimension is None else LargeSearch(self._own, self._place, model, int(dimension))
