@@ -172,9 +172,8 @@ class SqlWriter(
             of_payload = payload_digest(salt, draft.body)
             before = last
             last = max(recorded, just_after(last)) if draft.recorded is None else draft.recorded
-            if (
-                draft.recorded is None and last == before
-            ):  # at the end of time, ids decide: with the next merge
+            if draft.recorded is None and last == before:
+                # At the end of time, ids decide: with the next merge.
                 self._set_note("ordered", "0")
             digest = entry_digest(digest, of_payload, position, draft, last)
             by, id_, op, ref = draft.caller, draft.id, draft.op, draft.ref
