@@ -2,7 +2,7 @@
 once, whoever dies; and whoever ends hands over."""
 
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -384,14 +384,19 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
 
 
-def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
-    """However long that is: nobody else takes it."""
+@contextmanager
+def in_a_long_step(url):
+    """A plane whose worker is in the middle of a step, with a lease of a second."""
     slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
+    with Memplane.open(url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)) as plane:
         plane.space("ann").retain("I live in Lisbon")
         assert slow.begun.wait(PATIENCE_SECONDS)
+        yield plane, slow
+
+
+def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
+    """However long that is: nobody else takes it."""
+    with in_a_long_step(postgres_url) as (plane, slow):
         renewed = threading.Event()
         real = plane.work.renew
         count = []
@@ -414,12 +419,7 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
 
 def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_url, caplog):
     """As after a fail-over that took longer than a lease: the colleagues still hear of the worker."""
-    slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
-        plane.space("ann").retain("I live in Lisbon")
-        assert slow.begun.wait(PATIENCE_SECONDS)
+    with in_a_long_step(postgres_url) as (plane, slow):
         reported = threading.Semaphore(0)
         real = plane.work.report
 
