@@ -324,6 +324,7 @@ def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
 def test_a_worker_outlives_its_connections(postgres_url, monkeypatch):
     """The database drops all of them again and again, as one does that fails over: everything is derived once."""
     monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.05)
+    monkeypatch.setattr("memplane.fleet._WAIT_FIRST_S", 0.01)  # however often it fails meanwhile
     options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=1)}
     said = [f"I like the lamp number {number}" for number in range(20)]
     with (
@@ -351,7 +352,7 @@ def test_a_server_tells_how_the_work_stands(postgres_url):
     with Memplane.open(postgres_url, embedder=None, background="elsewhere") as plane:
         plane.space("ann").retain("I live in Lisbon")
         plane.space("sick").retain("I live in Lisbon")
-        leases = [plane.work.take("w", after=0, length=SECOND) for _ in range(2)]
+        leases = [plane.work.take("w", after=0, length=3_600 * SECOND) for _ in range(2)]
         plane.work.bury(next(lease for lease in leases if lease.owner == "sick"), error="internal")
         with serving(plane) as server, server.client() as client:
             figures = client.get("/metrics").text.splitlines()
@@ -372,6 +373,7 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert slow.begun.wait(PATIENCE_SECONDS)
         closing = threading.Thread(target=first._parts.background.close)
         closing.start()
+        assert first._parts.background._stopped.wait(PATIENCE_SECONDS)
         slow.go_on.set()
         closing.join(PATIENCE_SECONDS)
         backlog = first.work.backlog()
@@ -384,12 +386,14 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
 
 
-def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
+def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
     """However long that is: nobody else takes it."""
+    monkeypatch.setattr("memplane.fleet._REPORT_EVERY_S", 0.01)
+    url, hand = database
+    hand.rows("DELETE FROM space")
+    hand.forget_work()
     slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
+    with Memplane.open(url, embedder=slow, background=True, settings=Settings(worker_lease_s=60)) as plane:
         plane.space("ann").retain("I live in Lisbon")
         assert slow.begun.wait(PATIENCE_SECONDS)
         renewed = threading.Event()
@@ -398,8 +402,10 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
 
         def renew(lease, *, length):
             kept = real(lease, length=length)
-            count.append(kept)
-            if len(count) == 5:
+            if len(count) < 5:
+                count.append(kept)
+                hand.advance(50)
+            else:
                 renewed.set()
             return kept
 
@@ -409,7 +415,7 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
         slow.go_on.set()
         assert settled(plane, "ann")
 
-    assert all(count[:5])
+    assert count == [True] * 5
 
 
 def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_url, caplog):
@@ -437,3 +443,54 @@ def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_ur
 
     lost = [record.fields for record in caplog.records if record.message == "lease lost"]
     assert lost == [{"holder": lease.holder, "tenant": lease.tenant, "space": "ann"}]
+
+
+def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
+    """Whoever renews while the lease is handed over finds nothing to renew, and nothing to say."""
+    plane, _ = fleet
+    tell(plane)
+    one = member(plane)
+    for name in ("finish", "give_back"):
+
+        def handed_over(*args, real=getattr(plane.work, name), **options):
+            done = real(*args, **options)
+            one._keep_lease()
+            return done
+
+        setattr(plane.work, name, handed_over)
+    one._stopped.set()
+    assert one.step()
+    one._stopped.clear()
+    work_off(one)
+
+    assert plane.space("ann").enrichment().waiting.nothing
+    assert [record.message for record in caplog.records] == []
+
+
+class Unforeseen(RuntimeError):
+    """As a bug would be."""
+
+
+def test_neither_who_rings_nor_who_listens_dies_of_what_nobody_foresaw(postgres_url, caplog, monkeypatch):
+    monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.01)
+    tried = {"ring": threading.Semaphore(0), "listen": threading.Semaphore(0)}
+    with Memplane.open(postgres_url, embedder=None) as plane:
+        for name, count in tried.items():
+
+            def fail(*_, count=count):
+                count.release()
+                raise Unforeseen
+
+            setattr(plane.work, name, fail)
+        one = member(plane)
+        one.begin()
+        for _ in range(3):
+            one.notify("default", "ann")
+            assert tried["ring"].acquire(timeout=PATIENCE_SECONDS)
+            assert tried["listen"].acquire(timeout=PATIENCE_SECONDS)
+            while one._bell._rung.is_set():
+                pass
+        one.close()
+
+    said = {(record.message, record.fields["error"]) for record in caplog.records if record.exc_info}
+    assert said == {("worker cannot be told", "internal"), ("worker cannot listen", "internal")}
