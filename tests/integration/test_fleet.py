@@ -450,14 +450,17 @@ def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
     plane, _ = fleet
     tell(plane)
     one = member(plane)
-    for name in ("finish", "give_back"):
 
-        def handed_over(*args, real=getattr(plane.work, name), **options):
-            done = real(*args, **options)
+    def then_renewed(hand_over):
+        def handed_over(*args, **options):
+            done = hand_over(*args, **options)
             one._keep_lease()
             return done
 
-        setattr(plane.work, name, handed_over)
+        return handed_over
+
+    plane.work.finish = then_renewed(plane.work.finish)
+    plane.work.give_back = then_renewed(plane.work.give_back)
     one._stopped.set()
     assert one.step()
     one._stopped.clear()
