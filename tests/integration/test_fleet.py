@@ -19,7 +19,7 @@ from memplane.providers.llm import LLMUnavailable
 from memplane.storage.work import Done
 from stub_embedder_enrich import BagOfWords
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
