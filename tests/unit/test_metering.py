@@ -207,6 +207,28 @@ def test_counts_are_written_by_themselves(accounts, clock):
     assert [tally.requests for _, tally in accounts.tallies("t", first=0, last=99_999)] == [1]
 
 
+def test_the_thread_that_writes_outlives_what_nobody_foresaw(accounts, clock, caplog):
+    """
+    It is said, and the counts are written the next time.
+    """
+    failures, written = [RuntimeError("a bug"), None], Barrier(2)
+
+    class Unwell:
+        def add(self, tallies, *, oldest):
+            if failure := failures.pop(0):
+                raise failure
+            accounts.add(tallies, oldest=oldest)
+            written.wait()
+
+    meter = Meter(Unwell(), clock, write_every_s=0.001)
+    meter.count("t", RECALL)
+    written.wait()
+    meter.close()
+
+    assert [tally.requests for _, tally in accounts.tallies("t", first=0, last=99_999)] == [1]
+    assert [record.message for record in caplog.records] == ["usage cannot be written"]
+
+
 def test_what_could_not_be_written_is_written_later(accounts, clock):
     """
     A full disk costs no count, and no count twice.
