@@ -148,7 +148,7 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
         fronted.openai().chat.completions.create(**body(ASKED), tools=tools)
         let_go.set()
 
-        assert 0.02 <= sum(given) <= 0.061
+        assert 0 < sum(given) <= 0.061
         assert len(fronted.entries()) == 2
 
 
