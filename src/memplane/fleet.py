@@ -241,8 +241,7 @@ class FleetWorker:
         try:
             self._work_at(lease)
         finally:
-            with self._lock:
-                self._held = None
+            self._let_go()
         return True
 
     def do_jobs(self) -> None:
@@ -300,6 +299,11 @@ class FleetWorker:
         if not through:
             _say(logging.WARNING, "lease lost", **_space(held))
 
+    def _let_go(self) -> None:
+        """Before it is said how it went: whoever renews it then would take what is given back for what is lost."""
+        with self._lock:
+            self._held = None
+
     def _wait_to_keep(self) -> None:
         length = min(_REPORT_EVERY_S, self._length / SECOND / 3)
         if self._stopped.is_set():
@@ -324,6 +328,7 @@ class FleetWorker:
                 return
             if self._do_shift(lease):
                 return
+            self._let_go()
             self._work.give_back(lease, got_on=not self._stopped.is_set())
         except Exception as exc:  # noqa: BLE001 - one space's trouble must not end the work at all
             self._failed(lease, exc)
@@ -343,6 +348,7 @@ class FleetWorker:
         if more or self._stopped.is_set():
             return False
         self._daily(lease.tenant, lease.owner)
+        self._let_go()
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
     def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> Rest | None:
@@ -354,6 +360,7 @@ class FleetWorker:
         return Rest(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
 
     def _failed(self, lease: Lease, error: Exception) -> None:
+        self._let_go()
         self._done.failures += 1
         code = _code(error)
         counted = not _is_elsewhere(error)
@@ -366,6 +373,7 @@ class FleetWorker:
                 self._work.fail(lease, error=code, length=wait, counted=counted)
 
     def _bury(self, lease: Lease, code: str) -> None:
+        self._let_go()
         self._work.bury(lease, error=code)
         _say(logging.ERROR, "space is dead", error=code, attempts=lease.attempts, **_space(lease))
 

@@ -28,7 +28,7 @@ from memplane.storage.sqlite.statements import SqliteStatements
 from memplane.storage.sqlite.transactions import group_commit
 from memplane.types import Draft, Op
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 Work = Callable[[SqlWriter], object]
 
