@@ -124,7 +124,7 @@ def test_a_backup_does_not_write_over_another_installation(cli, tmp_path):
     assert cli("backup", str(cli.data)).code == 1
 
 
-@pytest.mark.parametrize("command", ["backup", "migrate"])
+@pytest.mark.parametrize("command", ["backup", "migrate {source}", "migrate --check {source}"])
 @pytest.mark.parametrize(
     "junk", ["other.txt", "spaces/mine.txt", "spaces/default/mine.db", "catalog.db", ".bashrc"]
 )
@@ -138,8 +138,7 @@ def test_a_directory_of_somebody_else_is_left_alone(cli, tmp_path, command, junk
     with closing(sqlite3.connect(file)) as database:
         database.execute("CREATE TABLE mine (a)")
     before = file.read_bytes()
-    source = [str(cli.data)] if command == "migrate" else []
-    done = cli(command, *source, str(tmp_path / "junk"))
+    done = cli(*command.format(source=cli.data).split(), str(tmp_path / "junk"))
 
     assert (done.code, f"there is '{junk}' in it" in done.err) == (1, True)
     assert file.read_bytes() == before

@@ -133,6 +133,7 @@ class Move:
 
     def check(self) -> MoveReport:
         """Compare every row, and write none."""
+        self._check_no_stranger()
         report = MoveReport(passes=1, different={})
         found: Counter[str] = Counter()
         names = self._spaces()
@@ -164,8 +165,7 @@ class Move:
 
     def _check_target(self) -> None:
         """Before anything is written: whatever is there must have come from here."""
-        if (stranger := self._target.stranger()) is not None:
-            raise NotACopy(f"the target is no data directory: there is {stranger!r} in it")
+        self._check_no_stranger()
         ours = set(self._spaces())
         for name in self._spaces_of(self._target):
             if name not in ours:
@@ -183,6 +183,11 @@ class Move:
                 for row, there in differences(self._source.catalog_rows(), theirs, table, Count()):
                     if row is None and there is not None:
                         raise NotACopy(f"the target has a {table.name} that is not in the source")
+
+    def _check_no_stranger(self) -> None:
+        """Not even looked into: to open a database is to bring it up to date."""
+        if (stranger := self._target.stranger()) is not None:
+            raise NotACopy(f"the target is no data directory: there is {stranger!r} in it")
 
     def _copy(self, name: Name, made: Made, place: tuple[int, int]) -> View:
         def told(table: str, rows: int) -> None:
