@@ -34,8 +34,8 @@ def test_a_key_is_made_and_ended(open_page, identity):
     page.click("text=Make it")
     secret = page.inner_text(".notice pre")
     assert identity.authenticate(secret, peer="").rights
-    page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("row", name="laptop").get_by_role("button").click()
+    page.keyboard.press("Enter")
     page.wait_for_selector("text=revoked")
 
     assert next(key for key in identity.list_keys() if key.name == "laptop").revoked
@@ -68,8 +68,7 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("y")
-    page.wait_for_selector("section.card >> nth=0")
-    page.keyboard.press("j")
+    page.wait_for_function("document.getElementById('told').innerText === 'The draft is confirmed.'")
     page.keyboard.press("n")
     page.wait_for_selector("text=Nothing waits.")
 
