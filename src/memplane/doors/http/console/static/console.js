@@ -132,7 +132,10 @@
   window.addEventListener("pageshow", () => { leaving = false; agreed = null; });
 
   // What came wrong out of a request of a part of a page is said, not swallowed.
-  document.addEventListener("htmx:responseError", (event) => say(`That did not work (${event.detail.xhr.status}).`));
+  document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
+    const words = (xhr.getResponseHeader("content-type") || "").startsWith("text/plain") ? xhr.responseText.trim() : "";
+    say(words || `That did not work (${xhr.status}).`);
+  });
 
   // A slider moves a date: days since the first one.
   document.addEventListener("input", (event) => {
