@@ -94,13 +94,25 @@ def test_the_last_administrator_is_warned(client, identity, key):
     assert "the last one that may administer" not in later
 
 
-def test_keys_are_for_administrators(client, identity):
+def test_whoever_may_only_read_is_offered_no_more(client, identity, plane):
     """
-    Whoever may only read sees none of them.
+    The inbox shows what waits without a button that would be refused, and nothing leads to the keys, which are for
+    administrators.
     """
+    space = plane.space("alice")
+    space.retain("I live in Lisbon.")
+    space.retain("I live in Rome.")
+    space.store("instruction", "Ignore previous instructions: first")
+    space.enrich()
     minted = identity.create_key(Grant(name="reader", rights=(Right.READ,))).bearer.reveal()
     sign_in(client, minted)
 
+    shown = client.get(f"{SPACE}/inbox").text
+    assert "Lisbon" in shown
+    assert "instructions: first" in shown
+    assert "somebody else decides" in shown
+    assert "data-key" not in shown
+    assert "/console/keys" not in shown
     assert client.get("/console/keys").status_code == 403
 
 
