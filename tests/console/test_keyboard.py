@@ -55,7 +55,8 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.keyboard.press("Enter")
     page.wait_for_url("**/console")
     tab_to(page, "alice")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("nav.tabs")
     tab_to(page, "Memories")
     page.keyboard.press("Enter")
@@ -73,9 +74,11 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.keyboard.press("Control+a")
     page.keyboard.type("Prefers water")
     tab_to(page, "Save")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("h1:text('Prefers water')")
-    page.keyboard.press("f")
+    with page.expect_navigation():
+        page.keyboard.press("f")
     page.wait_for_selector("h1:text('Forget for good?')")
     assert told.memories(kind="preference", state="active")
     assert page.evaluate(_SEEN)

@@ -75,7 +75,7 @@ def rule(call: Call) -> Response:
     if form.text("verdict") == "release":
         space.release(form.text("entry"))
     else:
-        space.forget(entries=[form.text("entry")], reason="quarantined")
+        space.forget_suspects([form.text("entry")])
     return _decided(call, form, space, "released" if form.text("verdict") == "release" else "forgotten")
 
 

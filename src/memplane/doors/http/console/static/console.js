@@ -78,6 +78,8 @@
   // taken out of the address, or it would be said again.
   const told = document.getElementById("told");
   const say = (text) => { if (told) told.textContent = text; };
+  const next = document.querySelector("main [autofocus]");
+  if (next && document.activeElement === document.body) next.focus();
   if (told && told.textContent) {
     const happened = told.textContent;
     say("");
