@@ -72,7 +72,7 @@ class TestEchoModel:
         """
         In the shape of a provider.
         """
-        with EchoModel() as model, httpx.Client(base_url=model.url, trust_env=False) as client:
+        with EchoModel() as model, httpx.Client(base_url=model.url, timeout=60, trust_env=False) as client:
             answers = [
                 client.get("/else"),
                 client.post("/chat/completions", content="nonsense"),
