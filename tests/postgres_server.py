@@ -161,7 +161,8 @@ class PostgresServer:
         main.suspend()
         others = main.children(recursive=True)
         main.send_signal(number)
-        main.resume()
+        with suppress(psutil.NoSuchProcess):  # it may be gone already
+            main.resume()
         _, alive = psutil.wait_procs([main, *others], timeout=_PATIENCE_S)
         assert not alive, alive
 
