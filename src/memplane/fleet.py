@@ -35,6 +35,7 @@ SILENT = 3 * LEASE_S * SECOND
 
 _LOOK_EVERY_S = 2.0
 """So often an idle worker looks whether something waits, in case nobody told it."""
+_LISTEN_AGAIN_S = 30.0
 _JOBS_EVERY_S = 30.0
 _REPORT_EVERY_S = 5.0
 _RING_EVERY_S = 0.05
@@ -110,9 +111,9 @@ class _Bell:
             try:
                 self._work.ring()
             except StorageError:
-                pass  # whoever is idle looks by itself
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: nobody would ring any more
-                _say(logging.ERROR, "worker cannot be told", exc, error=_code(exc))
+                pass  # the others look by themselves now and then
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: without it nobody would be told ever again
+                _say(logging.ERROR, "nobody can be rung for", exc, error=_code(exc))
             self._closed.wait(_RING_EVERY_S)
             self._rung.clear()
             if self._closed.is_set():
@@ -314,9 +315,9 @@ class FleetWorker:
         while not self._stopped.is_set():
             try:
                 self._work.listen(self._heard.set, self._stopped)
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: nobody would be heard any more
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: it would end, and each write wait for a look
                 _say(logging.ERROR, "worker cannot listen", exc, holder=self.holder, error=_code(exc))
-                self._stopped.wait(_AWAY_MAX_S)
+                self._stopped.wait(_LISTEN_AGAIN_S)
 
     # ── a space ──────────────────────────────────────────────────────────────────────────────────────────────
 

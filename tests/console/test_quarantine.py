@@ -141,13 +141,33 @@ def test_a_link_to_a_passage_opens_where_it_stands(open_page, space):
     assert page.evaluate("document.documentElement.scrollWidth") <= 1_280
 
 
+def test_what_was_released_meanwhile_is_not_forgotten(client, key, space):
+    """
+    Somebody else looked at it while it stood in the inbox: the one who forgets it is told, and it stays.
+    """
+    memory = space.store("instruction", HOSTILE)
+    sign_in = client.get("/console/sign-in").text
+    client.post("/console/sign-in", data={"key": key, "_word": word_in(sign_in)})
+    word = word_in(client.get(f"{SPACE}/inbox").text)
+    space.release(memory.id)
+    answer = client.post(f"{SPACE}/inbox/rule", data={"verdict": "forget", "entry": memory.id, "_word": word})
+
+    assert answer.status_code == 422
+    assert "is not in quarantine, so nothing was forgotten" in answer.text
+    assert space.memory(memory.id).text == HOSTILE
+
+
+def word_in(page):
+    return page.partition('name="_word" value="')[2][:32]
+
+
 @pytest.mark.parametrize("path", ["inbox/rule", "memories/@{id}/pin", "memories/@{id}/release"])
 def test_a_form_of_another_site_rules_nothing(client, key, space, path):
     """
     Without the word of the session nothing happens.
     """
     memory = space.store("instruction", HOSTILE)
-    word = client.get("/console/sign-in").text.partition('name="_word" value="')[2][:32]
+    word = word_in(client.get("/console/sign-in").text)
     client.post("/console/sign-in", data={"key": key, "_word": word})
     answer = client.post(
         f"{SPACE}/{path.format(id=memory.id)}", data={"verdict": "release", "entry": memory.id}

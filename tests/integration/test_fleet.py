@@ -2,7 +2,7 @@
 once, whoever dies; and whoever ends hands over."""
 
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -386,8 +386,10 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
 
 
-def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
-    """However long that is: nobody else takes it."""
+@contextmanager
+def in_a_long_step(database, monkeypatch):
+    """A plane whose worker is in the middle of a step and renews its lease of a minute all the time, and the hand that
+    moves the clock."""
     monkeypatch.setattr("memplane.fleet._REPORT_EVERY_S", 0.01)
     url, hand = database
     hand.rows("DELETE FROM space")
@@ -396,6 +398,12 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
     with Memplane.open(url, embedder=slow, background=True, settings=Settings(worker_lease_s=60)) as plane:
         plane.space("ann").retain("I live in Lisbon")
         assert slow.begun.wait(PATIENCE_SECONDS)
+        yield plane, slow, hand
+
+
+def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
+    """However long that is: nobody else takes it."""
+    with in_a_long_step(database, monkeypatch) as (plane, slow, hand):
         renewed = threading.Event()
         real = plane.work.renew
         count = []
@@ -418,14 +426,9 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
     assert count == [True] * 5
 
 
-def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_url, caplog):
+def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(database, monkeypatch, caplog):
     """As after a fail-over that took longer than a lease: the colleagues still hear of the worker."""
-    slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
-        plane.space("ann").retain("I live in Lisbon")
-        assert slow.begun.wait(PATIENCE_SECONDS)
+    with in_a_long_step(database, monkeypatch) as (plane, slow, _):
         reported = threading.Semaphore(0)
         real = plane.work.report
 
@@ -468,32 +471,3 @@ def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
 
     assert plane.space("ann").enrichment().waiting.nothing
     assert [record.message for record in caplog.records if record.name == "memplane.fleet"] == []
-
-
-class Unforeseen(RuntimeError):
-    """As a bug would be."""
-
-
-def test_neither_who_rings_nor_who_listens_dies_of_what_nobody_foresaw(postgres_url, caplog, monkeypatch):
-    monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.01)
-    tried = {"ring": threading.Semaphore(0), "listen": threading.Semaphore(0)}
-    with Memplane.open(postgres_url, embedder=None) as plane:
-        for name, count in tried.items():
-
-            def fail(*_, count=count):
-                count.release()
-                raise Unforeseen
-
-            setattr(plane.work, name, fail)
-        one = member(plane)
-        one.begin()
-        for _ in range(3):
-            one.notify("default", "ann")
-            assert tried["ring"].acquire(timeout=PATIENCE_SECONDS)
-            assert tried["listen"].acquire(timeout=PATIENCE_SECONDS)
-            while one._bell._rung.is_set():
-                pass
-        one.close()
-
-    said = {(record.message, record.fields["error"]) for record in caplog.records if record.exc_info}
-    assert said == {("worker cannot be told", "internal"), ("worker cannot listen", "internal")}

@@ -294,21 +294,30 @@ def test_a_primary_that_becomes_a_standby_is_read_from(server, plane, url):
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
 
 
+@contextmanager
+def meeting(url, **met):
+    """Whoever writes to these tables meets this first."""
+    with psycopg.connect(url, autocommit=True) as owner:
+        for table, statement in met.items():
+            owner.execute(
+                f"CREATE FUNCTION memplane.meet_{table}() RETURNS trigger LANGUAGE plpgsql AS "
+                f"$$ BEGIN {statement}; RETURN NULL; END $$; CREATE TRIGGER meet BEFORE INSERT "
+                f"ON memplane.{table} EXECUTE FUNCTION memplane.meet_{table}()".encode()
+            )
+        yield
+        for table in met:
+            owner.execute(f"DROP FUNCTION memplane.meet_{table} CASCADE".encode())
+
+
 def test_a_full_disk_loses_nothing(plane, url):
     """
     The server says so itself, in the middle of a write: nothing of it is there, and everything before.
     """
     space = plane.space("alice")
     space.retain("lantern")
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute(
-            "CREATE FUNCTION memplane.full_disk() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$; "
-            "CREATE TRIGGER full_disk BEFORE INSERT ON memplane.payload EXECUTE FUNCTION memplane.full_disk()"
-        )
+    with meeting(url, payload="RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'"):
         said = outcome(lambda: space.retain("x"))
         seen = [turn.text for turn in space.turns()]
-        owner.execute("DROP FUNCTION memplane.full_disk CASCADE")
     space.retain("back")
 
     assert said is StorageFull
@@ -317,24 +326,20 @@ def test_a_full_disk_loses_nothing(plane, url):
     assert space.verify().ok
 
 
-def test_a_statement_that_takes_too_long_is_ended(plane):
+def test_a_statement_that_takes_too_long_is_ended(plane, url):
     """
     Its work fails and says to try again; the connection is as good as before.
     """
     space = plane.space("alice")
     space.retain("lantern")
-
-    def sleep(writer):
-        connection = writer._statements.connection
-        connection.execute("SET LOCAL statement_timeout = '20ms'")
-        connection.execute("SELECT pg_sleep(30)")
-
-    with plane._concrete.open("default", "alice", create=False) as store:
-        said = outcome(lambda: store.write(sleep))
+    hurry = "PERFORM set_config('statement_timeout', '20ms', true)"
+    with meeting(url, ledger=hurry, payload="PERFORM pg_sleep(30)"):
+        said = outcome(lambda: space.retain("x"))
     space.retain("back")
 
     assert said is StorageBusy
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+    assert space.verify().ok
 
 
 def wait_until_gone(server, user):

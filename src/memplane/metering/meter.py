@@ -96,8 +96,8 @@ class Meter:
             try:
                 self.write()
             except StorageError:
-                pass  # the next time
-            except Exception:  # noqa: BLE001 - a thread's edge: counts would pile up for as long as the process lives
+                pass  # it is kept for the next time
+            except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
                 _log.exception("usage cannot be written")
 
     def _keep(self, counted: dict[Account, Tally]) -> None:
