@@ -211,8 +211,9 @@ class HandClock:
 def fresh_plane(
     clock: HandClock | None = None, *, embedder: Any = None, **changes: Any
 ) -> Iterator[Memplane]:
-    """A plane for one generated example: without an embedding model, on a clock that somebody turns."""
-    clock, options = clock or HandClock(), Settings(**changes)
+    """A plane for one generated example: without an embedding model, on a clock that somebody turns; a recall works off all
+    that waits, as with `open_plane`."""
+    clock, options = clock or HandClock(), Settings(**{"recall_work_ms": 60_000, **changes})
     with (
         HOME.fresh() as data,
         Memplane.open(data, embedder=embedder, clock=clock, settings=options) as plane,

@@ -71,12 +71,12 @@ class PostgresServer:
         """The name of a database that nobody has used; one that is not migrated is empty."""
         name = f"memplane_{next(self._numbers)}"
         template = _TEMPLATE if migrated else "template0"
-        with self.connect() as connection:
+        with self._connect_patiently() as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return name
 
     def drop(self, name: str) -> None:
-        with self.connect() as connection:
+        with self._connect_patiently() as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
 
     @contextmanager
@@ -161,7 +161,8 @@ class PostgresServer:
         main.suspend()
         others = main.children(recursive=True)
         main.send_signal(number)
-        main.resume()
+        with suppress(psutil.NoSuchProcess):  # it may be gone already
+            main.resume()
         _, alive = psutil.wait_procs([main, *others], timeout=_PATIENCE_S)
         assert not alive, alive
 

@@ -23,13 +23,18 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+    """Of five, whoever comes sixth at once is made to wait for a second, or three."""
+
+
 class StubServer:
     """Listens until it is closed; whoever waits for `release` is then let go."""
 
     def __init__(self, handler, path):
         self.release = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}{path}"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()

@@ -1,6 +1,7 @@
 """`memplane chat`: a model that remembers, in a terminal or a pipe, with what was recalled beside each answer."""
 
 import json
+import socket
 
 import httpx
 import openai
@@ -12,7 +13,6 @@ from memplane.doors.chat.talk import is_memplane
 from memplane.identity.principal import Unauthenticated
 from memplane.space import Space
 from proxy_server import ALICE, fronting
-from stub_server import Handler, StubServer
 
 BLOCK = "--- BEGIN MEMORY (from memplane) ---\n[kind=fact, score=0.90]\n{}\n--- END MEMORY ---"
 
@@ -72,7 +72,7 @@ class TestEchoModel:
         """
         In the shape of a provider.
         """
-        with EchoModel() as model, httpx.Client(base_url=model.url, trust_env=False) as client:
+        with EchoModel() as model, httpx.Client(base_url=model.url, timeout=60, trust_env=False) as client:
             answers = [
                 client.get("/else"),
                 client.post("/chat/completions", content="nonsense"),
@@ -187,9 +187,10 @@ class TestChat:
         """
         Said in one line, with exit code 1.
         """
-        server = StubServer(Handler, "")
-        server.close()
-        done = cli("chat", "--url", server.url, stdin="Hello\n")
+        with socket.socket() as taken:  # or somebody else might listen there meanwhile
+            taken.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+            done = cli("chat", "--url", url, stdin="Hello\n")
 
         assert done.code == 1
         assert done.err.startswith("memplane: no answer: ")

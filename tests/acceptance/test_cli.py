@@ -187,10 +187,10 @@ class Terminal:
         os.close(slave)
 
     def wait_for(self, text):
-        seen = ""
-        while text not in seen:
-            seen += os.read(self._master, 1_024).decode()
-        return seen
+        seen = b""
+        while text.encode() not in seen:
+            seen += os.read(self._master, 1_024)
+        return seen.decode("utf-8", "ignore")  # it may end within a letter
 
     def type(self, text):
         os.write(self._master, text.encode())

@@ -48,7 +48,7 @@ def test_the_client_for_node(folder, server):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

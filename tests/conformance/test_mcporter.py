@@ -44,7 +44,7 @@ def mcporter(command, people, tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=240,
         )
 
     return run

@@ -5,7 +5,9 @@ import asyncio
 import gzip
 import json
 import logging
+import socket
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -315,14 +317,14 @@ class TestRecallResponse:
         assert client.recall(manifest, asking()).status == "failed"
         assert "hush" not in told[0].error
 
-    def test_a_service_that_is_not_there_fails(self, service, client):
+    def test_a_service_that_is_not_there_fails(self, client):
         """
         Nobody listens: an outcome like any other.
         """
-        manifest = manifest_of(service)
-        service.close()
-
-        outcome = client.recall(manifest, asking())
+        with socket.socket() as taken:  # or somebody else might listen there meanwhile
+            taken.bind(("127.0.0.1", 0))
+            manifest = manifest_of(SimpleNamespace(url=f"http://127.0.0.1:{taken.getsockname()[1]}"))
+            outcome = client.recall(manifest, asking())
 
         assert (outcome.status, outcome.status_code) == ("failed", 0)
         assert outcome.error.startswith(f'Post "{manifest.base_url}/recall": ')

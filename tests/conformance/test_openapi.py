@@ -48,7 +48,7 @@ def knock(server, operation, mode, credential):
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def call(case):
-        answer = case.call(base_url=server.url, headers=headers, timeout=30)
+        answer = case.call(base_url=server.url, headers=headers, timeout=100)
         # 503 is a promise to answer when something is set or free, such as a log-in without a password.
         assert answer.status_code not in {500, 502}, operation.label
         case.validate_response(answer, checks=CHECKS, headers=headers)

@@ -31,7 +31,7 @@ def pull(plane, cllama):
             plane, settings, wait=lambda _stop, seconds: bool(noted.append(seconds)), **changes
         )
         backfill.start()
-        backfill.join(60)
+        backfill.join(240)
         return {progress.agent: progress for progress in backfill.progress()}
 
     return run

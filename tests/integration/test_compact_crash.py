@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration import compact_victim
 from tests.integration.compact_victim import OWNER
-from tests.integration.test_crash import OFTEN, Victim, forked
+from tests.integration.test_crash import OFTEN, PATIENCE_SECONDS, Victim, forked
 
 from engines import both_engines
 
@@ -116,7 +116,7 @@ def test_two_at_the_same_work_do_it_once(place, undisturbed):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(PATIENCE_SECONDS)
 
     assert [process.exitcode for process in processes] == [0, 0]
     assert kept_of(data) == undisturbed

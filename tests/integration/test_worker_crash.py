@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.integration import worker_victim
-from tests.integration.test_crash import OFTEN, Victim, forked
+from tests.integration.test_crash import OFTEN, PATIENCE_SECONDS, Victim, forked
 from tests.integration.worker_victim import OWNER
 
 from engines import HOME, both_engines
@@ -124,7 +124,7 @@ def test_workers_do_not_get_into_each_others_way(place, undisturbed, workers):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(PATIENCE_SECONDS)
     codes = [process.exitcode for process in processes]
 
     assert codes == [0] * workers

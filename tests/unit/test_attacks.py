@@ -324,7 +324,7 @@ def test_interrupts_leave_no_transaction_and_nobody_waiting(plane):
 
     other = threading.Thread(target=space.retain, args=("from another thread",))
     other.start()
-    other.join(30)
+    other.join(240)
     assert struck > 0
     assert not other.is_alive()
     assert space.retain("last").seq == space.stats().entries

@@ -190,7 +190,7 @@ def test_what_is_late_does_not_pile_up():
 
     box = TimeBox(threads=1)
     try:
-        assert box.answer(hanging, lambda: "quick", seconds=1.0) == "quick"
+        assert box.answer(hanging, lambda: "quick", seconds=2.0) == "quick"
         assert box.answer(hanging, hanging, seconds=1.0) is None
         assert box.answer(hanging, lambda: "quick", seconds=0.01) is None
     finally:

@@ -292,7 +292,7 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(record, tmp_path, 
     process = context.Process(target=_fill_up, args=(tmp_path, len(before) + 100, outcome))
     process.start()
 
-    assert outcome.get(timeout=60) == "StorageUnavailable"
+    assert outcome.get(timeout=240) == "StorageUnavailable"
     process.join()
     assert (analyst / "history.jsonl").read_bytes() == before
 

@@ -65,7 +65,7 @@ def test_what_has_not_begun_in_its_share_of_the_time_never_does(box):
     let_go, began = threading.Event(), []
     box._thorough.submit(let_go.wait, 30)
 
-    assert awaited(box, lambda: began.append(1), lambda: "quick", seconds=0.05) == "quick"
+    assert awaited(box, lambda: began.append(1), lambda: "quick", seconds=1.0) == "quick"
     let_go.set()
     assert awaited(box, lambda: "thorough", lambda: "quick") == "thorough"
     assert began == []

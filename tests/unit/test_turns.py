@@ -255,7 +255,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
     context = tmp_path / "context" / "ann"
     context.mkdir(parents=True)
     manifest = {"version": 1, "service": "m", "base_url": "http://127.0.0.1:9", "recall": {"path": "/recall"}}
-    manifest["recall"]["timeout_ms"] = 120
+    manifest["recall"]["timeout_ms"] = 600
     (context / "memory.json").write_text(json.dumps(manifest))
     process = Process(plane, clock, claw_context_root=str(tmp_path / "context"))
 
@@ -286,7 +286,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
 
     assert told.recalled.status == "timed_out"
     assert given
-    assert sum(waited) <= 0.12
+    assert sum(waited) <= 0.6
 
 
 def test_a_recall_that_hangs_is_told_as_late(open_plane, clock, monkeypatch):
