@@ -126,7 +126,8 @@ def _marked(turn: Turn, derived: list[Memory]) -> Marked:
 
 
 def _recalled(space: Space, happening: Happening) -> str:
-    """What a recall tells for it as of the moment before. What an agent was told back then is not on record."""
+    """What a recall tells today for what a user said, of all that was said and known before. What an agent was told back
+    then is not on record."""
     asked = next((turn for turn in happening.turns if turn.role == Role.USER), None)
     if asked is None:
         return ""
@@ -134,7 +135,8 @@ def _recalled(space: Space, happening: Happening) -> str:
         asked.text,
         conversation=asked.conversation,
         project=asked.project,
-        as_of=happening.recorded - _MOMENT,
+        reference_time=asked.at,
+        as_of=asked.at - _MOMENT,
         noted=False,
     ).text
 

@@ -1,0 +1,61 @@
+"""What pages say, asked without a browser: of history that was said long before it was kept, of chains, and of lists."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from console_pages import signed_in
+
+SPACE = "/console/space/@alice"
+LONG_AGO = datetime(2026, 3, 7, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def look(console, identity):
+    """`look("/timeline")` is the text of a page of Alice's space."""
+    cookie = signed_in(identity, console.url)
+    client = console.client(None, cookies={cookie["name"]: cookie["value"]})
+
+    def look_(path):
+        answer = client.get(SPACE + path)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    return look_
+
+
+@pytest.fixture
+def imported(plane):
+    """Said months ago, kept today."""
+    space = plane.space("alice")
+    said = (
+        "I live in Berlin.",
+        "I like my coffee black, here in Berlin.",
+        "Actually, I moved to Lisbon. No more coffee in Berlin.",
+    )
+    for number, text in enumerate(said):
+        space.retain(text, id=f"said-{number}", conversation=f"c{number}", at=LONG_AGO + timedelta(days=number))
+    space.enrich()
+    return space
+
+
+def between(text, begin, end):
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def test_a_turn_is_shown_with_what_was_known_before_it(look, imported):
+    """
+    Neither what it says itself nor what came later is told for it, whenever it was kept; the page says what this is.
+    """
+    first, second, last = (
+        between(look(f"/timeline/@said-{number}"), 'id="rerun"', "</pre>") for number in range(3)
+    )
+
+    assert first == ""
+    assert "Berlin" in second
+    assert "coffee" not in second
+    assert "Lisbon" not in second
+    assert "not a record" in second
+    assert "coffee" in last
+    assert "Lisbon" not in last
