@@ -35,7 +35,9 @@ def imported(plane):
         "Actually, I moved to Lisbon. No more coffee in Berlin.",
     )
     for number, text in enumerate(said):
-        space.retain(text, id=f"said-{number}", conversation=f"c{number}", at=LONG_AGO + timedelta(days=number))
+        space.retain(
+            text, id=f"said-{number}", conversation=f"c{number}", at=LONG_AGO + timedelta(days=number)
+        )
     space.enrich()
     return space
 
@@ -59,3 +61,19 @@ def test_a_turn_is_shown_with_what_was_known_before_it(look, imported):
     assert "not a record" in second
     assert "coffee" in last
     assert "Lisbon" not in last
+
+
+def test_history_stands_where_it_was_said(look, imported, clock):
+    """
+    Rows tell when it was said and when it was kept; a filter of time and the slider go by when it was said.
+    """
+    shown = look("/timeline")
+    assert f'said <time datetime="{LONG_AGO.isoformat()}"' in shown
+    assert f'kept <time datetime="{clock.moment.isoformat()}"' in shown
+    march = look("/timeline?since=2026-03-08&until=2026-03-09")
+    assert march.count('<li class="happening"') == 1
+    assert "coffee black" in march
+    slider = re.search(r'<input id="slider"[^>]*>', look("/recall"))[0]
+
+    assert 'data-from="2026-03-07"' in slider
+    assert f'max="{(clock.moment - LONG_AGO).days + 1}"' in slider

@@ -1,7 +1,7 @@
 """The ledger as a person reads it: the newest first, what each entry brought, and in which words."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ _NOT_TOLD = frozenset(
 )
 """Members that are for machines, too long for a line, or told already: the ledger says when."""
 _VALUE_CHARS_MAX = 300
+_AT_ONCE = timedelta(minutes=1)
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     op: Op
     recorded: datetime
+    said: datetime
+    """When it came about; history that is brought in later was said long before it was recorded."""
     caller: Caller
     erased: bool
     """Its payload was forgotten; that it was there is still on record."""
@@ -50,14 +53,17 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     members: Mapping[str, str] = {}
     """What it says besides turns, by name."""
 
+    @property
+    def late(self) -> bool:
+        """Whether it was not recorded when it was said."""
+        return abs(self.recorded - self.said) >= _AT_ONCE
+
 
 def tell(reader: Reader, narrowed: Narrowed, *, before: int | None, limit: int) -> list[Happening]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
     given up after a while: what it found by then is told."""
     last = reader.head().seq + 1
     end = last if before is None else min(max(before, 0), last)
-    if narrowed.until is not None:
-        end = min(end, reader.last_recorded_before(narrowed.until) + 1)
     return [told(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
 
 
@@ -67,11 +73,13 @@ def told(reader: Reader, entry: Entry) -> Happening:
         first = turn_number(entry.seq, 0)
         between = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
         turns = tuple(shown_turn(turn) for turn in between)
+    recorded = to_datetime(entry.recorded)
     return Happening(
         seq=entry.seq,
         id=entry.id,
         op=entry.op,
-        recorded=to_datetime(entry.recorded),
+        recorded=recorded,
+        said=turns[0].at if turns else recorded,
         caller=entry.caller,
         erased=entry.body is None,
         turns=turns,

@@ -52,6 +52,9 @@ class OverviewReader(Protocol):
     def replaced(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
         """Memories that held at the beginning and had been replaced by the end, those replaced last first."""
 
+    def first_moment(self) -> Instant | None:
+        """When the first thing was said or recorded, whichever is earlier; None where nothing was."""
+
     def turn_span(self, since: Instant) -> TurnSpan:
         """Of what was said since then."""
 

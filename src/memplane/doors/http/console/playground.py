@@ -114,10 +114,9 @@ def _ranked(space: Space, recall: Recall) -> list[Ranked]:
 
 
 def _span(space: Space) -> tuple[datetime, datetime]:
-    """From the first entry to now, for the slider."""
-    first = space.entries(limit=1)
-    now = to_datetime(space.now())
-    return (to_datetime(first[0].recorded) if first else now), now
+    """From the first thing that was said or recorded to now, for the slider."""
+    first, now = space.first_moment(), space.now()
+    return to_datetime(now if first is None else min(first, now)), to_datetime(now)
 
 
 def rows() -> list[Row]:
