@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, Scribe, a_memory, costly, fresh_plane
 
-from memplane.clock import to_datetime, DAY, SECOND, to_instant
+from memplane.clock import DAY, SECOND, to_datetime, to_instant
 from memplane.storage.filter import Filter, Narrowed
 from memplane.storage.overview import TurnSpan
 from memplane.types import Caller, Op

@@ -411,11 +411,12 @@ class Space(Files, Library, Compacting, Looking, Rulings):
         memories: bool = True,
         turns: bool = True,
         limit: int = LIMIT_DEFAULT,
+        typing: bool = False,
     ) -> list[Hit]:
         """Memories, facts and turns by free text. Without a query: the newest first.
 
         `conversation` and `project` narrow, and say where the question comes from: what was said for one of them alone
-        is found nowhere else.
+        is found nowhere else. With `typing`, the last word may be only the beginning of one.
         """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
@@ -443,6 +444,7 @@ class Space(Files, Library, Compacting, Looking, Rulings):
             memories=memories,
             turns=turns,
             limit=limit,
+            typing=typing,
             audience=Audience(conversation=conversation, project=project),
         )
         with self._operation("search") as reader:

@@ -62,6 +62,7 @@ def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memor
             turns=False,
             include_superseded=asked["state"] != State.ACTIVE,
             limit=_PAGE_SIZE,
+            typing=True,
         )
         found = [hit.memory for hit in hits if hit.memory is not None]
         fitting = [
