@@ -95,6 +95,14 @@
     day.setUTCDate(day.getUTCDate() + Number(slider.value));
     const field = document.getElementById(slider.dataset.slider);
     field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
+    slider.setAttribute("aria-valuetext", field.value || "now");
+  });
+
+  // A field for one turn: Enter asks, Shift and Enter begin a new line.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("[data-asks]")) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
   });
 
   // A page that was opened for one passage shows it.
