@@ -77,3 +77,32 @@ def test_history_stands_where_it_was_said(look, imported, clock):
 
     assert 'data-from="2026-03-07"' in slider
     assert f'max="{(clock.moment.date() - LONG_AGO.date()).days + 1}"' in slider
+
+
+def test_a_derived_memory_shows_what_it_replaced(look, imported):
+    """
+    Both ways, as what was stored does; and how often each was told, even where it never was.
+    """
+    old = imported.memories(state="superseded")[0]
+    new = imported.memory(old.superseded_by)
+    imported.recall("Where do I live?")
+    shown = [look(f"/memories/@{memory.id}") for memory in (old, new)]
+
+    for page in shown:
+        chain = between(page, "How it came about", "</ol>")
+        assert chain.index(old.id) < chain.index(new.id)
+    assert '<dt>Told to agents</dt><dd class="mono">0 times</dd>' in shown[0]
+    assert '<dt>Told to agents</dt><dd class="mono">once</dd>' in shown[1]
+
+
+def test_documents_that_are_not_there(look, imported):
+    """
+    The command that is named exists, and an empty collection can still be asked.
+    """
+    collection = imported.create_collection("papers")
+    nothing, empty = look("/documents"), look(f"/documents?collection={collection.id}")
+
+    assert "memplane document upload FILE</code> keeps one" in nothing
+    assert f"document upload FILE --collection {collection.id}</code>" in empty
+    assert 'role="search"' in empty
+    assert "says anything" in look(f"/documents?collection={collection.id}&q=bees")

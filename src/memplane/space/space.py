@@ -47,7 +47,7 @@ from memplane.memory.runs import (
     run_row,
 )
 from memplane.memory.shown import shown, shown_turn
-from memplane.memory.supersession import chain_of, head_of
+from memplane.memory.supersession import chain_of, head_of, lineage_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
@@ -358,6 +358,16 @@ class Space(Files, Library, Compacting, Looking, Rulings):
         now = self._clock()
         with self._operation("chain") as reader:
             found = [shown(memory, now) for memory in chain_of(reader, memory_id)]
+        if not found:
+            raise NotFound("memory", memory_id)
+        return found
+
+    def lineage(self, memory_id: str) -> list[Memory]:
+        """What a memory replaced, itself, and what replaced it, oldest first."""
+        check_asked(id=memory_id)
+        now = self._clock()
+        with self._operation("chain") as reader:
+            found = [shown(memory, now) for memory in lineage_of(reader, memory_id)]
         if not found:
             raise NotFound("memory", memory_id)
         return found

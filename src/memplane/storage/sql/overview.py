@@ -62,6 +62,9 @@ class SqlOverviewReader(Session):
         found = self._all("replaced", begin=begin, end=end, limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
+    def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("predecessors", id=memory_id, limit=limit)]
+
     def forgets_between(
         self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
     ) -> list[LedgerRow]:

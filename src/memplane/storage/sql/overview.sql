@@ -75,6 +75,10 @@ WHERE m.superseded IS NOT NULL AND m.superseded > :begin AND m.superseded <= :en
   AND {not_reserved}
 ORDER BY m.superseded DESC, m.n DESC LIMIT :limit OFFSET :offset
 
+-- name: predecessors
+SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
+WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDER BY m.updated, m.n LIMIT :limit
+
 -- name: forgets_between
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
        p.salt, l.payload_digest, l.digest, 0, l.position, l.origin, l.chained_id
