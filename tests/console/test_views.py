@@ -106,3 +106,31 @@ def test_documents_that_are_not_there(look, imported):
     assert f"document upload FILE --collection {collection.id}</code>" in empty
     assert 'role="search"' in empty
     assert "says anything" in look(f"/documents?collection={collection.id}&q=bees")
+
+
+def test_a_name_that_nothing_is_known_about_leads_to_those_that_hold_it(look, plane):
+    """
+    Somebody is called by a part of the name that facts have for them.
+    """
+    space = plane.space("alice")
+    space.retain("My husband Rui lives in Porto.")
+    space.enrich()
+    subject = next(memory.subject for memory in space.memories() if memory.subject != "user")
+    assert subject != "rui"
+    offered = between(look("/graph?subject=Rui"), 'id="alike"', "</p>")
+
+    assert offered.count("<a ") == 1
+    assert "rui" in offered
+    assert 'id="alike"' not in look("/graph?subject=Nobody")
+    assert 'id="alike"' not in look("/graph?subject=%22*")
+
+
+def test_pages_count_alike(look, imported):
+    """
+    What is current, wherever memories are counted.
+    """
+    current = len([memory for memory in imported.memories() if memory.state != "superseded"])
+    assert imported.memories(state="superseded")
+
+    assert f"<dt>Current memories</dt><dd>{current}</dd>" in look("")
+    assert f" of {current} current memories" in look("/brief")
