@@ -134,3 +134,34 @@ def test_pages_count_alike(look, imported):
 
     assert f"<dt>Current memories</dt><dd>{current}</dd>" in look("")
     assert f" of {current} current memories" in look("/brief")
+
+
+def test_a_narrowed_timeline_says_so(look, imported):
+    """
+    That nothing is added to it; and fields offer what there is, but for names that hide what they are.
+    """
+    imported.retain("Psst.", conversation="c\u202e1")
+    whole, narrowed = look("/timeline"), look("/timeline?conversation=c1")
+
+    assert "as it comes" in between(whole, 'id="live"', "</p>")
+    assert "data-live" in whole
+    assert "not added" in between(narrowed, 'id="live"', "</p>")
+    assert "data-live" not in narrowed
+    for page in (whole, narrowed):
+        offered = re.findall(
+            r'<option value="([^"]*)">', between(page, '<datalist id="conversations">', "</datalist>")
+        )
+        assert offered == ["c0", "c1", "c2"]
+
+
+def test_a_receipt_can_be_printed_and_left(look, imported):
+    """
+    And whatever page it is, the zone of its times is named once.
+    """
+    imported.forget(entries=["said-0"])
+    receipt = look(f"/receipts/@{imported.receipts()[0].id}")
+
+    assert "data-prints" in receipt
+    assert receipt.count('href="/console/space/@alice/receipts"') == 3
+    for path in ("", "/timeline", "/memories", "/audit"):
+        assert look(path).count("All times are in UTC") == 1

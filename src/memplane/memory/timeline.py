@@ -34,6 +34,8 @@ _NOT_TOLD = frozenset(
 )
 """Members that are for machines, too long for a line, or told already: the ledger says when."""
 _VALUE_CHARS_MAX = 300
+_NAMED_LATELY = 1_000
+_NAMES_MAX = 100
 _AT_ONCE = timedelta(minutes=1)
 
 
@@ -65,6 +67,13 @@ def tell(reader: Reader, narrowed: Narrowed, *, before: int | None, limit: int) 
     last = reader.head().seq + 1
     end = last if before is None else min(max(before, 0), last)
     return [told(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
+
+
+def names_lately(reader: Reader) -> tuple[list[str], list[str]]:
+    """The conversations and the doors of the entries that came in last, by name."""
+    newest = reader.newest_ops(limit=_NAMED_LATELY)
+    conversations = reader.conversations_of([entry.seq for entry in newest]) if newest else []
+    return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
 
 
 def told(reader: Reader, entry: Entry) -> Happening:
