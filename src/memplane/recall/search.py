@@ -80,7 +80,7 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
         hits = _hits(found, relevance)
         if typed:
             there = {hit.id for hit in hits}
-            further = _hits((_beginning(reader, where, typed), []), relevance)
+            further = _hits((_beginning(reader, request, where, typed), []), relevance)
             hits += [hit for hit in further if hit.score and hit.id not in there]
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
     best = [_shown(hit, now) for hit in hits[: request.limit]]
@@ -133,16 +133,15 @@ def _typed(request: SearchRequest, question: Question) -> str:
     return last if last in question.words else ""
 
 
-def _beginning(reader: Reader, where: Filter, word: str) -> Sequence[Memory]:
+def _beginning(reader: Reader, request: SearchRequest, where: Filter, word: str) -> Sequence[Memory]:
     """Memories that may hold a word which begins with this one, the newest. The index holds stems, which are shorter than
     what was written: the stem of a word may be a beginning of what was typed of it."""
-    found = {
-        memory.id: memory
-        for memory in reader.match_memories([begun(word)], where, limit=_CANDIDATES_NEWEST, newest=True)
-    }
+    wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
+    newest = reader.match_memories([begun(word)], where, limit=wanted, newest=True)
+    found = {memory.id: memory for memory in newest}
     shorter = [word[:end] for end in range(max(_STEM_CHARS_MIN, len(word) - _ENDING_CHARS), len(word))]
     if stems := [stem for stem in shorter if stem not in STOP_WORDS]:
-        for memory in reader.match_memories(stems, where, limit=_CANDIDATES_NEWEST, newest=True):
+        for memory in reader.match_memories(stems, where, limit=wanted, newest=True):
             found.setdefault(memory.id, memory)
     return list(found.values())
 
