@@ -31,7 +31,7 @@ from memplane import Memplane, Settings
 from memplane.fleet import SILENT
 from memplane.providers.embedding import Vector
 from memplane.providers.embedding_local import LocalEmbedder
-from memplane.storage.postgres.large import LARGE
+from memplane.storage.postgres.indexing import LARGE
 from memplane.storage.postgres.migrate import SCHEMA, tables
 from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.postgres.text import Vector as Column
@@ -43,6 +43,8 @@ _TEMPLATE = "template"
 _LARGE_SPACE = "large"
 _TWICE = 2.0
 _WARM_UP = 8
+_FEW_SPACES = 8
+"""As many as questions that do not count, so that all of them are loaded by then."""
 _ENRICHED_SPACES = 8
 _PATIENCE_S = 600
 _ASKED = itertools.count()
@@ -103,7 +105,8 @@ def run(sizes: Sizes, folder: Path, *, model: bool = True) -> list[Figure]:
 
 
 def many_spaces(sizes: Sizes, url: str, model: LocalEmbedder | None) -> list[Figure]:
-    """Each question goes to another space, so that next to none is in the process already."""
+    """Each question goes to another space, so that next to none is in the process already; then all go to a few, so that
+    each is."""
     each = max(sizes.memories // sizes.spaces, 1)
     with Memplane.open(url, embedder=Free(), settings=_NO_WORK) as plane:
         fill(plane.space(_TEMPLATE), Talk(), each)
@@ -114,7 +117,9 @@ def many_spaces(sizes: Sizes, url: str, model: LocalEmbedder | None) -> list[Fig
         figures += _recalls(
             sizes, url, model, at, lambda number, spaces=spaces: f"space{number * 7_919 % spaces}"
         )
-    return figures
+    few = min(_FEW_SPACES, sizes.spaces)
+    at = f"in the same {few} of {sizes.spaces:,} spaces again"
+    return [*figures, *_recalls(sizes, url, model, at, lambda number: f"space{number % few}")]
 
 
 def copy_spaces(url: str, count: int) -> None:

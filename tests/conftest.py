@@ -171,7 +171,7 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _logs_as_they_were() -> Iterator[None]:
     """A test that sets up the server's logs leaves no other one writing lines, under a lock that it may be stopped in."""
-    logs = [logging.getLogger(name) for name in ("", "memplane", "memplane.memory_op")]
+    logs = [logging.getLogger(name) for name in ("", "memplane", "memplane.memory_op", "memplane.fleet")]
     before = [(log.level, log.propagate, log.handlers[:]) for log in logs]
     yield
     for log, (level, propagate, handlers) in zip(logs, before, strict=True):

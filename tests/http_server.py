@@ -16,6 +16,7 @@ from memplane.identity.principal import LockedOut, Principal, Right, Unauthentic
 ALL = frozenset(Right)
 OWNER = "owner-key"
 LOCKED = "locked-out"
+PATIENCE_SECONDS = 100
 
 
 class Keys:
@@ -73,13 +74,15 @@ class RunningServer:
 
     def client(self, credential=OWNER, **options):
         headers = {"authorization": f"Bearer {credential}"} if credential else {}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, **options)
+        client = httpx.Client(
+            base_url=self.url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False, **options
+        )
         self._clients.append(client)
         return client
 
     def socket(self):
         """A bare connection, for those who write HTTP by hand."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
 
     def close(self):
         for client in self._clients:

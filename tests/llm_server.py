@@ -37,7 +37,7 @@ class LLMServer(StubServer):
         super().__init__(Answering, "/v1")
 
     def llm(self, wire, **changes):
-        endpoint = {"model": "m", "url": self.url, "key": KEY, "timeout_s": 5.0}
+        endpoint = {"model": "m", "url": self.url, "key": KEY, "timeout_s": 60.0}
         return WIRES[wire](LLMEndpoint(**(endpoint | changes)), sleep=self.waits.append)
 
 
@@ -181,7 +181,7 @@ def status(code, **headers):
 
 
 def hangs(exchange):
-    exchange.server.release.wait(10)
+    exchange.server.release.wait(120)
 
 
 def hangs_up(exchange):

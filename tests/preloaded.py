@@ -141,8 +141,9 @@ class Preloaded:
             given.write(stdin)
             given.seek(0)
             streams = (given.fileno(), said.fileno(), errors.fileno())
-            with self._asked(arguments, environment, streams, folder) as there:
+            with self._asked(streams) as there:
                 there.recv(_PID.size, socket.MSG_WAITALL)
+                _say(there, arguments, environment, folder)
                 answer = there.recv(1)
             assert answer, "it ended without a word"
             said.seek(0)
@@ -160,25 +161,26 @@ class Preloaded:
     ) -> Started:
         """One that goes on. A stream is a pipe, nothing, or whatever has that number."""
         theirs, ours = zip(*(_ends(stdin, 0), _ends(stdout, 1), _ends(stderr, 1)), strict=True)
-        there = self._asked(arguments, environment, theirs, None)
+        there = self._asked(theirs)
         for end, given in zip(theirs, (stdin, stdout, stderr), strict=True):
             if end != given:
                 os.close(end)
-        return Started(there, *ours)
+        started = Started(there, *ours)  # before it knows what to do, or it might be through already
+        _say(there, arguments, environment, None)
+        return started
 
-    def _asked(
-        self,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        streams: Sequence[int],
-        folder: Path | None,
-    ) -> socket.socket:
+    def _asked(self, streams: Sequence[int]) -> socket.socket:
         there = socket.socket(socket.AF_UNIX)
         there.connect(self._address)
         socket.send_fds(there, [b"."], streams)
-        there.sendall(json.dumps([list(arguments), dict(environment), str(folder or Path.cwd())]).encode())
-        there.shutdown(socket.SHUT_WR)
         return there
+
+
+def _say(
+    there: socket.socket, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | None
+) -> None:
+    there.sendall(json.dumps([list(arguments), dict(environment), str(folder or Path.cwd())]).encode())
+    there.shutdown(socket.SHUT_WR)
 
 
 def _ends(wanted: int, writes: int) -> tuple[int, int | None]:

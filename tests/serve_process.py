@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import jwt
 
+PATIENCE_SECONDS = 240
+"""Several processes load everything at once, and others want the processor too."""
 SECRET = "a secret of at least thirty-two bytes"
 
 
@@ -35,7 +37,9 @@ class Served:
 
     def client(self, key=None, **options):
         headers = {"authorization": f"Bearer {key or self.greeting['owner_key']}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, **options)
+        return httpx.Client(
+            base_url=self.url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False, **options
+        )
 
     def get(self, path, **options):
         with self.client(**options) as client:
@@ -44,7 +48,7 @@ class Served:
     def end(self, number=signal.SIGTERM):
         """The exit code, and what was logged."""
         self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE_SECONDS)
         return code, self.log()
 
     def log(self):

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from memplane.errors import MemplaneError, NotFound
+from memplane.errors import NotFound
 from memplane.providers.llm import LLMFailed
 from memplane.shift import Shift
 from memplane.storage.base import Stores
@@ -122,7 +122,7 @@ class Background:
     def _look_at_all(self) -> None:
         try:
             found = list(self._spaces())
-        except MemplaneError:
+        except Exception:  # noqa: BLE001 - a thread's edge: whatever it is, they are looked at again in a while
             return
         with self._lock:
             self._waiting.update(dict.fromkeys(found))

@@ -14,7 +14,7 @@ DATA_DEFAULT = "~/.memplane"
 SESSION_HISTORY_MAX_BYTES = 268_435_456
 
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
-_ALMOST_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|postgres[a-z0-9+.-]*:)", re.IGNORECASE)
+_ALMOST_URL = re.compile(r"\s*postgres[a-z0-9+.-]*:", re.IGNORECASE)
 _SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
@@ -23,7 +23,7 @@ def is_url(data: str) -> bool:
     it would be made, and named in messages, with the password in its name."""
     if data.startswith(("postgresql://", "postgres://")):
         return True
-    if _ALMOST_URL.match(data):
+    if "://" in data or _ALMOST_URL.match(data):
         raise SettingsInvalid(
             "data: this is neither a directory nor an address that Memplane knows; write postgresql://user@host/name"
         )

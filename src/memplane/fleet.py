@@ -35,6 +35,7 @@ SILENT = 3 * LEASE_S * SECOND
 
 _LOOK_EVERY_S = 2.0
 """So often an idle worker looks whether something waits, in case nobody told it."""
+_LISTEN_AGAIN_S = 30.0
 _JOBS_EVERY_S = 30.0
 _REPORT_EVERY_S = 5.0
 _RING_EVERY_S = 0.05
@@ -107,8 +108,12 @@ class _Bell:
             self._rung.wait()
             if self._closed.is_set():
                 return
-            with suppress(StorageError):
+            try:
                 self._work.ring()
+            except StorageError:
+                pass  # the others look by themselves now and then
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: without it nobody would be told ever again
+                _say(logging.ERROR, "nobody can be rung for", exc, error=_code(exc))
             self._closed.wait(_RING_EVERY_S)
             self._rung.clear()
             if self._closed.is_set():
@@ -236,8 +241,7 @@ class FleetWorker:
         try:
             self._work_at(lease)
         finally:
-            with self._lock:
-                self._held = None
+            self._let_go()
         return True
 
     def do_jobs(self) -> None:
@@ -295,6 +299,11 @@ class FleetWorker:
         if not through:
             _say(logging.WARNING, "lease lost", **_space(held))
 
+    def _let_go(self) -> None:
+        """Before it is said how it went: whoever renews it then would take what is given back for what is lost."""
+        with self._lock:
+            self._held = None
+
     def _wait_to_keep(self) -> None:
         length = min(_REPORT_EVERY_S, self._length / SECOND / 3)
         if self._stopped.is_set():
@@ -303,7 +312,12 @@ class FleetWorker:
             self._stopped.wait(length)
 
     def _listen(self) -> None:
-        self._work.listen(self._heard.set, self._stopped)
+        while not self._stopped.is_set():
+            try:
+                self._work.listen(self._heard.set, self._stopped)
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: it would end, and each write wait for a look
+                _say(logging.ERROR, "worker cannot listen", exc, holder=self.holder, error=_code(exc))
+                self._stopped.wait(_LISTEN_AGAIN_S)
 
     # ── a space ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -314,6 +328,7 @@ class FleetWorker:
                 return
             if self._do_shift(lease):
                 return
+            self._let_go()
             self._work.give_back(lease, got_on=not self._stopped.is_set())
         except Exception as exc:  # noqa: BLE001 - one space's trouble must not end the work at all
             self._failed(lease, exc)
@@ -333,6 +348,7 @@ class FleetWorker:
         if more or self._stopped.is_set():
             return False
         self._daily(lease.tenant, lease.owner)
+        self._let_go()
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
     def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> Rest | None:
@@ -344,6 +360,7 @@ class FleetWorker:
         return Rest(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
 
     def _failed(self, lease: Lease, error: Exception) -> None:
+        self._let_go()
         self._done.failures += 1
         code = _code(error)
         counted = not _is_elsewhere(error)
@@ -356,6 +373,7 @@ class FleetWorker:
                 self._work.fail(lease, error=code, length=wait, counted=counted)
 
     def _bury(self, lease: Lease, code: str) -> None:
+        self._let_go()
         self._work.bury(lease, error=code)
         _say(logging.ERROR, "space is dead", error=code, attempts=lease.attempts, **_space(lease))
 

@@ -142,8 +142,6 @@ class Memplane(Engine):
 def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
     """Where the data is: a directory of SQLite files, or a PostgreSQL database."""
     if not is_url(settings.data):
-        if "://" in settings.data:
-            raise SettingsInvalid("data: give a directory, or a database as postgresql://user@host/name")
         folder = Path(settings.data).expanduser()
         if folder.is_file():
             raise SettingsInvalid(

@@ -419,13 +419,14 @@ class Worker:
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:
     """They were told to an agent: what is often of use comes to be told always."""
     writer.add_accesses(ids, at=now)
+    told = list(dict.fromkeys(ids))
+    counts = writer.accesses(told)
     tiers = []
-    for id_ in dict.fromkeys(ids):
-        memory = writer.memory(id_)
-        if memory is not None and memory.derived:
-            tier = tier_now(writer, memory, catalog)
+    for memory in writer.memories_of(told, Filter(now=now, include_superseded=True, audience=None)):
+        if memory.derived:
+            tier = tier_now(memory, catalog, accesses=counts.get(memory.id, 0))
             if tier is not memory.tier or memory.pinned or memory.flags:
-                tiers.append((id_, tier))
+                tiers.append((memory.id, tier))
     writer.set_tiers(tiers)
 
 

@@ -77,6 +77,7 @@ def test_the_scale_benchmark_runs_tiny(tmp_path):
     assert all(figure.value > 0 for figure in figures)
     assert {
         "recall p95 over 3 spaces of 20, given its vector",
+        "recall p95 in the same 3 of 3 spaces again, given its vector",
         "… recall / bare query p50 in one space of 80, given its vector",
         "retain, 1 processes",
         "bytes a vector in its space's index",

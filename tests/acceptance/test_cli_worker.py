@@ -14,7 +14,7 @@ from memplane.doors.http.metrics import Metrics
 from memplane.storage.work import Backlog
 from memplane.storage.work import Done as WorkDone
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 @pytest.fixture

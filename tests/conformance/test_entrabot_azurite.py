@@ -93,7 +93,7 @@ def azurite_tls(tmp_path_factory):
     try:
         headers = {"Authorization": f"Bearer {token()}", "x-ms-version": blob.API_VERSION}
         httpx.put(
-            f"{endpoint}/{CONTAINER}?restype=container", headers=headers, verify=trust
+            f"{endpoint}/{CONTAINER}?restype=container", headers=headers, verify=trust, timeout=60
         ).raise_for_status()
         yield endpoint, trust
     finally:

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from facts_callers import People, record_plans, record_runs, store
-from http_server import serving
+from http_server import PATIENCE_SECONDS, serving
 from memplane.doors.http.facts.door import Bounds
 from memplane.doors.http.facts.door import door as facts_door
 from sse_talk import talking
@@ -35,7 +35,10 @@ def people(server):
 @asynccontextmanager
 async def session(server, path, token="alice-token"):
     headers = {"authorization": f"Bearer {token}"}
-    async with sse_client(server.url + path, headers=headers) as streams, ClientSession(*streams) as opened:
+    async with (
+        sse_client(server.url + path, headers=headers, timeout=PATIENCE_SECONDS) as streams,
+        ClientSession(*streams) as opened,
+    ):
         opened.greeting = await opened.initialize()
         yield opened
 
@@ -500,7 +503,7 @@ def test_a_session_ends_with_its_stream(people):
 
 
 async def _until(true):
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not await anyio.to_thread.run_sync(true):
             await anyio.lowlevel.checkpoint()
 
@@ -517,7 +520,7 @@ def test_sessions_are_bounded(people):
         with talking(people.bob) as talk:
             assert talk.call("ping")["result"] == {}
         with pytest.raises(InvalidStatus) as refused:
-            connect(ws_url(people), additional_headers=bearer("alice-token"))
+            connected(people, additional_headers=bearer("alice-token"))
         assert refused.value.response.status_code == 503
 
 
@@ -539,8 +542,9 @@ def test_keepalives_and_revocation(plane):
 # ── websockets ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def ws_url(people):
-    return people.server.url.replace("http", "ws") + "/api/v1/mcp/ws"
+def connected(people, **options):
+    address = people.server.url.replace("http", "ws") + "/api/v1/mcp/ws"
+    return connect(address, open_timeout=PATIENCE_SECONDS, **options)
 
 
 def bearer(token):
@@ -549,7 +553,7 @@ def bearer(token):
 
 def ask(socket, method, params=None):
     socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}))
-    return json.loads(socket.recv(timeout=20))
+    return json.loads(socket.recv(timeout=PATIENCE_SECONDS))
 
 
 def test_mcp_over_a_websocket(people):
@@ -558,7 +562,7 @@ def test_mcp_over_a_websocket(people):
     """
     store(people.bob, "k", "bob's")
 
-    with connect(ws_url(people), additional_headers=bearer("alice-token")) as socket:
+    with connected(people, additional_headers=bearer("alice-token")) as socket:
         assert ask(socket, "initialize")["result"]["serverInfo"] == {"name": "helmdeck", "version": "0.2.0"}
         socket.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
         told = ask(socket, "resources/read", {"uri": "helmdeck://my-memory"})
@@ -569,7 +573,7 @@ def test_mcp_over_a_websocket(people):
         )
         assert stored["result"]["isError"] is False
         socket.send("not json")
-        assert json.loads(socket.recv(timeout=20))["error"]["code"] == -32_700
+        assert json.loads(socket.recv(timeout=PATIENCE_SECONDS))["error"]["code"] == -32_700
 
     assert people.alice.get("/api/v1/memory/facts/k").json()["value"] == "hers"
     assert people.bob.get("/api/v1/memory/facts/k").json()["value"] == "bob's"
@@ -580,7 +584,7 @@ def test_a_websocket_needs_a_credential(people):
     401 before the handshake is done; a plain GET is told what it is.
     """
     with pytest.raises(InvalidStatus) as refused:
-        connect(ws_url(people))
+        connected(people)
 
     assert refused.value.response.status_code == 401
     assert people.alice.get("/api/v1/mcp/ws").status_code in {405, 426}
@@ -590,7 +594,7 @@ def test_a_websocket_ends_with_its_credential(people):
     """
     A revoked key is refused at the next message, not at the next connection.
     """
-    with connect(ws_url(people), additional_headers=bearer("alice-token")) as socket:
+    with connected(people, additional_headers=bearer("alice-token")) as socket:
         assert "result" in ask(socket, "ping")
         del people.server.keys.principals["alice-token"]
         with pytest.raises(ConnectionClosed) as closed:
@@ -604,10 +608,10 @@ def test_a_websocket_takes_text_of_bounded_size(people, frame, code):
     """
     Anything else ends it with the code that says why.
     """
-    with connect(ws_url(people), additional_headers=bearer("alice-token")) as socket:
+    with connected(people, additional_headers=bearer("alice-token")) as socket:
         socket.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
-            socket.recv(timeout=20)
+            socket.recv(timeout=PATIENCE_SECONDS)
 
     assert closed.value.rcvd.code == code
 
@@ -616,6 +620,6 @@ def test_a_websocket_unpacks_nothing(people):
     """
     Compression is not agreed to: thousands of messages in one packet would be unpacked before the first is answered.
     """
-    with connect(ws_url(people), additional_headers=bearer("alice-token")) as socket:
+    with connected(people, additional_headers=bearer("alice-token")) as socket:
         assert "sec-websocket-extensions" not in socket.response.headers
         assert "result" in ask(socket, "ping")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from clawdapus import NOON, entry_line
-from memory_service import ReferenceMemory, answering, breaking_off, hanging_up, silent, stuck
+from memory_service import SILENT_SECONDS, ReferenceMemory, answering, breaking_off, hanging_up, silent, stuck
 from memplane.clock import to_instant
 from memplane.doors.http.logs import set_up_memory_log
 from memplane.errors import SettingsInvalid
@@ -48,11 +48,12 @@ def client(told):
         yield made
 
 
-def manifest_of(service, *, recall=None, operations=("recall", "retain", "forget"), auth=None):
+def manifest_of(service, *, timeout_ms=30_000, operations=("recall", "retain", "forget"), auth=None):
+    """A recall may take as long as a busy machine does, unless it is told otherwise; None says nothing of it."""
     document = {"version": 1, "service": "mem-svc", "base_url": service.url}
     document |= {name: {"path": f"/{name}"} for name in operations}
-    if recall:
-        document["recall"] |= recall
+    if timeout_ms is not None and "recall" in operations:
+        document["recall"] |= {"timeout_ms": timeout_ms}
     if auth:
         document["auth"] = auth
     return parse_manifest(json.dumps(document).encode())
@@ -332,7 +333,7 @@ class TestRecallResponse:
         """
         service.plan = [silent(service)]
 
-        outcome = client.recall(manifest_of(service, recall={"timeout_ms": 50}), asking())
+        outcome = client.recall(manifest_of(service, timeout_ms=50), asking())
 
         assert (outcome.status, outcome.status_code) == ("timed_out", 0)
         assert outcome.latency_ms >= 50
@@ -342,12 +343,14 @@ class TestRecallResponse:
         """
         The deadline covers the body too, and then it is called otherwise.
         """
-        service.plan = [stuck(service)]
-
-        outcome = client.recall(manifest_of(service, recall={"timeout_ms": 50}), asking())
+        for timeout_ms in (50, 500, 5_000, 25_000):  # until the headers are there in time
+            service.plan = [stuck(service)]
+            outcome = client.recall(manifest_of(service, timeout_ms=timeout_ms), asking())
+            if outcome.status != "timed_out":
+                break
 
         assert (outcome.status, outcome.error) == ("failed", "context deadline exceeded")
-        assert told[0].status_code == 200
+        assert told[-1].status_code == 200
 
     def test_without_a_timeout_it_is_300_ms(self, service, client):
         """
@@ -355,7 +358,10 @@ class TestRecallResponse:
         """
         service.plan = [silent(service)]
 
-        assert 300 <= client.recall(manifest_of(service), asking()).latency_ms < 5_000
+        outcome = client.recall(manifest_of(service, timeout_ms=None), asking())
+
+        assert outcome.status == "timed_out"
+        assert 300 <= outcome.latency_ms < SILENT_SECONDS * 1_000
 
     def test_an_operation_that_is_not_declared_is_skipped(self, service, client, told):
         """
@@ -711,7 +717,7 @@ class TestReferenceMemory:
         """
         Sixty-four turns recall at once over one client.
         """
-        manifest = manifest_of(service, recall={"timeout_ms": 30_000})
+        manifest = manifest_of(service)
 
         async def ask_all():
             client = MemoryClient(listener=lambda _event: None)

@@ -67,8 +67,9 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page = open_page()
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
-    page.keyboard.press("y")
-    page.wait_for_selector("section.card >> nth=0")
+    with page.expect_navigation():
+        page.keyboard.press("y")
+    assert page.locator("section.card").count() == 1
     page.keyboard.press("j")
     page.keyboard.press("n")
     page.wait_for_selector("text=Nothing waits.")

@@ -68,8 +68,8 @@ class Site:
         if visit.press:
             if visit.route == "/keys":
                 self.page.fill("#name", LABEL)
-            self.page.click(visit.press)
-            self.page.wait_for_load_state()
+            with self.page.expect_navigation():
+                self.page.click(visit.press)
         return self.page
 
 

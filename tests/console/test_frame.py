@@ -28,5 +28,6 @@ def test_names_of_spaces_are_data(open_page, plane):
     for name in names:
         page.goto("/console")
         shown = name.replace("\u202e", "⟨U+202E⟩")
-        page.get_by_role("link", name=shown, exact=True).click()
+        with page.expect_navigation():
+            page.get_by_role("link", name=shown, exact=True).click()
         assert page.inner_text("h1") == shown

@@ -53,7 +53,8 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.keyboard.press("Enter")
     page.wait_for_url("**/console")
     tab_to(page, "alice")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("nav.tabs")
     tab_to(page, "Memories")
     page.keyboard.press("Enter")
@@ -71,9 +72,11 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.keyboard.press("Control+a")
     page.keyboard.type("Prefers water")
     tab_to(page, "Save")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("h1:text('Prefers water')")
-    page.keyboard.press("f")
+    with page.expect_navigation():
+        page.keyboard.press("f")
     page.wait_for_selector("h1:text('Forget for good?')")
     assert told.memories(kind="preference", state="active")
     assert page.evaluate(_SEEN)
@@ -108,7 +111,8 @@ def test_one_key_decides(page, told):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     assert page.evaluate(_SEEN)
-    page.keyboard.press("2")
+    with page.expect_navigation():
+        page.keyboard.press("2")
     page.wait_for_selector("text=Nothing contradicts anything.")
     page.keyboard.press("j")
     page.keyboard.press("y")

@@ -92,7 +92,8 @@ def test_home_says_who_is_behind(client, open_page, plane):
     page.reload()
 
     assert page.get_by_role("row", name="alice").get_by_text("behind").count() == 1
-    page.get_by_role("link", name="alice").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="alice").click()
     assert page.get_by_text("A lot waits").count() == 1
 
 

@@ -75,7 +75,8 @@ def test_forgetting_asks_first(open_page, told):
     page.click("text=Forget …")
     assert told.memory(memory.id)
     page.click("text=Keep it")
-    page.click("text=Forget …")
+    with page.expect_navigation():
+        page.click("text=Forget …")
     assert "Facts" in page.inner_text("main")
     assert told.memory(memory.id)
 
@@ -87,6 +88,7 @@ def test_without_scripts_everything_works_too(open_page, told):
     page = open_page(script=False)
     page.goto(MEMORIES)
     page.select_option("#kind", "preference")
-    page.click("text=Search")
+    with page.expect_navigation():
+        page.click("text=Search")
 
     assert page.locator("tbody tr").count() == 1

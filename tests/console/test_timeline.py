@@ -49,7 +49,8 @@ def test_a_turn_opens_with_what_was_derived_from_it(open_page, told):
     """
     page = open_page()
     page.goto(f"{TIMELINE}/@moved")
-    page.locator("a.quoted").first.click()
+    with page.expect_navigation():
+        page.locator("a.quoted").first.click()
 
     assert "Lisbon" in page.inner_text("h1")
 

@@ -599,7 +599,7 @@ def test_a_large_space_is_not_wiped_in_passing(scribe, engine):
     assert scribe.store.wipe() is True
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(50, func_only=True)  # a writer would wait for a minute
 def test_a_reader_delays_no_wipe(scribe, engine):
     """A wipe that a reader prevents says so at once: nobody waits for it, least of all the next writer."""
     gone = scribe.memory("gone")

@@ -383,7 +383,7 @@ def test_a_failing_work_undoes_itself_alone(open_store, broken, sound):
     """Works that come at once may share a commit; the one that raises takes back its own changes and no others,
     and its own caller gets its own exception."""
     store = open_store()
-    start = threading.Barrier(4, timeout=20)
+    start = threading.Barrier(4, timeout=120)
     lost: list[str] = []
 
     def run(name: str, work: Callable[[Writer, str], None], *, fails: bool) -> None:

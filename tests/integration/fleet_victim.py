@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from multiprocessing.synchronize import Event
 
 from tests.integration.worker_victim import clock
 from tests.stub_embedder_enrich import BagOfWords
@@ -14,9 +15,10 @@ def opened(url: str, **options: object) -> Memplane:
     return Memplane.open(url, embedder=BagOfWords(dimension=8), clock=clock, settings=settings, **options)  # type: ignore[arg-type]
 
 
-def work(url: str) -> None:
-    """Until somebody says stop, or kills it."""
+def work(url: str, listening: Event) -> None:
+    """Until somebody says stop, or kills it; `listening` when it can be said."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    listening.set()
     with opened(url, background=True):
         ended.wait()

@@ -14,7 +14,7 @@ from memplane.objects import manifest
 from memplane.objects.cached import CachedBackend
 from memplane.objects.local import LocalObjects
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"
 
 forked = multiprocessing.get_context("forkserver")

@@ -33,7 +33,7 @@ from memplane.storage.words import stems_of
 OFTEN = 30 if THOROUGH else 1
 SEEDS = range(6) if THOROUGH else (0, 1, 4)
 """On a disk, in memory, and under a key: the others are more of the same."""
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload(["tests.integration.crash_writer"])

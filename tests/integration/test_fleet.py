@@ -2,7 +2,7 @@
 once, whoever dies; and whoever ends hands over."""
 
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -19,7 +19,7 @@ from memplane.providers.llm import LLMUnavailable
 from memplane.storage.work import Done
 from stub_embedder_enrich import BagOfWords
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -324,6 +324,7 @@ def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
 def test_a_worker_outlives_its_connections(postgres_url, monkeypatch):
     """The database drops all of them again and again, as one does that fails over: everything is derived once."""
     monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.05)
+    monkeypatch.setattr("memplane.fleet._WAIT_FIRST_S", 0.01)  # however often it fails meanwhile
     options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=1)}
     said = [f"I like the lamp number {number}" for number in range(20)]
     with (
@@ -351,7 +352,7 @@ def test_a_server_tells_how_the_work_stands(postgres_url):
     with Memplane.open(postgres_url, embedder=None, background="elsewhere") as plane:
         plane.space("ann").retain("I live in Lisbon")
         plane.space("sick").retain("I live in Lisbon")
-        leases = [plane.work.take("w", after=0, length=SECOND) for _ in range(2)]
+        leases = [plane.work.take("w", after=0, length=3_600 * SECOND) for _ in range(2)]
         plane.work.bury(next(lease for lease in leases if lease.owner == "sick"), error="internal")
         with serving(plane) as server, server.client() as client:
             figures = client.get("/metrics").text.splitlines()
@@ -372,6 +373,7 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert slow.begun.wait(PATIENCE_SECONDS)
         closing = threading.Thread(target=first._parts.background.close)
         closing.start()
+        assert first._parts.background._stopped.wait(PATIENCE_SECONDS)
         slow.go_on.set()
         closing.join(PATIENCE_SECONDS)
         backlog = first.work.backlog()
@@ -384,22 +386,34 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
 
 
-def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
-    """However long that is: nobody else takes it."""
+@contextmanager
+def in_a_long_step(database, monkeypatch):
+    """A plane whose worker is in the middle of a step and renews its lease of a minute all the time, and the hand that
+    moves the clock."""
+    monkeypatch.setattr("memplane.fleet._REPORT_EVERY_S", 0.01)
+    url, hand = database
+    hand.rows("DELETE FROM space")
+    hand.forget_work()
     slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
+    with Memplane.open(url, embedder=slow, background=True, settings=Settings(worker_lease_s=60)) as plane:
         plane.space("ann").retain("I live in Lisbon")
         assert slow.begun.wait(PATIENCE_SECONDS)
+        yield plane, slow, hand
+
+
+def test_a_lease_is_renewed_for_as_long_as_a_step_takes(database, monkeypatch):
+    """However long that is: nobody else takes it."""
+    with in_a_long_step(database, monkeypatch) as (plane, slow, hand):
         renewed = threading.Event()
         real = plane.work.renew
         count = []
 
         def renew(lease, *, length):
             kept = real(lease, length=length)
-            count.append(kept)
-            if len(count) == 5:
+            if len(count) < 5:
+                count.append(kept)
+                hand.advance(50)
+            else:
                 renewed.set()
             return kept
 
@@ -409,17 +423,12 @@ def test_a_lease_is_renewed_for_as_long_as_a_step_takes(postgres_url):
         slow.go_on.set()
         assert settled(plane, "ann")
 
-    assert all(count[:5])
+    assert count == [True] * 5
 
 
-def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_url, caplog):
+def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(database, monkeypatch, caplog):
     """As after a fail-over that took longer than a lease: the colleagues still hear of the worker."""
-    slow = Slow()
-    with Memplane.open(
-        postgres_url, embedder=slow, background=True, settings=Settings(worker_lease_s=1)
-    ) as plane:
-        plane.space("ann").retain("I live in Lisbon")
-        assert slow.begun.wait(PATIENCE_SECONDS)
+    with in_a_long_step(database, monkeypatch) as (plane, slow, _):
         reported = threading.Semaphore(0)
         real = plane.work.report
 
@@ -437,3 +446,28 @@ def test_who_loses_a_lease_says_so_once_and_goes_on_keeping_the_next(postgres_ur
 
     lost = [record.fields for record in caplog.records if record.message == "lease lost"]
     assert lost == [{"holder": lease.holder, "tenant": lease.tenant, "space": "ann"}]
+
+
+def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
+    """Whoever renews while the lease is handed over finds nothing to renew, and nothing to say."""
+    plane, _ = fleet
+    tell(plane)
+    one = member(plane)
+
+    def then_renewed(hand_over):
+        def handed_over(*args, **options):
+            done = hand_over(*args, **options)
+            one._keep_lease()
+            return done
+
+        return handed_over
+
+    plane.work.finish = then_renewed(plane.work.finish)
+    plane.work.give_back = then_renewed(plane.work.give_back)
+    one._stopped.set()
+    assert one.step()
+    one._stopped.clear()
+    work_off(one)
+
+    assert plane.space("ann").enrichment().waiting.nothing
+    assert [record.message for record in caplog.records if record.name == "memplane.fleet"] == []

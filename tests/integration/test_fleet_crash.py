@@ -15,7 +15,7 @@ from tests.integration.worker_victim import drafts
 SAID = 80
 KILLS = 120 if THOROUGH else 5
 OWNERS = [("amber", "ann"), ("amber", "ben"), ("birch", "ann")]
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 DERIVED = {
     "memory": 'SELECT id, kind, text, state, tier, seq, start, "end", superseded_by FROM memory',
@@ -50,8 +50,10 @@ class Fleet:
         self.members = [self._begin() for _ in range(3)]
 
     def _begin(self):
-        process = forked.Process(target=fleet_victim.work, args=(self._url,), daemon=True)
+        listening = forked.Event()
+        process = forked.Process(target=fleet_victim.work, args=(self._url, listening), daemon=True)
         process.start()
+        process.listening = listening
         return process
 
     def __enter__(self):
@@ -70,7 +72,8 @@ class Fleet:
         assert victim.exitcode == -signal.SIGKILL
 
     def end(self):
-        for process in self.members:
+        for process in self.members:  # one that was just begun does not know yet what to do when it is told
+            assert process.listening.wait(PATIENCE_SECONDS)
             process.terminate()
         for process in self.members:
             process.join(PATIENCE_SECONDS)

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -235,11 +234,9 @@ def test_an_answer_has_a_deadline(server, wire, step):
     Silence ends with the timeout, and so does an answer that never stops coming.
     """
     server.plan = [step, step]
-    started = time.monotonic()
 
-    with pytest.raises(LLMUnavailable, match="TimeoutError"):
+    with pytest.raises(LLMUnavailable, match=r"TimeoutError.*2 attempts"):
         extract(server.llm(wire, timeout_s=0.2, attempts_max=2), messages(ROME))
-    assert 0.4 <= time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])

@@ -10,7 +10,7 @@ from tests.conftest import fresh_folder
 from tests.integration import metering_workers as workers
 from tests.integration.metering_workers import ENDPOINT, LIMIT, RATE, TENANT, plane_on
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 KILLS = 60 if os.environ.get("MEMPLANE_TESTS") == "thorough" else 8
 
 forked = multiprocessing.get_context("forkserver")

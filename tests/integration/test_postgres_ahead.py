@@ -7,6 +7,7 @@ import pytest
 from memplane import Memplane
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
+from memplane.storage.postgres import around
 from statement_watch import trips
 
 NOW = 2_000_000_000_000_000
@@ -95,3 +96,33 @@ def test_a_pin_is_told_as_one_whether_the_space_was_looked_at_first_or_not(plane
 
     assert looked == plain
     assert [found.pinned for found in looked if found.id == memory.id] == [ruled]
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["a space", "a space without an entry"])
+def test_how_far_a_space_is_is_what_each_statement_alone_says(plane, empty):
+    owner = "nobody" if empty else "alice"
+    with plane._concrete.open("default", owner, create=True) as store:
+        with store.read() as reader:
+            reader.marks()
+            together = dict(reader._seen)
+        with store.read() as reader:
+            reader._seen = None
+            asked = [key for key in together if key in around.KEYS]
+            alone = {key: reader._all(key[0], **({"limit": key[1]} if key[1:] else {})) for key in asked}
+
+    assert set(asked) == around.KEYS
+    for key, rows in alone.items():
+        expected = rows if isinstance(together[key], list) else next(iter(rows), None)
+        assert together[key] == expected
+
+
+def test_to_note_what_was_told_takes_no_longer_for_many(plane):
+    space = plane.space("alice")
+    kept = [space.store("fact", f"the lamp number {number} is green").id for number in range(40)]
+
+    def noted(ids):
+        with trips() as made:
+            space._note_uses(ids)
+        return len(made)
+
+    assert noted(kept) == noted(kept[:2])

@@ -7,7 +7,7 @@ from psycopg import errors
 from memplane import Memplane
 from memplane.config import Settings
 from memplane.errors import StorageUnavailable
-from memplane.storage.postgres.large import index_large_spaces
+from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate
 from memplane.storage.postgres.stores import PostgresStores
 from stub_embedder_enrich import BagOfWords

@@ -32,6 +32,8 @@ from stub_embedder_enrich import BagOfWords
 
 KILLS = 40 if THOROUGH else 4
 WRITERS = 4
+ENDED = "pg_terminate_backend(pid, 60000)"
+"""Of a session, and waits until it is gone: told to end, one may still answer."""
 
 
 @pytest.fixture(scope="module")
@@ -162,12 +164,15 @@ def test_a_lost_commit_is_asked_after(wire, url, lost):
     What was written is acknowledged although the answer was lost; what was not is refused; and where nobody can say, that
     is said, and the same id keeps it once.
     """
-    with hurried(Memplane.open(wire.url, embedder=None), 1) as plane:
+    with Memplane.open(wire.url, embedder=None) as plane:
         space = plane.space("alice")
         space.retain("before", id="before")
         wire.lose = lost
+        if lost == "answered and cut":  # nobody will answer, however long they wait
+            hurried(plane, 1)
         said = outcome(lambda: space.retain("lantern", id="lost"))
         wire.cut = False
+        hurried(plane, 30)
         again = space.retain("lantern", id="lost")
         turns = [turn.text for turn in space.turns()]
         ok = space.verify().ok
@@ -265,9 +270,7 @@ def altered(server, url, change, back):
     with server.connect() as owner:
         for statement in (change, back):
             owner.execute(f"ALTER DATABASE {name} {statement}".encode())
-            owner.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
-            )
+            owner.execute(f"SELECT {ENDED} FROM pg_stat_activity WHERE datname = %s".encode(), (name,))
             if statement is change:
                 yield
 
@@ -291,21 +294,30 @@ def test_a_primary_that_becomes_a_standby_is_read_from(server, plane, url):
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
 
 
+@contextmanager
+def meeting(url, **met):
+    """Whoever writes to these tables meets this first."""
+    with psycopg.connect(url, autocommit=True) as owner:
+        for table, statement in met.items():
+            owner.execute(
+                f"CREATE FUNCTION memplane.meet_{table}() RETURNS trigger LANGUAGE plpgsql AS "
+                f"$$ BEGIN {statement}; RETURN NULL; END $$; CREATE TRIGGER meet BEFORE INSERT "
+                f"ON memplane.{table} EXECUTE FUNCTION memplane.meet_{table}()".encode()
+            )
+        yield
+        for table in met:
+            owner.execute(f"DROP FUNCTION memplane.meet_{table} CASCADE".encode())
+
+
 def test_a_full_disk_loses_nothing(plane, url):
     """
     The server says so itself, in the middle of a write: nothing of it is there, and everything before.
     """
     space = plane.space("alice")
     space.retain("lantern")
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute(
-            "CREATE FUNCTION memplane.full_disk() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$; "
-            "CREATE TRIGGER full_disk BEFORE INSERT ON memplane.payload EXECUTE FUNCTION memplane.full_disk()"
-        )
+    with meeting(url, payload="RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'"):
         said = outcome(lambda: space.retain("x"))
         seen = [turn.text for turn in space.turns()]
-        owner.execute("DROP FUNCTION memplane.full_disk CASCADE")
     space.retain("back")
 
     assert said is StorageFull
@@ -314,24 +326,20 @@ def test_a_full_disk_loses_nothing(plane, url):
     assert space.verify().ok
 
 
-def test_a_statement_that_takes_too_long_is_ended(plane):
+def test_a_statement_that_takes_too_long_is_ended(plane, url):
     """
     Its work fails and says to try again; the connection is as good as before.
     """
     space = plane.space("alice")
     space.retain("lantern")
-
-    def sleep(writer):
-        connection = writer._statements.connection
-        connection.execute("SET LOCAL statement_timeout = '20ms'")
-        connection.execute("SELECT pg_sleep(30)")
-
-    with plane._concrete.open("default", "alice", create=False) as store:
-        said = outcome(lambda: store.write(sleep))
+    hurry = "PERFORM set_config('statement_timeout', '20ms', true)"
+    with meeting(url, ledger=hurry, payload="PERFORM pg_sleep(30)"):
+        said = outcome(lambda: space.retain("x"))
     space.retain("back")
 
     assert said is StorageBusy
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
+    assert space.verify().ok
 
 
 def wait_until_gone(server, user):
@@ -350,7 +358,7 @@ def test_a_server_without_a_free_connection_is_busy(server, url):
         owner.execute("CREATE ROLE lonely LOGIN CONNECTION LIMIT 1 IN ROLE memplane_space")
     theirs = url.replace("postgres:@", "lonely:@").replace("postgres@", "lonely@")
     with psycopg.connect(theirs, autocommit=True) as taken:
-        alone = Connections(theirs, wait_s=0.1)
+        alone = Connections(theirs)
         with pytest.raises(StorageBusy, match="connection"):
             alone.open()
         taken.execute("SELECT 1")
@@ -358,7 +366,7 @@ def test_a_server_without_a_free_connection_is_busy(server, url):
     alone.open()
     wait_until_gone(server, "lonely")
     with alone.transaction("BEGIN READ ONLY") as connection:
-        held = outcome(lambda: alone.transaction("BEGIN READ ONLY").__enter__())
+        held = outcome(lambda: alone.transaction("BEGIN READ ONLY", wait_s=0.1).__enter__())
         assert connection.execute("SELECT current_user").fetchone() == ("memplane_space",)
     alone.close()
 
@@ -381,7 +389,8 @@ def test_after_a_restore_a_space_is_looked_up_anew(server, url):
             owner.execute("UPDATE memplane.space SET owner = 'alice' WHERE owner = 'bob'")
             owner.execute("UPDATE memplane.space SET owner = 'bob' WHERE owner = 'x'")
             owner.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                f"SELECT {ENDED} FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'".encode()
             )
         first = outcome(alice.turns)
         seen = [[turn.text for turn in space.turns()] for space in (alice, bob)]

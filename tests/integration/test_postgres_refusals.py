@@ -46,7 +46,7 @@ def address(server, database, **others):
 
 
 def opened(conninfo):
-    connections = Connections(conninfo, wait_s=1)
+    connections = Connections(conninfo)
     try:
         connections.open()
         with connections.transaction("BEGIN READ ONLY"):

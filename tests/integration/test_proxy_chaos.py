@@ -14,7 +14,7 @@ from memplane.doors.http.proxy.relay import _RETRY_S
 from memplane.errors import StorageFull
 from memplane.space import Space
 from provider_server import chat_stream, dies, hangs, says, streams, waits
-from proxy_server import body, fronting, until
+from proxy_server import ALICE, TIME_ENOUGH_MS, body, fronting, until
 from stub_server import Handler, StubServer
 
 TOLD = "My dog is called Rex"
@@ -35,7 +35,8 @@ def test_an_upstream_that_dies_within_a_stream(fronted):
     """
     The client sees what it would see going direct: an answer without its end. What was said until then is kept, marked.
     """
-    for stream, client in ((True, fronted.http()), (True, httpx.Client(base_url=fronted.provider.root))):
+    direct = httpx.Client(base_url=fronted.provider.root, timeout=30, trust_env=False)
+    for stream, client in ((True, fronted.http()), (True, direct)):
         fronted.provider.plan.append(dies(CHAT))
         with (
             pytest.raises(httpx.RemoteProtocolError),
@@ -180,9 +181,14 @@ def test_a_client_that_hangs_up_before_the_answer(fronted):
     Nobody answered, so there is no turn; and the next request is served.
     """
     fronted.provider.plan.append(hangs(fronted.provider))
-    with pytest.raises(httpx.ReadTimeout):
-        fronted.http().post("/v1/chat/completions", json=body(TOLD), timeout=0.3)
-    until(lambda: fronted.provider.requests)
+    asked = json.dumps(body(TOLD))
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ALICE}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(asked)}\r\n\r\n"
+    )
+    with fronted.server.socket() as connection:
+        connection.sendall(f"{head}{asked}".encode())
+        until(lambda: fronted.provider.requests)
 
     assert fronted.http().post("/v1/chat/completions", json=body(ASKED)).status_code == 200
     assert [text for _, text in fronted.turns()] == [ASKED, "Noted."]
@@ -200,6 +206,7 @@ def test_a_locked_store_breaks_no_turn_and_loses_none(open_plane, space_file):
         assert client.post("/v1/chat/completions", json=body("The first")).status_code == 200
         until(lambda: len(fronted.entries()) == 1)
         other = apsw.Connection(str(space_file))
+        other.set_busy_timeout(60_000)  # what was answered may still be worked at
         other.execute("BEGIN IMMEDIATE")
         for number in range(3):
             answer = client.post("/v1/chat/completions", json=body(f"Turn {number}"))
@@ -306,7 +313,8 @@ def test_a_recall_that_fails_is_no_matter(fronted, monkeypatch):
 class MemoryService(StubServer):
     """What it was asked is in `asked`; what it answers to a recall, in `memories`, unless it `hangs`."""
 
-    def __init__(self):
+    def __init__(self, folder):
+        self._folder = folder
         self.asked = []
         self.memories = [{"text": "Rex is the dog", "kind": "profile", "source": "store", "score": 0.9}]
         self.hangs = False
@@ -327,22 +335,26 @@ class MemoryService(StubServer):
 
         super().__init__(Answering, "")
 
+    def give(self, timeout_ms):
+        """So long a recall of it may take."""
+        manifest = {
+            "version": 1,
+            "service": "mem-svc",
+            "base_url": self.url,
+            "recall": {"path": "/recall", "timeout_ms": timeout_ms},
+            "retain": {"path": "/retain"},
+        }
+        (self._folder / "memory.json").write_text(json.dumps(manifest), "utf-8")
+
 
 @pytest.fixture
 def service(tmp_path):
     """One that Alice's `memory.json` names."""
-    running = MemoryService()
     folder = tmp_path / "context" / "alice"
     folder.mkdir(parents=True)
-    manifest = {
-        "version": 1,
-        "service": "mem-svc",
-        "base_url": running.url,
-        "recall": {"path": "/recall", "timeout_ms": 200},
-        "retain": {"path": "/retain"},
-    }
-    (folder / "memory.json").write_text(json.dumps(manifest), "utf-8")
     (folder / "metadata.json").write_text(json.dumps({"pod": "desk", "timezone": "Europe/Lisbon"}), "utf-8")
+    running = MemoryService(folder)
+    running.give(TIME_ENOUGH_MS)
     yield running
     running.close()
 
@@ -380,6 +392,7 @@ def test_a_service_that_hangs_breaks_no_turn(open_plane, service, tmp_path):
     Neither its recall nor its retain keeps anybody waiting, and the turn is in our ledger.
     """
     service.hangs = True
+    service.give(200)
     with fronting(open_plane, claw_context_root=str(tmp_path / "context")) as fronted:
         answer = fronted.openai().chat.completions.create(**body(ASKED))
 

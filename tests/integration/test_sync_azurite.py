@@ -19,7 +19,7 @@ from memplane.objects.sync import Sync
 
 THOROUGH = 10 if os.environ.get("MEMPLANE_TESTS") == "thorough" else 1
 WORD = re.compile(r"\w+x\d+x(?:tea)?")
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload(["tests.integration.sync_worker"])

@@ -53,6 +53,23 @@ def test_however_many_wait_it_gets_on(working, monkeypatch):
         assert steps.begun.wait(30)
 
 
+def test_it_outlives_what_nobody_foresaw(plane):
+    """
+    Whatever keeps it from looking at all spaces keeps nobody from telling it of one.
+    """
+    plane.space("ann").retain("tea")
+    steps, looked = Steps(), threading.Event()
+
+    def spaces():
+        looked.set()
+        raise OSError("a disk that is gone")
+
+    with Background(plane._parts.stores, steps, spaces) as background:
+        assert looked.wait(30)
+        background.notify("default", "ann")
+        assert steps.begun.wait(30)
+
+
 def test_without_a_background_there_is_nothing_to_give_way(plane):
     """
     A program that has no worker asks all the same.

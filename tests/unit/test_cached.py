@@ -476,6 +476,36 @@ def test_the_thread_sends_what_nobody_asks_for(tmp_path, clock):
     assert store.get(DAY).data == b"by itself\n"
 
 
+def test_the_thread_outlives_what_nobody_foresaw(tmp_path, clock, monkeypatch):
+    """
+    It is said, what waits is on disk, and the next tick sends it.
+    """
+    monkeypatch.setattr("memplane.objects.cached._TICK_S", 0.01)
+    store, said, done = MemoryObjects(), [], threading.Event()
+
+    class Unwell:
+        url = store.url
+        get, delete, list = store.get, store.delete, store.list
+
+        def put(self, key, data, **options):
+            if not said:
+                said.append(key)
+                raise OSError("for once")
+            version = store.put(key, data, **options)
+            if key == manifest.KEY:
+                done.set()
+            return version
+
+    with CachedBackend(Unwell(), tmp_path, background=True, clock=clock) as here:
+        here.append_text(DAY, "all the same\n")
+        clock.advance(seconds=5)
+        assert done.wait(30)
+        assert here.state().problem == "OSError"
+
+    assert said == [DAY]
+    assert store.get(DAY).data == b"all the same\n"
+
+
 class Machines(RuleBasedStateMachine):
     """Machines that append, go away, come back and lose answers, against what they acknowledged."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memplane import Memplane
-from memplane.config import settings_from
+from memplane.config import Settings, settings_from
 from memplane.errors import SettingsInvalid
 
 
@@ -78,6 +78,8 @@ def test_a_file_that_is_no_text_is_said_without_its_content(tmp_path):
         "postgresql+psycopg://u:hunter2@h/x",
         "postgresql:u:hunter2@h/x",
         "mysql://u:hunter2@h/x",
+        "'postgresql://u:hunter2@h/x'",
+        "data=postgresql://u:hunter2@h/x",
     ],
 )
 def test_what_is_almost_an_address_is_no_directory(data):
@@ -86,6 +88,8 @@ def test_what_is_almost_an_address_is_no_directory(data):
     """
     with pytest.raises(SettingsInvalid, match="postgresql://user@host/name") as refused:
         Memplane.open(data)
+    with pytest.raises(SettingsInvalid, match="postgresql://user@host/name"):
+        _ = Settings(data=data).place
 
     assert "hunter2" not in str(refused.value)
     assert not Path("POSTGRESQL:").exists()

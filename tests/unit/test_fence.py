@@ -97,7 +97,7 @@ def test_text_without_marks_is_returned_as_it_is():
     assert strip_injected(text) is text
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("mark", ["{} ", "x {}", "> {}\n", "{}\n", "--- BEGIN MEMORY (from ", "{} x\n"])
 @pytest.mark.parametrize("first", ["", END + "\n"], ids=["open", "closed before"])
 def test_many_marks_are_no_burden(first, mark):

@@ -387,7 +387,7 @@ def test_a_sweep_leaves_nothing_on_disk(space, space_file, clock):
     assert b"xylophonequartz" not in files_of(space_file)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(50, func_only=True)  # a writer would wait for a minute
 def test_a_receipt_says_when_a_reader_held_old_pages(space, space_file):
     """With a reader in the way the forget is done, quickly, and honest about the disk; the next one cleans up."""
     gone = space.retain("xylophonequartz")

@@ -20,14 +20,15 @@ from tests.conftest import costly
 from memplane.errors import InvalidRequest, StorageBusy, StorageFull
 from memplane.ledger.verify import verify
 from memplane.storage.sql.commit import _Ticket
-from memplane.storage.sql.view import SqlReader, SqlWriter
+from memplane.storage.sql.view import SqlReader
+from memplane.storage.sql.writer import SqlWriter
 from memplane.storage.sqlite.connection import connect
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SqliteStatements
 from memplane.storage.sqlite.transactions import group_commit
 from memplane.types import Draft, Op
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 Work = Callable[[SqlWriter], object]
 

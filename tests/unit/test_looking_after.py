@@ -7,7 +7,7 @@ from tests.conftest import HandClock, fresh_folder
 
 from memplane import Memplane, Settings
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 def seen_days(settings, *, fail=False):

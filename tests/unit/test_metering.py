@@ -207,6 +207,31 @@ def test_counts_are_written_by_themselves(accounts, clock):
     assert [tally.requests for _, tally in accounts.tallies("t", first=0, last=99_999)] == [1]
 
 
+def test_who_writes_outlives_a_bug_and_says_so(accounts, clock, caplog):
+    """
+    What was counted until then is written with the next.
+    """
+    written = Barrier(2)
+
+    class Faulty:
+        met = False
+
+        def add(self, tallies, *, oldest):
+            if not self.met:
+                self.met = True
+                raise ValueError("a bug")
+            accounts.add(tallies, oldest=oldest)
+            written.wait()
+
+    meter = Meter(Faulty(), clock, write_every_s=0.001)
+    meter.count("t", RECALL)
+    written.wait(60)
+    meter.close()
+
+    assert [tally.requests for _, tally in accounts.tallies("t", first=0, last=99_999)] == [1]
+    assert [record.message for record in caplog.records] == ["usage cannot be written"]
+
+
 def test_what_could_not_be_written_is_written_later(accounts, clock):
     """
     A full disk costs no count, and no count twice.

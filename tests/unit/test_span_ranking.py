@@ -8,6 +8,7 @@ from tests.conftest import fresh_folder
 from tests.stub_embedder import DIMENSION, StubEmbedder
 
 from memplane import Memplane
+from memplane.errors import StorageUnreachable
 from memplane.recall.question_parts import PARTS_MAX, parts_of
 from memplane.recall.relevance import Question
 from memplane.recall.span_index import SpanIndex
@@ -84,6 +85,39 @@ def test_a_used_index_says_what_a_new_one_says(steps):
                 columns(space, used)
 
         assert columns(space, used) == columns(space, SpanIndex(MODEL))
+
+
+class Lost:
+    """A reader whose connection is lost as soon as it asks for this."""
+
+    def __init__(self, reader, asked):
+        self._reader = reader
+        self._asked = asked
+
+    def __getattr__(self, name):
+        if name == self._asked:
+            raise StorageUnreachable("gone")
+        return getattr(self._reader, name)
+
+
+@pytest.mark.parametrize("asked", ["span_heads", "document_heads", "model"])
+def test_a_load_that_failed_is_done_again(shelf, asked):
+    """
+    Whoever asks next finds all there is, whichever time they see.
+    """
+    index = SpanIndex(MODEL)
+    with shelf._read() as older:
+        before = index.refresh(older).count
+        shelf.delete_document("ferry")
+        with shelf._read() as newer, pytest.raises(StorageUnreachable):
+            index.refresh(Lost(newer, asked))
+        assert index.refresh(older).count == before == 3
+    columns(shelf, index)
+    shelf.upload(FERRY, name="boat", id="boat")
+    with shelf._read() as newer, pytest.raises(StorageUnreachable):
+        index.refresh(Lost(newer, asked))
+
+    assert columns(shelf, index) == columns(shelf, SpanIndex(MODEL))
 
 
 def test_occurrences_are_those_of_the_text(shelf):

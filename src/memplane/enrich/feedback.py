@@ -43,15 +43,14 @@ def importance_after(base: float, leaning: float) -> float:
     return round(min(max(base + REACH * leaning, 0.0), 1.0), 4)
 
 
-def tier_now(writer: Writer, memory: Memory, catalog: Catalog) -> Tier:
-    """How it surfaces now. What was stored on purpose is never put out of sight for want of use; to have been told and
+def tier_now(memory: Memory, catalog: Catalog, *, accesses: int) -> Tier:
+    """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have been told and
     passed over is no use."""
     if not memory.derived:
         tier = tier_of(importance=memory.importance)
         return Tier.WARM if tier is Tier.COLD else tier
     hot = memory.claim is not None and wants_to_be_hot(decode_claim(memory.claim), catalog)
-    uses = writer.accesses((memory.id,)).get(memory.id, 0) - memory.passed_over
-    return tier_of(importance=memory.importance, accesses=uses, hot=hot)
+    return tier_of(importance=memory.importance, accesses=accesses - memory.passed_over, hot=hot)
 
 
 def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: Catalog) -> None:
@@ -64,4 +63,5 @@ def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: 
     chosen, passed_over = memory.chosen + (towards > 0), memory.passed_over + (towards < 0)
     rated = msgspec.structs.replace(memory, importance=importance, passed_over=passed_over)
     writer.rate(Rating(memory.id, chosen, passed_over, leaning, importance))
-    writer.set_tiers([(memory.id, tier_now(writer, rated, catalog))])
+    accesses = writer.accesses((memory.id,)).get(memory.id, 0)
+    writer.set_tiers([(memory.id, tier_now(rated, catalog, accesses=accesses))])

@@ -4,6 +4,7 @@ Counts are collected in memory and written every few seconds, when usage is read
 killed loses what it counted since it last wrote, and nothing else.
 """
 
+import logging
 import threading
 from contextlib import suppress
 
@@ -16,6 +17,8 @@ KEPT_DAYS = 400
 
 _WRITE_EVERY_S = 5.0
 _TOKENS_PER_UNIT = 1_000
+
+_log = logging.getLogger("memplane.metering")
 
 
 class Meter:
@@ -90,8 +93,12 @@ class Meter:
 
     def _run(self) -> None:
         while not self._closing.wait(self._write_every_s):
-            with suppress(StorageError):
+            try:
                 self.write()
+            except StorageError:
+                pass  # it is kept for the next time
+            except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
+                _log.exception("usage cannot be written")
 
     def _keep(self, counted: dict[Account, Tally]) -> None:
         with self._counting:

@@ -29,6 +29,7 @@ from memplane.errors import (
     Changed,
     InvalidRequest,
     ManifestUnreadable,
+    MemplaneError,
     RemoteDenied,
     RemoteError,
     RemoteUnavailable,
@@ -194,7 +195,10 @@ class CachedBackend:
 
     def _run(self) -> None:
         while not self._ended.wait(_TICK_S):
-            self.tend()
+            try:
+                self.tend()
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: what waits is on disk, and is tried again
+                self._problem = str(exc) if isinstance(exc, MemplaneError) else type(exc).__name__
 
     def _add(self, key: str, do: Literal["append", "write"], text: str) -> None:
         bytes_of(text, checked(key))

@@ -22,8 +22,8 @@ from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import Holders, Marks, VectorSearch
 
-NEAR = 120
-"""So many turns are looked at for being near, …"""
+_NEAR = 60
+"""So many turns at least are looked at for being near, …"""
 _HOLDING = 60
 """… and so many for holding the words, with those around them."""
 _HOLDERS_MAX = 2_000
@@ -45,6 +45,9 @@ class Sample(msgspec.Struct, frozen=True):
     passage_words_usual: float
     count: int
     """How many turns there are."""
+    common: set[str]
+    """Stems that choose nothing, as they come up: one would be looked for in vain for as long as these turns stand for
+    all."""
 
 
 class LargeTurns(msgspec.Struct, frozen=True):
@@ -116,7 +119,9 @@ def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
     vectors = (
         unpacked([packed[int(n)] for n in turns.n[there]]) if there.any() else np.zeros((0, 1), np.float32)
     )
-    return Sample(vectors, turns.session[there], turns.words_usual, turns.passage_words_usual, search.size())
+    return Sample(
+        vectors, turns.session[there], turns.words_usual, turns.passage_words_usual, search.size(), set()
+    )
 
 
 class LargeWords:
@@ -124,14 +129,16 @@ class LargeWords:
 
     def __init__(self, large: LargeTurns, stems: Sequence[str]) -> None:
         sample = large.sample
+        asked = [stem for stem in stems if stem not in sample.common]
         found = (
             large.search.holders(
-                stems, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
+                asked, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
             )
-            if stems
+            if asked
             else Holders({}, {}, 0.0, 0.0)
         )
-        self.counts = dict(found.counts)
+        self.counts = dict.fromkeys(stems, _HOLDERS_MAX) | dict(found.counts)
+        sample.common.update(stem for stem in asked if self.counts[stem] >= _HOLDERS_MAX)
         self._best = {n: dict(held) for n, held in found.best.items()}
         self._total, self._squares = found.total, found.squares
         for n, held in large.waiting.items():
@@ -182,10 +189,14 @@ def judged(
     query: Vector | None,
     of_facts: Sequence[int],
     audience: Audience | None,
+    *,
+    wanted: int,
 ) -> Judged:
     """Those that are near, those that hold the words, and those that near memories were read out of."""
     sample = large.sample
-    found = large.search.turns(query, limit=NEAR, also=[*worded.numbers, *of_facts], audience=audience)
+    found = large.search.turns(
+        query, limit=max(wanted, _NEAR), also=[*worded.numbers, *of_facts], audience=audience
+    )
     columns = Columns()
     for head, _ in found:
         columns.add(head)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from memplane.providers.embedding import Vector
 from memplane.recall.large import LargeIndex
-from memplane.recall.turn_index import may_go_on
 from memplane.recall.vectors import VectorTable, dots, unpacked
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
@@ -39,10 +38,10 @@ class MemoryIndex:
         self.large = LargeIndex()
         """In place of everything else, where the space is too large to be loaded."""
         self._lock = threading.Lock()
-        self._marks: Marks | None = None
         self._forget_all()
 
     def _forget_all(self) -> None:
+        self._marks: Marks | None = None
         self._ids: list[str] = []
         self._turns: list[int | None] = []
         self._within: list[str | None] = []
@@ -54,7 +53,7 @@ class MemoryIndex:
     def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
-            if may_go_on(self._marks, reader.marks()):
+            if reader.marks().goes_on(self._marks):
                 self._stamped(reader)
 
     def refresh(self, reader: Reader) -> None:
@@ -120,11 +119,10 @@ class MemoryIndex:
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
 
     def _refresh(self, reader: Reader) -> None:
-        marks, before = reader.marks(), self._marks
-        if before is None or marks.generation > before.generation:
-            self._marks = None
+        marks = reader.marks()
+        if marks.begins_anew(self._marks):
             self._forget_all()
-        elif marks.generation < before.generation or marks == before:
+        elif not marks.goes_on(self._marks):
             return
         more = True
         while more:

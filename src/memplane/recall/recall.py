@@ -3,71 +3,47 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import takewhile, zip_longest
-from typing import TypeVar
 
 import msgspec
 
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.enrich.catalog import Catalog
-from memplane.memory.shown import shown, shown_turn
+from memplane.memory.shown import shown_turn
 from memplane.providers.embedding import Vector
 from memplane.recall.asked import Asked, names_taken_out, read_nameless
 from memplane.recall.asking import Asking
 from memplane.recall.blocks import blocks_of
 from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
 from memplane.recall.embedded import NEARNESS_MIN
-from memplane.recall.fact_ranking import Gathered, RankedFact, facts_apart, gather_facts
+from memplane.recall.fact_ranking import Gathered, facts_apart, gather_facts
 from memplane.recall.large import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.questions import Embedded, Questions
 from memplane.recall.relevance import Question
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import share_of
-from memplane.recall.result import Conflict, Limits, Recall, RecallHit, Routing, SpanHit
+from memplane.recall.request import RecallRequest
+from memplane.recall.result import Limits, Recall, RecallHit, Routing, SpanHit
 from memplane.recall.route import route
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.span_index import SpanIndex
 from memplane.recall.span_ranking import RankedSpan, rank_spans
+from memplane.recall.told import SUSPECTS_MAX, Told, alternating, tell, with_suspects
 from memplane.recall.turn_index import EMPTY, TurnIndex, Turns
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.recall.working import working_memory
 from memplane.storage.base import Reader
-from memplane.storage.filter import Audience, Filter
+from memplane.storage.filter import Filter
 from memplane.storage.index import turn_number
 from memplane.storage.rulings import APART_MAX, FLAGGED_MAX
-from memplane.types import Memory, Role, State, Turn
+from memplane.types import Role, Turn
 
-_EPISODES_MAX = 3
-_SUPPORT_TOLD_MAX = 6
 _NEAR_MEMORIES = 60
-_CONFLICTS_MAX = 8
-_SUSPECTS_MAX = 3
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: there was no time for more than what holds the words"
 _SYSTEM_TURNS_SPARE = 8
 """So many times as many turns are looked at as are told, since those of the system are left out."""
-
-
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked, and from where."""
-
-    query: str
-    conversation: str | None = None
-    project: str | None = None
-    document: str | None = None
-    """Tell this document; None: whichever has something to say."""
-    collection: str | None = None
-    reference: Instant | None = None
-    """The now of `last week`; None: the clock's."""
-    as_of: Instant | None = None
-    include_superseded: bool = False
-    limits: Limits = Limits()
-
-    @property
-    def audience(self) -> Audience:
-        return Audience(conversation=self.conversation, project=self.project)
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,15 +110,15 @@ def recall(
     with watch.stage("turns"):
         said = rank_turns(reader, asking, worded, limit=limits.turns, leave_out=leave_out)
         said = _joined(said, unsettled, limits.turns)
-        said, suspect_turns = _turns_apart(reader, asking, said, limit=min(limits.turns, _SUSPECTS_MAX))
+        said, suspect_turns = _turns_apart(reader, asking, said, limit=min(limits.turns, SUSPECTS_MAX))
     with watch.stage("facts"):
         known, suspects = facts_apart(reader, asking, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
-        told = _told(reader, request, said, known, routing.predicates, where)
-        told = _with_suspects(told, suspect_turns, suspects, where)
+        told = tell(reader, request, said, known, routing.predicates, where)
+        told = with_suspects(told, suspect_turns, suspects, where)
         tame = Tamer(asking.question.words)
         text, tokens = _as_text(told, consulted, limits, settings, tame)
-        worth: list[RecallHit | SpanHit] = _alternating(told.turns, told.worth_telling, consulted.spans)
+        worth: list[RecallHit | SpanHit] = alternating(told.turns, told.worth_telling, consulted.spans)
         blocks = blocks_of([*worth, *told.suspects], limits, settings, tame)
     return Recall(
         query=request.query,
@@ -315,25 +291,8 @@ def _consulted(
     return consult(reader, to_ask, Ranking(rank, lambda: tools.span_index.refresh(reader).documents))
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What was ranked, as it may be shown."""
-
-    turns: tuple[RecallHit, ...]
-    answers: tuple[RecallHit, ...]
-    supporting: tuple[RecallHit, ...]
-    background: tuple[RecallHit, ...]
-    conflicts: tuple[Conflict, ...]
-    episodes: tuple[Memory, ...]
-    hits: tuple[RecallHit, ...]
-    suspects: tuple[RecallHit, ...] = ()
-
-    @property
-    def worth_telling(self) -> tuple[RecallHit, ...]:
-        return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
-
-
 def _as_text(
-    told: _Told, consulted: Consulted, limits: Limits, settings: Settings, tame: Tamer
+    told: Told, consulted: Consulted, limits: Limits, settings: Settings, tame: Tamer
 ) -> tuple[str, int]:
     return render(
         told.worth_telling,
@@ -344,41 +303,6 @@ def _as_text(
         tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
         tame=tame,
         documents=share_of(consulted, settings.recall_memory_percent, tame),
-    )
-
-
-def _told(
-    reader: Reader,
-    request: RecallRequest,
-    said: Sequence[RankedTurn],
-    known: Sequence[RankedFact],
-    predicates: Sequence[str],
-    where: Filter,
-) -> _Told:
-    answers = _answering(known, predicates)[: request.limits.answers]
-    chosen = {fact.memory.id for fact in answers}
-    background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
-    chosen |= {fact.memory.id for fact in background}
-    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
-    background = background[: request.limits.background]
-    facts = [*answers, *supporting, *background]
-    hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
-    memories = [fact.memory for fact in facts]
-    reader.ahead(
-        lambda listener: _replaced(listener, request, said),
-        lambda listener: _conflicts(listener, memories, where),
-        lambda listener: _episodes(listener, request, said, where),
-    )
-    replaced = _replaced(reader, request, said)
-    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
-    return _Told(
-        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
-        answers=tuple(hits[fact.memory.id] for fact in answers),
-        supporting=tuple(hits[fact.memory.id] for fact in supporting),
-        background=tuple(hits[fact.memory.id] for fact in background),
-        conflicts=_conflicts(reader, memories, where),
-        episodes=_episodes(reader, request, said, where),
-        hits=tuple(_alternating(turns, list(hits.values()))),
     )
 
 
@@ -405,26 +329,6 @@ def _by_words(turn: Turn, rank: int, asking: Asking) -> RankedTurn:
         relevant=turn.role != Role.SYSTEM,
         nearness=0.0,
     )
-
-
-def _with_suspects(
-    told: _Told, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
-) -> _Told:
-    """What is flagged comes last, a few at most. A memory whose own turn is told says nothing more."""
-    hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:_SUSPECTS_MAX]
-    said = {hit.id for hit in hits}
-    hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:_SUSPECTS_MAX]
-    return msgspec.structs.replace(told, suspects=tuple(hits))
-
-
-def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
-    """What answers by what it says; where nothing does, what is filed under what the question asks for first, as far as
-    nothing ranks before it. Cues are words such as `where` and `have`, so alone they decide only when nothing else
-    does."""
-    direct = [fact for fact in known if fact.answers]
-    if direct or not predicates:
-        return direct
-    return list(takewhile(lambda fact: fact.memory.predicate == predicates[0], known))
 
 
 def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
@@ -479,88 +383,6 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
     late = late[: max(limit - len(relevant), limit // 2)]
     others = [turn for turn in ranked if not turn.relevant]
     return [*relevant[: limit - len(late)], *late, *others][:limit]
-
-
-def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]) -> frozenset[int]:
-    """The entries of which everything that was read out of them was replaced since; then, it still held."""
-    if request.as_of is not None:
-        return frozenset()
-    told = [ranked.turn.seq for ranked in said if ranked.relevant]
-    return frozenset(reader.all_replaced(told)) if told else frozenset()
-
-
-def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
-    turn = shown_turn(ranked.turn)
-    return RecallHit(
-        id=ranked.turn.entry_id,
-        score=ranked.score,
-        channels=ranked.contributions,
-        ranks=ranked.ranks,
-        turn=turn,
-        replaced=replaced,
-        flags=turn.flags or () if turn.quarantined else (),
-    )
-
-
-def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
-    memory = _as_it_was(shown(ranked.memory, where.now), where)
-    return RecallHit(
-        id=ranked.memory.id,
-        score=ranked.score,
-        channels=ranked.contributions,
-        ranks=ranked.ranks,
-        memory=memory,
-        flags=memory.flags or () if memory.quarantined else (),
-    )
-
-
-def _as_it_was(memory: Memory, where: Filter) -> Memory:
-    """What was replaced only later still held then."""
-    if where.as_of is None or memory.state is not State.SUPERSEDED:
-        return memory
-    return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
-
-
-_Hit = TypeVar("_Hit")
-
-
-def _alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
-    """Scores of facts, of turns and of spans do not compare, so they take turns."""
-    return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
-
-
-def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
-    contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
-    if not contested:
-        return ()
-    pairs = reader.conflicts(contested)[:_CONFLICTS_MAX]
-    if not pairs:
-        return ()
-    ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-    there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
-    return tuple(
-        Conflict(left=there[left], right=there[right])
-        for left, right in pairs
-        if left in there and right in there
-    )
-
-
-def _episodes(
-    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], where: Filter
-) -> tuple[Memory, ...]:
-    """What the best turns' conversations were about, and the one that is going on."""
-    conversations = dict.fromkeys(
-        conversation
-        for conversation in (
-            request.conversation,
-            *(ranked.turn.conversation for ranked in said if ranked.relevant),
-        )
-        if conversation is not None
-    )
-    if not conversations:
-        return ()
-    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
-    return tuple(shown(episode, where.now) for episode in found)
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:

@@ -77,7 +77,6 @@ class SpanIndex:
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._marks: LibraryMarks | None = None
         self._forget_all()
 
     @property
@@ -86,6 +85,7 @@ class SpanIndex:
         return self._model
 
     def _forget_all(self) -> None:
+        self._marks: LibraryMarks | None = None
         self._columns = _Columns()
         self._spans: Spans | None = None
         self._heads: tuple[DocumentHead, ...] = ()
@@ -144,14 +144,14 @@ class SpanIndex:
 
     def _load_spans(self, reader: Reader) -> None:
         columns = self._columns
-        before = columns.count
-        after = int(columns.n[before - 1]) if before else 0
-        while heads := reader.span_heads(after=after, limit=_LOAD):
-            columns.add(heads)
-            after = heads[-1].n
-        if columns.count > before:
+        after = int(columns.n[columns.count - 1]) if columns.count else 0
+        heads = reader.span_heads(after=after, limit=_LOAD)
+        if heads:  # their documents first: whatever ends this look, no span is without its own
             self._heads = tuple(reader.document_heads())
-            self._vectors.extend(columns.count)
+        while heads:
+            columns.add(heads)
+            heads = reader.span_heads(after=heads[-1].n, limit=_LOAD)
+        self._vectors.extend(columns.count)
 
     def _load_vectors(self, reader: Reader) -> None:
         model = reader.model(*self._model)

@@ -225,10 +225,12 @@ class TurnIndex:
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._marks: Marks | None = None
         self._forget_all()
 
     def _forget_all(self) -> None:
+        self._marks: Marks | None = None
+        self._tailed: Marks | None = None
+        """What `waiting` saw, where nothing but that is loaded."""
         self._columns = Columns()
         self._turns: Turns | None = None
         self._stamp = 0
@@ -240,11 +242,9 @@ class TurnIndex:
         """The turns as this reader sees them, or as a later one saw them already."""
         with self._lock:
             marks = reader.marks()
-            before = self._marks
-            if before is None or marks.generation > before.generation:
-                self._marks = None
+            if marks.begins_anew(self._marks):
                 self._forget_all()
-            elif marks.generation < before.generation or marks == before:
+            elif not marks.goes_on(self._marks):
                 return self._known()
             self._load_turns(reader, marks)
             self._load_vectors(reader)
@@ -262,21 +262,21 @@ class TurnIndex:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
             marks = reader.marks()
-            if may_go_on(self._marks, marks):
+            if marks.goes_on(self._marks):
                 self._heads(reader, marks)
                 self._stamped(reader)
                 self._waiting(reader, marks)
 
     def waiting(self, reader: Reader) -> Mapping[int, Counter[str]]:
         """The stems of the turns that the index of words does not hold yet, which are few; for a space of which nothing
-        else is loaded."""
+        else is loaded, and nothing else is kept."""
         with self._lock:
             marks = reader.marks()
-            if self._marks is None or marks.generation > self._marks.generation:
-                self._marks = None
+            if self._marks is not None or marks.begins_anew(self._tailed):
                 self._forget_all()
-            self._load_tail(reader, marks)
-            self._marks = marks
+            if marks.goes_on(self._tailed):
+                self._load_tail(reader, marks)
+                self._tailed = marks
             return {n: held for n, held in self._tail.items() if n > marks.indexed}
 
     def occurrences(
@@ -360,11 +360,6 @@ class TurnIndex:
     def _waiting(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
         seen = max((n for n in self._tail if n > marks.indexed), default=0)
         return reader.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
-
-
-def may_go_on(before: Marks | None, now: Marks) -> bool:
-    """Whether a cache that saw a space as it was `before` has something to read, and from where it is."""
-    return before is None or (now.generation == before.generation and now != before)
 
 
 def _last(marks: Marks) -> int:

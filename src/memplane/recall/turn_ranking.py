@@ -85,7 +85,7 @@ def rank_turns(
     """`leave_out` are the numbers of turns that are told elsewhere."""
     if not limit:
         return []
-    found = _judged(reader, asking, worded) if asking.large is None else _judged_large(asking)
+    found = _judged(reader, asking, worded) if asking.large is None else _judged_large(asking, limit)
     return [] if found is None else _best(reader, asking, found, limit, leave_out)
 
 
@@ -100,12 +100,14 @@ class _Judged(msgspec.Struct, frozen=True):
     """Of those that are fused."""
 
 
-def _judged_large(asking: Asking) -> _Judged | None:
+def _judged_large(asking: Asking, limit: int) -> _Judged | None:
     """Of a space that is too large to be loaded."""
     assert asking.large is not None
     assert asking.large_words is not None
     read_from = [near.turn for near in asking.near if near.turn is not None and near.deviations > 0]
-    found = judged(asking.large, asking.large_words, asking.query, read_from, asking.where.audience)
+    found = judged(
+        asking.large, asking.large_words, asking.query, read_from, asking.where.audience, wanted=limit
+    )
     turns = found.turns
     if not turns.count:
         return None

@@ -16,7 +16,8 @@ from memplane.memory.checks import check_asked, check_counts, check_ids, check_n
 from memplane.memory.shown import shown
 from memplane.providers.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
-from memplane.recall.recall import RecallRequest, Tools, recall, recall_by_words
+from memplane.recall.recall import Tools, recall, recall_by_words
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Reader, Writer

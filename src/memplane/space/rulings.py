@@ -1,23 +1,28 @@
-"""What a person rules about what a space remembers: that something flagged is told after all, that something is always
-told. Both are entries of the ledger, so that a replay and every replica come to the same."""
+"""What a person rules about what a space remembers: that something flagged is told after all or forgotten, that something
+is always told. Each is an entry of the ledger, so that a replay and every replica come to the same."""
+
+from collections.abc import Iterable, Sequence
 
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Pinned, Released
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_counts, check_limit
+from memplane.memory.checks import check_asked, check_counts, check_limit, check_list
+from memplane.memory.forget import checked_scope
 from memplane.memory.quarantine import Suspect, suspects, turns_of
 from memplane.memory.shown import looked_at, shown, shown_turn
-from memplane.space.records import Records
+from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
-from memplane.types import RESERVED_CATEGORIES, Kind, Memory, Op, State
+from memplane.storage.filter import Scope
+from memplane.types import RESERVED_CATEGORIES, Kind, Memory, Op, Receipt, State
 
 
-class Rulings(Records):
+class Rulings(Writing):
     """Quarantine and pins of a space."""
 
     def quarantine(self, *, limit: int = 100, offset: int = 0) -> list[Suspect]:
-        """What is flagged and waits for a decision, the newest first: `release` it, or forget it by its id."""
+        """What is flagged and waits for a decision, the newest first: `release` it, or forget it with
+        `forget_suspects`."""
         check_limit(limit)
         check_counts(offset=offset)
         with self._operation("quarantine") as reader:
@@ -50,6 +55,18 @@ class Rulings(Records):
                 projection.record(writer, draft, now)
 
         self._write("release", work)
+
+    def forget_suspects(self, entries: Iterable[str]) -> Receipt:
+        """Forget entries that are in quarantine for good, with all that was read out of them. Where one of them is not,
+        nothing is forgotten: a slip of the hand cannot be taken back."""
+        scope = checked_scope(Scope(entries=check_list(entries, field="entries")))
+        self.catch_up()
+
+        def work(writer: Writer) -> Receipt:
+            _check_are_suspects(writer, scope.entries)
+            return self._forget(writer, scope, reason="quarantined")
+
+        return self._finish_forget(self._write("forget", work))
 
     def pin(self, memory_id: str, *, pinned: bool = True) -> Memory:
         """Always tell this memory, or no longer. It stays pinned until it is unpinned, replaced or forgotten, or until it
@@ -85,6 +102,21 @@ def _is_flagged(reader: Reader, id_: str) -> bool:
     if any(shown_turn(turn).flags for turn in turns_of(reader, seq)):
         return True
     return any(looked_at(memory).flags for memory in reader.memories_from([seq]))
+
+
+def _check_are_suspects(reader: Reader, entry_ids: Sequence[str]) -> None:
+    seqs = reader.known(entry_ids)
+    remembered = reader.memories_from(list(seqs.values()))
+    suspected = {memory.seq for memory in remembered if looked_at(memory).quarantined}
+    for entry_id in entry_ids:
+        seq = seqs.get(entry_id)
+        if seq is None:
+            raise NotFound("entry", entry_id)
+        if seq not in suspected and not any(shown_turn(turn).quarantined for turn in turns_of(reader, seq)):
+            raise InvalidRequest(
+                f"{entry_id!r} is not in quarantine, so nothing was forgotten; look at what waits there",
+                field="entries",
+            )
 
 
 def _check_can_be_pinned(memory: Memory, memory_id: str) -> None:

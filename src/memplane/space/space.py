@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from memplane.clock import DAY, parse_instant, to_datetime
+from memplane.clock import parse_instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_received import received_line
 from memplane.ledger.history_scrub import scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, is_variant, keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Purged, Said, Stored
+from memplane.ledger.payloads import Said, Stored
 from memplane.memory import projection
 from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
@@ -32,9 +32,7 @@ from memplane.memory.checks import (
     check_tier,
     check_window,
 )
-from memplane.memory.digests import learned_from
 from memplane.memory.facts import checked_fact
-from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
 from memplane.memory.keys import current_id
 from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
 from memplane.memory.runs import (
@@ -51,24 +49,22 @@ from memplane.memory.supersession import chain_of, head_of, lineage_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
+from memplane.space.forgetting import Forgetting
 from memplane.space.library import Library
 from memplane.space.looking import Looking
 from memplane.space.records import Moment
 from memplane.space.rulings import Rulings
 from memplane.space.writing import present
 from memplane.storage.base import Category, Writer
-from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import Audience, Filter, Scope
+from memplane.storage.filter import Audience, Filter
 from memplane.types import (
     STORABLE_KINDS,
     Conversation,
     Draft,
-    Kind,
     Memory,
     Op,
     Pins,
     Reach,
-    Receipt,
     Retained,
     Turn,
 )
@@ -77,7 +73,7 @@ _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
 
 
-class Space(Files, Library, Compacting, Looking, Rulings):
+class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,114 +218,6 @@ class Space(Files, Library, Compacting, Looking, Rulings):
         now = self._clock()
         row = run_row(run, now)
         return self._write("record_run", lambda writer: self._put(writer, Op.RUN, row, now))
-
-    # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def delete(self, memory_id: str) -> Receipt:
-        """Forget one memory, and with it every entry it came from."""
-        memory_id = check_text(memory_id, field="id")
-
-        def work(writer: Writer) -> Receipt:
-            memory = writer.memory(memory_id)
-            if memory is None:
-                raise NotFound("memory", memory_id)
-            if memory.kind is Kind.EPISODE:
-                raise InvalidRequest(
-                    "an episode is told anew from what was said; forget its conversation or entries instead",
-                    field="id",
-                )
-            said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
-            said += learned_from(writer, memory.entry_id)
-            return self._forget(writer, Scope(entries=tuple(dict.fromkeys(said))), reason="deleted")
-
-        return self._finish_forget(self._write("delete", work))
-
-    def forget(
-        self,
-        *,
-        entries: Iterable[str] = (),
-        key: str | None = None,
-        prefix: str | None = None,
-        conversation: str | None = None,
-        project: str | None = None,
-        document: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        everything: bool = False,
-        reason: str = "",
-        dry_run: bool = False,
-    ) -> Receipt:
-        """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
-
-        Conditions narrow each other. At least one is needed; `everything=True` empties the space.
-        """
-        check_asked(reason=reason)
-        if reason == RETENTION:
-            raise InvalidRequest(
-                f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
-            )
-        scope = checked_scope(
-            Scope(
-                entries=check_list(entries, field="entries"),
-                key=None if key is None else key.strip(),
-                prefix=prefix,
-                conversation=conversation,
-                project=project,
-                document=document,
-                since=None if since is None else parse_instant(since, field="since"),
-                until=None if until is None else parse_instant(until, field="until"),
-                everything=everything,
-            )
-        )
-        if dry_run:
-            self.catch_up()
-            return self._dry_run(scope, reason)
-        return self._finish_forget(
-            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason))
-        )
-
-    def wipe(self) -> bool:
-        """Write the files anew, so that nothing of what was forgotten is left in any of them: for a receipt that says
-        `off_disk: false`. False if someone is reading right now."""
-        with self._store() as store:
-            return store.wipe()
-
-    def sweep(self) -> int:
-        """Erase what has expired; returns how many facts that were."""
-        scope = Scope(expired_by=self._clock())
-
-        def work(writer: Writer) -> Receipt | None:
-            return (
-                self._forget(writer, scope, reason="expired", op=Op.SWEEP)
-                if victims_of(writer, scope)
-                else None
-            )
-
-        receipt = self._write("sweep", work)
-        if receipt is None:
-            return 0
-        self._finish_forget(receipt)
-        return receipt.counts["facts"] + receipt.counts["runs"]
-
-    def purge(self, days: int | None = None) -> int:
-        """Drop memories that were superseded over `days` ago (90 by default); returns how many.
-
-        The ledger keeps the entries: a purge is about what is derived.
-        """
-        now = self._clock()
-        days = self._settings.purge_superseded_days if days is None else days
-        if days < 0:
-            raise InvalidRequest("days: give 0 or more", field="days")
-        before = max(0, now - days * DAY)
-
-        def work(writer: Writer) -> int:
-            count = writer.purge_superseded(before=before)
-            if count:
-                payload = Purged(before=before, count=count)
-                projection.record(writer, self._draft(new_id("purge", now), Op.PURGE, payload), now)
-            return count
-
-        return self._write("purge", work)
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -554,18 +442,6 @@ class Space(Files, Library, Compacting, Looking, Rulings):
             raise LimitReached("store", self._settings.session_stores_max)
         if superseding and used.supersedes >= self._settings.session_supersedes_max:
             raise LimitReached("supersede", self._settings.session_supersedes_max)
-
-    def _dry_run(self, scope: Scope, reason: str) -> Receipt:
-        with self._read() as reader:
-            counts = counts_of(reader, scope)
-        return Receipt(
-            id="",
-            scope=scope_words(scope),
-            counts=counts,
-            reason=reason,
-            at=to_datetime(self._clock()),
-            dry_run=True,
-        )
 
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:

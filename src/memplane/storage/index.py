@@ -39,6 +39,15 @@ class Marks(msgspec.Struct, frozen=True):
     last_turn: int
     """The number of the last turn there is."""
 
+    def begins_anew(self, before: "Marks | None") -> bool:
+        """Whether a cache that saw a space as it was `before` may keep nothing: some of it may be gone."""
+        return before is None or self.generation > before.generation
+
+    def goes_on(self, before: "Marks | None") -> bool:
+        """Whether such a cache has something to read from where it is. From an older look it has not: what was forgotten
+        since is not to come back."""
+        return before is None or (self.generation == before.generation and self != before)
+
 
 class TurnHead(msgspec.Struct, frozen=True, gc=False):
     """What ranking needs to know about a turn, without its text."""

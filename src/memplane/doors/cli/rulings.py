@@ -1,7 +1,6 @@
 """What an operator rules about memories: flagged ones are released or forgotten, important ones pinned."""
 
 from collections.abc import Iterator
-from itertools import count, takewhile
 from typing import Annotated
 
 import typer
@@ -9,13 +8,9 @@ from rich.text import Text
 
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
-from memplane.doors.cli.exits import NothingThere
 from memplane.doors.cli.options import LISTED_DEFAULT, Limit, Offset
 from memplane.doors.cli.output import cell, line, when
 from memplane.memory.quarantine import Suspect
-from memplane.space import Space
-
-_PAGE = 100
 
 app = typer.Typer()
 quarantine = typer.Typer(
@@ -51,15 +46,7 @@ def release(call: Call, ids: Ids) -> None:
 def forget(call: Call, ids: Ids) -> None:
     """Forget entries for good, with all that was read out of them. One that is not in quarantine is refused, and nothing is
     forgotten then: a slip of the hand cannot be taken back."""
-    space = call.existing_space()
-    waiting = _waiting(space)
-    for id_ in ids:
-        if id_ not in waiting:
-            raise NothingThere(
-                f"{id_!r} is no entry in quarantine, so nothing was forgotten; `memplane quarantine list` shows their ids",
-                field="id",
-            )
-    receipt = space.forget(entries=ids, reason="quarantined")
+    receipt = call.existing_space().forget_suspects(ids)
     call.out.answer(
         receipt,
         line(("Forgotten", "green"), f": {receipt.counts['entries']:,} entries; receipt {receipt.id}"),
@@ -75,12 +62,6 @@ def pin(
     """Always tell this memory, whatever is asked and however old it gets."""
     memory = call.existing_space().pin(memory_id, pinned=not off)
     call.out.answer(memory, line(("Pinned" if memory.pinned else "Not pinned", "green"), f": {memory.line}"))
-
-
-def _waiting(space: Space) -> set[str]:
-    """Ids of all that is in quarantine."""
-    pages = (space.quarantine(limit=_PAGE, offset=offset) for offset in count(0, _PAGE))
-    return {suspect.id for page in takewhile(bool, pages) for suspect in page}
 
 
 def _suspect(suspect: Suspect) -> Iterator[Text]:

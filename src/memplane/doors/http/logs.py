@@ -55,11 +55,15 @@ class _WithFields(logging.Handler):
     """Lines of workers, which bring fields of their own."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields = dict(getattr(record, "fields", {}))
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Exception):
-            fields["trace"] = fault(error)
-        structlog.get_logger().log(record.levelno, record.getMessage(), **fields)
+        """As every handler: a line that cannot be written must not end the thread that says it."""
+        try:
+            fields = dict(getattr(record, "fields", {}))
+            error = record.exc_info[1] if record.exc_info else None
+            if isinstance(error, Exception):
+                fields["trace"] = fault(error)
+            structlog.get_logger().log(record.levelno, record.getMessage(), **fields)
+        except Exception:  # noqa: BLE001 - whatever it is
+            self.handleError(record)
 
 
 def set_up_memory_log(place: str | None) -> None:

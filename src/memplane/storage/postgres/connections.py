@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import Connection, errors
@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.errors import translate_errors
-from memplane.storage.postgres.large import index_large_spaces
+from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
 
@@ -29,6 +29,7 @@ _RECONNECT_S = 0.2
 """How long the pool tries by itself. Whoever still waits lets it try anew, so that no pause grows long."""
 _TURN_S = 1.0
 _LOOK_S = 3
+"""How long the database may take to say why there is none."""
 _IDLE_S = 300.0
 _PREPARED_MAX = 500
 """Every statement is planned once for each connection, with its first use: planning takes longer than carrying it out."""
@@ -67,7 +68,12 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
-_Pools = tuple[ConnectionPool[Connection[Any]], ConnectionPool[Connection[Any]]]
+class _Pools(NamedTuple):
+    """That of everybody, and one for whoever has a connection and needs another to be done with it, such as a forget that
+    notes where its receipt is. Were they to wait for each other's, all of them would wait for ever."""
+
+    first: ConnectionPool[Connection[Any]]
+    second: ConnectionPool[Connection[Any]]
 
 
 class _Held(threading.local):
@@ -104,6 +110,7 @@ class Connections:
         self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
         self._pools = self._made()
         self._parents: _Pools | None = None
+        """Held and never used, so that nothing of theirs is tidied up in a child."""
         self._process = os.getpid()
         self._held = _Held()
         self._opened = False
@@ -143,13 +150,41 @@ class Connections:
             raise
 
     @contextmanager
+    def alone(self) -> Iterator[Connection[Any]]:
+        """A connection of one's own, beside those that are shared: for whoever waits for long."""
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            yield connection
+
+    def rewrite(self) -> bool:
+        """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
+        with translate_errors(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+            connection.execute(f"SET lock_timeout = '{_REWRITE_WAIT_MS}ms'".encode())
+            try:
+                for table in tables(connection):
+                    connection.execute(f"VACUUM (FULL) {SCHEMA}.{table}".encode())
+            except errors.LockNotAvailable:
+                return False
+        return True
+
+    def index_large_spaces(self, large: int) -> int:
+        """See `PostgresStores`."""
+        if not self._opened:
+            self.open()
+        with translate_errors():
+            return len(index_large_spaces(self._conninfo, large=large))
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+
+    @contextmanager
     def _begun(self, begin: str, wait_s: float | None) -> Iterator[Connection[Any]]:
         if self._process != os.getpid():
             self._leave_to_parent()
         if not self._opened:
             self.open()
         held = self._held
-        pool = self._pools[1 if held.pools else 0]
+        pool = self._pools.second if held.pools else self._pools.first
         connection = self._begin(pool, begin, self._wait_s if wait_s is None else wait_s)
         pools = held.pools
         pools.append(pool)
@@ -209,9 +244,7 @@ class Connections:
         self._process, self._opened = os.getpid(), False
 
     def _made(self) -> _Pools:
-        """That of everybody, and one for whoever has a connection and needs another to be done with it, such as a forget
-        that notes where its receipt is. Were they to wait for each other's, all of them would wait for ever."""
-        return self._pool(max(1, self._connections_max - 1)), self._pool(1)
+        return _Pools(self._pool(max(1, self._connections_max - 1)), self._pool(1))
 
     def _pool(self, connections_max: int) -> ConnectionPool[Connection[Any]]:
         return ConnectionPool(
@@ -226,34 +259,6 @@ class Connections:
             reconnect_timeout=_RECONNECT_S,
         )
 
-    @contextmanager
-    def alone(self) -> Iterator[Connection[Any]]:
-        """A connection of one's own, beside those that are shared: for whoever waits for long."""
-        with psycopg.connect(self._conninfo, autocommit=True) as connection:
-            yield connection
-
-    def rewrite(self) -> bool:
-        """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
-        with translate_errors(), psycopg.connect(self._conninfo, autocommit=True) as connection:
-            connection.execute(f"SET lock_timeout = '{_REWRITE_WAIT_MS}ms'".encode())
-            try:
-                for table in tables(connection):
-                    connection.execute(f"VACUUM (FULL) {SCHEMA}.{table}".encode())
-            except errors.LockNotAvailable:
-                return False
-        return True
-
-    def index_large_spaces(self, large: int) -> int:
-        """See `PostgresStores`."""
-        if not self._opened:
-            self.open()
-        with translate_errors():
-            return len(index_large_spaces(self._conninfo, large=large))
-
-    def close(self) -> None:
-        for pool in self._pools:
-            pool.close()
-
     def _configure(self, connection: Connection[Any]) -> None:
         assert self._vectors is not None
         adapt(connection, self._vectors)
@@ -263,6 +268,7 @@ class Connections:
 
 
 def _value(value: str) -> str:
+    """In quotation marks, a list would be one name."""
     return value if "," in value else f"'{value}'"
 
 

@@ -15,11 +15,8 @@ from memplane.errors import (
 
 FATAL = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 """The database's trouble, not that of the work it struck."""
-
-
 _TOO_MANY = ("too many clients", "remaining connection slots", "too many connections")
 """What a server says to whoever it does not let in any more; the driver has no class for it."""
-
 _REFUSALS = {
     "authentication failed": "the database refuses the password of this user; set it right in the address, in "
     "~/.pgpass or in PGPASSWORD",

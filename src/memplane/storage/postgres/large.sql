@@ -53,10 +53,10 @@ UNION ALL
 SELECT DISTINCT near.n FROM unnest(:numbers::bigint[]) AS asked (value)
 CROSS JOIN LATERAL (SELECT n, conversation, at FROM turn WHERE n = asked.value LIMIT 1) AS t
 CROSS JOIN LATERAL (
-    (SELECT x.n FROM turn x WHERE x.conversation = t.conversation AND x.at <= t.at AND x.n < t.n
+    (SELECT x.n FROM turn x WHERE x.conversation = t.conversation AND (x.at, x.n) < (t.at, t.n)
      ORDER BY x.at DESC, x.n DESC LIMIT :reach)
     UNION ALL
-    (SELECT x.n FROM turn x WHERE x.conversation = t.conversation AND x.at >= t.at AND x.n > t.n
+    (SELECT x.n FROM turn x WHERE x.conversation = t.conversation AND (x.at, x.n) > (t.at, t.n)
      ORDER BY x.at, x.n LIMIT :reach)
     UNION ALL
     (SELECT x.n FROM turn x WHERE t.conversation IS NULL AND x.conversation IS NULL AND x.n < t.n ORDER BY x.n DESC LIMIT :reach)

@@ -139,10 +139,9 @@ def _have_role(connection: Connection[Any]) -> None:
     """There is one for the whole server. Whoever creates it may not yet work as it: from PostgreSQL 16 on that is granted
     by itself to superusers alone."""
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
+        # Somebody may just have made it for another database.
         with (
-            suppress(
-                errors.DuplicateObject, errors.UniqueViolation
-            ),  # somebody just made it for another database
+            suppress(errors.DuplicateObject, errors.UniqueViolation),
             _or_refused(
                 f"this user may not create the role {ROLE}; run CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO {{user}}; "
                 "as a superuser",

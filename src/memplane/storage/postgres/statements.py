@@ -11,6 +11,7 @@ from psycopg import Connection, Cursor, errors
 
 from memplane.errors import InvalidRequest
 from memplane.storage.moving import VECTOR_TABLES
+from memplane.storage.postgres import around
 from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.conditions import without_rulings
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
@@ -97,6 +98,7 @@ SQL = load(
     SPACE_MOVES,
     ("memplane.storage.postgres", ["own.sql", "large.sql"]),
 )
+SQL["around"] = around.statement(SQL)
 _NEAREST = named(("memplane.storage.postgres", ["nearest.sql"]))
 _VECTORS = frozenset(name for table in VECTOR_TABLES for name in (f"add_{table}", f"copy_{table}_add"))
 _BY_NUMBER = frozenset(name for name, sql in SQL.items() if f"%({_NUMBERED}1)s" in sql)
@@ -141,7 +143,7 @@ class PostgresStatements:
     """See `Statements`."""
 
     def __init__(self, connection: Connection[Any]) -> None:
-        self.connection = connection
+        self._connection = connection
         self.ruled = True
         """Whether anything may have been ruled in this space."""
         self._ahead: dict[Hashable, list[Any]] = {}
@@ -158,22 +160,15 @@ class PostgresStatements:
     def filtered(self, query: str, where: str, parameters: Parameters) -> list[Any]:
         return self._found(Statement(_with_where(query, where, ruled=self.ruled), parameters))
 
-    def _found(self, statement: Statement) -> list[Any]:
-        if self._ahead:
-            known = self._ahead.pop(statement.key, None)
-            if known is not None:
-                return known
-        return self._asked(statement).fetchall()
-
     def fetch_ahead(self, statements: Mapping[Hashable, Statement]) -> None:
         """Have the answers to these ready, with one trip."""
-        with self.connection.pipeline():
+        with self._connection.pipeline():
             found = {key: self._asked(statement) for key, statement in statements.items()}
         self._ahead.update((key, cursor.fetchall()) for key, cursor in found.items())
 
     def together(self, asked: Sequence[tuple[str, Parameters]]) -> list[list[Any]]:
         """Every row of each of these, with one trip."""
-        with self.connection.pipeline():
+        with self._connection.pipeline():
             found = [self._execute(query, parameters) for query, parameters in asked]
         return [cursor.fetchall() for cursor in found]
 
@@ -182,7 +177,7 @@ class PostgresStatements:
     ) -> list[Any]:
         """A search among vectors, with these numbers written out in it, in the order that its index gives: a plan that
         sorts what it found without one reads the whole space."""
-        connection = self.connection
+        connection = self._connection
         with connection.pipeline():
             connection.execute("SET LOCAL enable_sort = off")
             connection.execute(f"SET LOCAL hnsw.ef_search = {_breadth(dict(written)['limit']):d}".encode())
@@ -202,7 +197,7 @@ class PostgresStatements:
             self._execute(query, values[0])
             return
         rows = [numbered(row) for row in values] if query in _BY_NUMBER else values
-        with _no_name_too_long(), self.connection.cursor() as cursor:
+        with _no_name_too_long(), self._connection.cursor() as cursor:
             cursor.executemany(_ENCODED[query], rows)
 
     def listed(self, values: Iterable[Any]) -> list[Any]:
@@ -210,17 +205,24 @@ class PostgresStatements:
 
     def clear(self, tables: Sequence[str]) -> None:
         for table in tables:
-            self.connection.execute(f"DELETE FROM {table}".encode())
+            self._connection.execute(f"DELETE FROM {table}".encode())
 
     def save(self) -> None:
-        self.connection.execute("SAVEPOINT work")
+        self._connection.execute("SAVEPOINT work")
 
     def keep(self) -> None:
-        self.connection.execute("RELEASE SAVEPOINT work")
+        self._connection.execute("RELEASE SAVEPOINT work")
 
     def undo(self) -> None:
-        self.connection.execute("ROLLBACK TO SAVEPOINT work")
-        self.connection.execute("RELEASE SAVEPOINT work")
+        self._connection.execute("ROLLBACK TO SAVEPOINT work")
+        self._connection.execute("RELEASE SAVEPOINT work")
+
+    def _found(self, statement: Statement) -> list[Any]:
+        if self._ahead:
+            known = self._ahead.pop(statement.key, None)
+            if known is not None:
+                return known
+        return self._asked(statement).fetchall()
 
     def _execute(self, query: str, parameters: Parameters | Row) -> Cursor[Any]:
         return self._asked(self._statement(query, parameters))
@@ -231,7 +233,7 @@ class PostgresStatements:
 
     def _asked(self, statement: Statement) -> Cursor[Any]:
         with _no_name_too_long():
-            return self.connection.execute(statement.sql, statement.parameters, binary=True)
+            return self._connection.execute(statement.sql, statement.parameters, binary=True)
 
 
 class _no_name_too_long:  # noqa: N801 - used like the function it would be

@@ -8,10 +8,11 @@ from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
-from memplane.storage.postgres.large import Place, PostgresReader
+from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.reader import PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
-from memplane.storage.sql.view import SqlWriter
+from memplane.storage.sql.writer import SqlWriter
 from memplane.types import Head
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from memplane.errors import NotFound
 from memplane.storage.names import checked_name
 from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
-from memplane.storage.postgres.large import LARGE, Place
+from memplane.storage.postgres.indexing import LARGE
+from memplane.storage.postgres.place import Place
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import PostgresStore
 from memplane.storage.postgres.work import PostgresWork
@@ -58,7 +59,7 @@ class PostgresStores:
 
     def index_large_spaces(self, *, large: int = LARGE) -> int:
         """Give spaces with so many vectors an index of their own; returns how many got one. Takes minutes where a space
-        has a million, and keeps nobody waiting meanwhile. See `large`."""
+        has a million, and keeps nobody waiting meanwhile. See `indexing`."""
         return self._connections.index_large_spaces(large)
 
     def directory(self) -> SqlDirectory:
@@ -113,9 +114,8 @@ class PostgresStores:
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
-        with self._connections.transaction(
-            "BEGIN"
-        ) as connection:  # one, or a crash would leave a space half begun
+        # In one transaction, or a crash would leave a space half begun.
+        with self._connections.transaction("BEGIN") as connection:
             writer = PostgresCatalogWriter(connection)
             writer.run("add_space", tenant=tenant, owner=owner)
             place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])

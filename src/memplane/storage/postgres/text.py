@@ -53,7 +53,7 @@ class _TextLoader(TextLoader):
 
     def load(self, data: Buffer) -> Any:
         text, _ = utf_8_decode(data, "strict", True)  # noqa: FBT003 - it takes no names
-        return from_column(text) if _MARK in text else text
+        return from_column(text)
 
 
 class _TextBinaryLoader(TextBinaryLoader):

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from memplane.clock import Instant
 from memplane.storage.postgres.connections import Connections
-from memplane.storage.postgres.large import Place
+from memplane.storage.postgres.place import Place
 from memplane.storage.postgres.statements import PostgresDialect, PostgresStatements
 from memplane.storage.sql.statements import load
 from memplane.storage.sql.view import SqlReader

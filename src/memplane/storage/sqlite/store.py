@@ -10,7 +10,8 @@ import apsw
 
 from memplane.errors import StorageBusy
 from memplane.storage.base import Reader, Writer
-from memplane.storage.sql.view import SqlReader, SqlWriter
+from memplane.storage.sql.view import SqlReader
+from memplane.storage.sql.writer import SqlWriter
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SqliteStatements

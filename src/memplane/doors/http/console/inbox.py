@@ -50,7 +50,7 @@ def rule(call: Call) -> Response:
     if form.text("verdict") == "release":
         space.release(form.text("entry"))
     else:
-        space.forget(entries=[form.text("entry")], reason="quarantined")
+        space.forget_suspects([form.text("entry")])
     return redirect(call, links.space_link(space.owner, TAB))
 
 

@@ -1,0 +1,84 @@
+"""The indexes of vectors that large spaces have.
+
+One index for all spaces would look through the neighbours of everybody to find those of one. So a space that has grown
+large gets its own, over its rows alone, made while others go on reading and writing; that it is there is noted among
+the space's own values, and until then it is loaded like any other.
+"""
+
+from typing import Any
+
+import psycopg
+from psycopg import Connection, errors, sql
+
+from memplane.storage.postgres.large import searched
+from memplane.storage.postgres.migrate import SCHEMA
+from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.statements import spoken
+from memplane.storage.sql.statements import named
+
+LARGE = 20_000
+"""So many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""
+_DIMENSION_MAX = 4_000
+"""Longer vectors have no index; a space with such is loaded, however large it is."""
+_LOCK = 0x4D454D51
+_SORTS = ("memory_vector", "turn_vector")
+_SQL = {
+    name: spoken(query).encode()
+    for name, query in named(("memplane.storage.postgres", ["indexing.sql"])).items()
+}
+
+
+def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place, int]]:
+    """Give every space with so many vectors indexes of its own, and take them from one that fell far below or uses
+    another model by now; returns those that got some, with the number of their model. As the owner of the database;
+    where somebody else is at it, nothing is done."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {SCHEMA}, public".encode())
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        if row is None or not row[0]:
+            return []
+        for (broken,) in connection.execute(_SQL["broken_indexes"]).fetchall():
+            connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(broken)))
+        for tenant, space, model in connection.execute(_SQL["idle_indexes"], {"few": large // 4}).fetchall():
+            _take_back(connection, Place(tenant, space), model)
+        done = []
+        for tenant, space, model, dimension in connection.execute(
+            _SQL["large_spaces"], {"large": large, "dimension": _DIMENSION_MAX}
+        ).fetchall():
+            place = Place(tenant, space)
+            if _index(connection, place, model, dimension):
+                done.append((place, model))
+        return done
+
+
+def _index(connection: Connection[Any], place: Place, model: int, dimension: int) -> bool:
+    for table in _SORTS:
+        connection.execute(
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name(table, place, model)} "
+            f"ON {table} USING hnsw ((vector::halfvec({dimension:d})) halfvec_ip_ops) "
+            f"WHERE tenant = {place.tenant:d} AND space = {place.space:d} AND model = {model:d}".encode()
+        )
+        connection.execute(f"ANALYZE {table}".encode())
+    try:
+        connection.execute(
+            "INSERT INTO meta (tenant, space, name, value) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (tenant, space, name) DO UPDATE SET value = excluded.value",
+            (*place, searched(model), str(dimension)),
+        )
+    except errors.ForeignKeyViolation:  # the space went meanwhile
+        return False
+    return True
+
+
+def _take_back(connection: Connection[Any], place: Place, model: int) -> None:
+    """The note first: nobody looks for an index that is about to go."""
+    connection.execute(
+        "DELETE FROM meta WHERE tenant = %s AND space = %s AND name = %s", (*place, searched(model))
+    )
+    for table in _SORTS:
+        connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_name(table, place, model)}".encode())
+
+
+def _name(table: str, place: Place, model: int) -> str:
+    """By which `indexing.sql` finds it again."""
+    return f"{table}_near_{place.tenant:d}_{place.space:d}_{model:d}"

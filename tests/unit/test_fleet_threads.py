@@ -1,0 +1,73 @@
+"""The threads of a worker outlive whatever strikes them, and say so: one that ended in silence would be missed by nobody."""
+
+import threading
+
+import pytest
+
+from memplane import fleet
+from memplane.clock import system_clock
+from memplane.fleet import Elsewhere, FleetWorker
+
+PATIENCE_SECONDS = 60
+
+
+class Faulty:
+    """`Work` of which there is none; the first ring and the first listening meet a bug."""
+
+    def __init__(self):
+        self.rung, self.listening = [], []
+        self.done = threading.Event()
+
+    def take(self, *_, **__):
+        return None
+
+    def report(self, *_, **__):
+        pass
+
+    def ring(self):
+        self._meet(self.rung)
+
+    def listen(self, _heard, stopped):
+        self._meet(self.listening)
+        stopped.wait()
+
+    def _meet(self, before):
+        before.append("again" if before else "first")
+        if before == ["first"]:
+            raise ValueError("a bug")
+        self.done.set()
+
+
+@pytest.fixture
+def work(monkeypatch):
+    monkeypatch.setattr(fleet, "_LISTEN_AGAIN_S", 0)
+    return Faulty()
+
+
+def said(caplog):
+    return [(it.message, it.fields["error"]) for it in caplog.records if it.levelname == "ERROR"]
+
+
+def test_a_bell_that_met_a_bug_rings_again(work, caplog):
+    """
+    Whoever writes next is heard.
+    """
+    elsewhere = Elsewhere(work)
+    while not work.done.is_set():
+        elsewhere.notify("default", "ann")
+    elsewhere.close()
+
+    assert said(caplog) == [("nobody can be rung for", "internal")]
+
+
+def test_a_listener_that_met_a_bug_listens_again(work, caplog):
+    """
+    And ends when its worker does.
+    """
+    worker = FleetWorker(None, work, None, system_clock)
+    worker.begin()
+    assert work.done.wait(PATIENCE_SECONDS)
+    worker.close()
+
+    assert work.listening == ["first", "again"]
+    assert said(caplog) == [("worker cannot listen", "internal")]
