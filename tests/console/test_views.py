@@ -67,7 +67,11 @@ def test_history_stands_where_it_was_said(look, imported, clock):
     """
     Rows tell when it was said and when it was kept; a filter of time and the slider go by when it was said.
     """
+    imported.put("theme", "dark", ttl=timedelta(days=1))
     shown = look("/timeline")
+    assert (
+        f'<dt>expires</dt><dd class="said">{clock.moment + timedelta(days=1):%Y-%m-%d %H:%M:%S}</dd>' in shown
+    )
     assert f'said <time datetime="{LONG_AGO.isoformat()}"' in shown
     assert f'kept <time datetime="{clock.moment.isoformat()}"' in shown
     march = look("/timeline?since=2026-03-08&until=2026-03-09")

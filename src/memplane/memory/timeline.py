@@ -104,10 +104,14 @@ def _members(entry: Entry) -> dict[str, str]:
     except (MemplaneError, msgspec.MsgspecError, ValueError):
         return {}
     return {
-        name: redact(line_of(value)[:_VALUE_CHARS_MAX]).text
+        name: redact(_said_of(name, value)[:_VALUE_CHARS_MAX]).text
         for name, value in members.items()
         if name not in _NOT_TOLD and value not in (None, "", [], {}, 0)
     }
+
+
+def _said_of(name: str, value: Any) -> str:
+    return f"{to_datetime(value):%Y-%m-%d %H:%M:%S}" if name == "expires" else line_of(value)
 
 
 def line_of(value: Any) -> str:

@@ -16,6 +16,7 @@ from memplane.space import Space
 TAB = "recall"
 
 _HITS_SHOWN = 30
+_SEEN_MIN = 0.005
 _LIMITS = Limits(turns=_HITS_SHOWN, facts=_HITS_SHOWN)
 _ASKED = (
     Query(name="q", default=""),
@@ -115,10 +116,18 @@ def _ranked(space: Space, recall: Recall) -> list[Ranked]:
                 f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",
             ),
             "memory" if hit.memory is not None else "turn",
-            tuple(sorted(hit.channels.items(), key=lambda given: -abs(given[1]))),
+            _channels(hit),
         )
         for hit in (*recall.hits, *recall.suspects)
     ]
+
+
+def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
+    """Without those that neither ranked it nor gave anything that one would see."""
+    given = [
+        (name, score) for name, score in hit.channels.items() if name in hit.ranks or abs(score) >= _SEEN_MIN
+    ]
+    return tuple(sorted(given, key=lambda each: -abs(each[1])))
 
 
 def _span(space: Space) -> tuple[datetime, datetime]:
