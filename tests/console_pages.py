@@ -91,7 +91,7 @@ VISITS = (
 )
 """Of a page with several states, each that looks different."""
 
-NO_PAGES = {"/static/{name}", "/enter", "/sign-out", "/space/{space}/live"}
+NO_PAGES = {"/", "/static/{name}", "/enter", "/sign-out", "/space/{space}/live"}
 """Routes that show nothing of their own."""
 _STATES = {
     "forgotten": "entry",

@@ -15,6 +15,11 @@ SESSION_HISTORY_MAX_BYTES = 268_435_456
 
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
 _ALMOST_URL = re.compile(r"\s*postgres[a-z0-9+.-]*:", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    r"\s*(?![/.~])(?:[^=]*=.*\s)?(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How libpq takes an address besides."""
 _SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
@@ -26,6 +31,11 @@ def is_url(data: str) -> bool:
     if "://" in data or _ALMOST_URL.match(data):
         raise SettingsInvalid(
             "data: this is neither a directory nor an address that Memplane knows; write postgresql://user@host/name"
+        )
+    if _KEYWORDS.match(data):
+        raise SettingsInvalid(
+            "data: an address in keywords (host=… dbname=…) is not taken; write postgresql://user@host/name?sslmode=…, with the "
+            "password in ~/.pgpass or as user:password. A directory that is called so is written ./…"
         )
     return False
 

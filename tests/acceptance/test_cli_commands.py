@@ -676,11 +676,12 @@ def test_what_is_flagged_is_listed_released_and_forgotten(cli):
     listed = cli("quarantine", "list")
     assert "override" in listed.out
     assert second in listed.out
+    assert cli("quarantine", "--space", "default").out == cli("quarantine").out == listed.out
     assert cli("quarantine", "release", first, "--json").json == {"released": [first]}
     refused = cli("quarantine", "forget", second, first)
     assert (refused.code, "nothing was forgotten" in refused.err) == (1, True)
     assert second in cli("quarantine", "list").out
-    assert "Forgotten" in cli("quarantine", "forget", second).out
+    assert "Forgotten: 1 entry;" in cli("quarantine", "forget", second).out
 
     assert cli("quarantine", "list", "--json").json == {"suspects": [], "waiting": 0}
     assert "one" in cli("brief").out

@@ -85,7 +85,7 @@ def test_retention_in_words(adr):
     adr("compact")
     after = adr("retention")
     assert "Nothing is due now." in after.out
-    assert "1 drafts wait for a decision" in after.out
+    assert "1 draft waits for a decision" in after.out
     assert adr("retention", "--json").json["policy"]["raw_days"] == 7
 
 

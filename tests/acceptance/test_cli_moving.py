@@ -1,5 +1,9 @@
 """`memplane migrate` and `memplane backup`, as a person types them."""
 
+import signal
+import sqlite3
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 
@@ -118,3 +122,69 @@ def test_a_backup_does_not_write_over_another_installation(cli, tmp_path):
 
     assert (done.code, "not a copy of the source" in done.err) == (1, True)
     assert cli("backup", str(cli.data)).code == 1
+
+
+@pytest.mark.parametrize("command", ["backup", "migrate"])
+@pytest.mark.parametrize(
+    "junk", ["other.txt", "spaces/mine.txt", "spaces/default/mine.db", "catalog.db", ".bashrc"]
+)
+def test_a_directory_of_somebody_else_is_left_alone(cli, tmp_path, command, junk):
+    """
+    Nothing is written where something else is, whatever that is called, down to databases that are not ours.
+    """
+    cli("retain", "I like jazz")
+    file = tmp_path / "junk" / junk
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE mine (a)")
+    before = file.read_bytes()
+    source = [str(cli.data)] if command == "migrate" else []
+    done = cli(command, *source, str(tmp_path / "junk"))
+
+    assert (done.code, f"there is '{junk}' in it" in done.err) == (1, True)
+    assert file.read_bytes() == before
+    assert [path for path in (tmp_path / "junk").rglob("*") if path.is_file()] == [file]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "spaces/default/.0123.new",
+        "spaces/default/.0123.new-wal",
+        "databases/x/run",
+        "lost+found/x",
+        ".0.probe",
+    ],
+)
+def test_an_unfinished_copy_is_finished(cli, tmp_path, left):
+    """
+    What a kill leaves behind, what this machine keeps beside a database, and what a disk has of itself are in nobody's way.
+    """
+    cli("retain", "I like jazz")
+    file = tmp_path / "copy" / left
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"half")
+
+    assert cli("backup", str(tmp_path / "copy")).code == 0
+
+
+@pytest.mark.parametrize("command", ["backup", "migrate"])
+def test_whoever_ends_a_copy_is_told_how_to_go_on(cli, tmp_path, command):
+    """
+    Ctrl-C leaves half a copy, which the next run makes whole.
+    """
+    cli("retain", "I like jazz")
+    wiring, target = cli.wiring, str(tmp_path / "target")
+
+    def interrupted(data, environment):
+        if data == target:
+            signal.raise_signal(signal.SIGINT)
+        return wiring.open(data, environment)
+
+    cli.wiring = replace(wiring, open=interrupted)
+    arguments = [command, *([str(cli.data)] if command == "migrate" else []), target]
+    ended = cli(*arguments)
+    cli.wiring = wiring
+
+    assert (ended.code, ended.out, "run it again to go on" in ended.err) == (130, "", True)
+    assert cli(*arguments).code == 0

@@ -106,14 +106,18 @@ def test_the_dead_are_listed_and_tried_again(database, postgres_url):
         plane.work.bury(plane.work.take("w", after=0, length=SECOND), error="internal")
     listed = database("worker", "dead", "--json")
     unnamed = database("worker", "retry")
+    database("put", "k", "v", "--space", "ben")
     nobody = database("worker", "retry", "--space", "ben", "--json")
+    missing = [database("worker", "retry", "--space", *it) for it in (["carl"], ["ann", "--tenant", "other"])]
     both = database("worker", "retry", "--space", "ann", "--all")
     tried = database("worker", "retry", "--space", "ann", "--json")
 
     assert [(it["space"], it["error"]) for it in listed.json["dead"]] == [("ann", "internal")]
     assert "ann" in database("worker", "dead").out + listed.out
     assert (unnamed.code, both.code, nobody.json, tried.json) == (1, 1, {"retried": 0}, {"retried": 1})
+    assert [(it.code, it.out, "no space" in it.err) for it in missing] == [(1, "", True)] * 2
     assert database("worker", "dead", "--json").json == {"dead": []}
+    assert database("worker", "dead").out == "Nothing is dead.\n"
     assert isinstance(tried, Done)
 
 

@@ -14,6 +14,7 @@ from preloaded import PROGRAM
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOTHING = re.compile(r"^(.*?) +# nothing$")
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,10 +53,15 @@ def test_python_examples_run(page, tmp_path, request, commands):
 )
 def test_shell_examples_run(page, tmp_path, commands):
     """
-    The shell blocks of a page run from top to bottom in a shell that stops at the first failure.
+    The shell blocks of a page run from top to bottom in a shell that stops at the first failure; where a comment says that
+    nothing comes, nothing does.
     """
     lines = "\n".join(SHELL.findall(page.read_text("utf-8"))).splitlines()
-    script = "\n".join(line for line in lines if not line.startswith(("make ", "export PATH")))
+    script = "\n".join(
+        NOTHING.sub(r'test -z "$(\1)"', line)
+        for line in lines
+        if not line.startswith(("make ", "export PATH"))
+    )
     environment = {
         "PATH": f"{commands.folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),

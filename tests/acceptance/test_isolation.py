@@ -20,6 +20,7 @@ PATH, KEY, TALK = "/memories/birds.md", "birds/first", "talk-of-birds"
 BOOK, SHELF = "book-of-birds", "shelf-of-birds"
 
 OPEN = {
+    "/",
     "/healthz",
     "/readyz",
     "/openapi.json",

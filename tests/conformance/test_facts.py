@@ -72,6 +72,7 @@ def test_store_custom_category_and_tags(people):
     fact = people.server.plane.space("alice").get("konflux/deploy")
     assert answer["category"] == fact.category == "project_conventions"
     assert fact.tags == ("a b", "ÄÖ")
+    assert store(people.alice, "konflux/deploy", "never oc")["category"] == "user_facts"
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,9 @@ class Site:
         if visit.press:
             if visit.route == "/keys":
                 self.page.fill("#name", LABEL)
+                self.page.click(visit.press)
+                self.page.wait_for_selector(".notice pre")
+                return self.page
             with self.page.expect_navigation():
                 self.page.click(visit.press)
         return self.page

@@ -1,5 +1,7 @@
 """What holds for every page, in a real browser."""
 
+from console_pages import signed_in
+
 
 def test_signing_in_by_hand(browser, console, key):
     """
@@ -13,6 +15,23 @@ def test_signing_in_by_hand(browser, console, key):
     page.wait_for_url("**/console")
 
     assert page.inner_text("h1") == "Spaces"
+    context.close()
+
+
+def test_what_a_part_of_a_page_is_refused_is_said(browser, console, identity):
+    """
+    In the words of the refusal, on the page that asked; what was typed stays.
+    """
+    context = browser.new_context(base_url=console.url)
+    context.add_cookies([signed_in(identity, console.url)])
+    page = context.new_page()
+    page.goto("/console/keys")
+    page.fill("#name", "x" * 300)
+    page.click("text=Make it")
+    page.wait_for_function("document.getElementById('told').innerText.startsWith('name: ')")
+
+    assert page.input_value("#name") == "x" * 300
+    assert identity.list_keys() == []
     context.close()
 
 

@@ -1,11 +1,13 @@
 """Who gets in, how, and for how long."""
 
+import html
 import re
 from datetime import timedelta
 
 import pytest
 
 from http_server import serving
+from memplane.doors.http.console.views import TABS
 from memplane.identity.keys import Grant
 
 WORD = re.compile(r'name="_word" value="([0-9a-f]+)"')
@@ -34,6 +36,62 @@ def test_a_stranger_is_led_to_the_door(client):
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/sign-in")
     assert part.headers["hx-redirect"] == "/console/sign-in"
+
+
+@pytest.mark.parametrize(
+    "asked", ["/console/space/@alice/audit?verify=yes", "/console/space/@a%2Fb%20%C3%A9", "/console?q=a%26b"]
+)
+def test_signing_in_leads_to_where_one_was_going(client, key, plane, asked):
+    """
+    Through a wrong key, too, and for a part of a page to the page it is on; a form that was sent is not sent again.
+    """
+    led = client.get(asked).headers["location"]
+    part = client.get("/console", headers={"hx-request": "true", "hx-current-url": f"http://x{asked}"})
+    assert part.headers["hx-redirect"] == led
+    assert client.post(asked.partition("?")[0]).headers.get("location") in (None, "/console/sign-in")
+    shown = client.get(led)
+    for tried in ("mp_wrong", key):
+        to = html.unescape(re.search(r'name="to" value="([^"]*)"', shown.text)[1])
+        assert to == asked
+        shown = client.post("/console/sign-in", data={"key": tried, "_word": word_in(shown), "to": to})
+
+    assert shown.status_code == 200
+    assert f'href="{html.escape(asked)}"' in shown.text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example/console",
+        "/console/../../evil",
+        "/console/%2e%2e/%2E./evil",
+        "/console//evil.example",
+        "/console\\evil",
+        "/console/\\evil",
+        "/console/space\r\nx: y",
+        "/consolevil",
+        "/console@evil.example",
+        "/console.evil.example",
+        "console/keys",
+        "javascript:alert(1)",
+        "/docs",
+        "/console/sign-in",
+        "/console/enter?ticket=x",
+        "/console/space/@a#\u202e",
+        "/console/" + "x" * 3_000,
+    ],
+)
+def test_signing_in_leads_nowhere_else(client, key, asked):
+    """
+    Neither to another site nor to anything but a page, whatever a link to the door says.
+    """
+    shown = client.get("/console/sign-in", params={"to": asked})
+    entered = client.post("/console/sign-in", data={"key": key, "_word": word_in(shown), "to": asked})
+
+    assert 'name="to" value="/console"' in shown.text
+    assert 'content="0;url=/console"' in entered.text
 
 
 def test_a_key_signs_in(client, key):
@@ -164,6 +222,29 @@ def test_without_credentials_nobody_signs_in(plane):
 
         assert client.get("/console").status_code == 200
         assert client.post("/console/sign-out", data={}).status_code == 403
+
+
+def test_where_an_address_leads(client, key, plane):
+    """
+    The first one that a person sees is that of the server; what is mistyped says where the pages are, and each page says in
+    its title which one it is.
+    """
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert client.get("/", headers=browser).headers["location"] == "/console"
+    assert client.get("/console/").headers["location"] == "/console"
+    assert client.get("/").json()["console"] == "/console"
+    missing = client.get("/console/nowhere")
+    assert (missing.status_code, "/docs" in missing.text) == (404, False)
+    space = plane.space("alice")
+    memory = space.store("fact", "Has a cat")
+    sign_in(client, key)
+    here = "/console/space/@alice"
+    pages = ["/console", here, *(f"{here}/{tab}" for tab, _ in TABS if tab), f"{here}/memories/@{memory.id}"]
+    titles = [re.search(r"<title>(.*)</title>", client.get(page).text)[1] for page in pages]
+
+    assert len(set(titles)) == len(titles)
+    assert titles[:2] == ["Spaces · Memplane", "Overview · alice · Memplane"]
+    assert titles[-1] == "Has a cat · alice · Memplane"
 
 
 def test_every_answer_says_what_a_page_may_do(client, key):

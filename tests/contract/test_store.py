@@ -2,6 +2,7 @@
 filtered, superseded, purged and erased, and that spaces are apart."""
 
 import string
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -668,6 +669,23 @@ def test_no_text_is_no_owner(open_store, owner):
     """What cannot be a name is refused, not mangled into one."""
     with pytest.raises(InvalidRequest):
         open_store(owner)
+
+
+def test_owners_and_tenants_come_in_the_order_of_their_bytes(engine):
+    """
+    On every engine alike, whatever the script, and whether a name fits into that of a file.
+    """
+    names = ["研究", "Zoë", "alice", "b_1", "b-1", "Bob", "é", "\U0001f600", "m" * 300, "10", "9"]
+    with ExitStack() as opened:
+        stores = engine.stores()
+        for name in names:
+            opened.enter_context(stores.open(TENANT, name, create=True))
+        for name in names[:3]:
+            opened.enter_context(stores.open(name, "alice", create=True))
+        listed, tenants = list(stores.owners(TENANT)), list(stores.tenants())
+
+    assert listed == sorted(names, key=str.encode)
+    assert tenants == sorted([TENANT, *names[:3]], key=str.encode)
 
 
 def test_tenants_do_not_share_owners(engine):

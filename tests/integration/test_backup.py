@@ -45,6 +45,31 @@ def test_a_dump_of_the_database_is_restored(postgres_server, tmp_path):
     assert seen == (0,)
 
 
+def test_nobody_else_is_given_a_part(postgres_server):
+    """Whoever does not own the tables gets no dump, with or without rights on them."""
+
+    def refused(url: str) -> str:
+        url = url.replace("//postgres:@", "//somebody@")
+        program = [postgres_server.programs / "pg_dump", f"--dbname={url}"]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.count("COPY memplane.ledger")) == (1, 0)
+        return done.stderr
+
+    with postgres_server.database() as url, psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE somebody LOGIN")
+        try:
+            without = refused(url)
+            owner.execute("GRANT USAGE ON SCHEMA memplane TO somebody")
+            owner.execute("GRANT SELECT ON ALL TABLES IN SCHEMA memplane TO somebody")
+            owner.execute("GRANT SELECT ON ALL SEQUENCES IN SCHEMA memplane TO somebody")
+            granted = refused(url)
+        finally:
+            owner.execute("DROP OWNED BY somebody; DROP ROLE somebody")
+
+    assert "permission denied for schema memplane" in without
+    assert "query would be affected by row-level security policy" in granted
+
+
 def test_roles_are_not_in_a_dump(postgres_server):
     """What has to be there before a restore is what `pg_dumpall --roles-only` says."""
     roles = run(

@@ -8,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUnreachable
 from memplane.main import Memplane
+from memplane.storage.postgres.address import address_of
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.migrate import ROLE, migrate
 from object_servers import free_ports
@@ -144,7 +145,9 @@ def test_a_server_that_is_too_old(server):
         ({"dbname": "nowhere"}, "there is no such database"),
         ({"user": "locked"}, "asks for a password"),
         ({"user": "locked", "password": HUNTER}, "refuses the password"),
-        ({"port": "99999"}, "a port that there is not"),
+        ({"user": "unwanted", "dbname": "closed"}, "run GRANT CONNECT ON DATABASE"),
+        ({"sslmode": "verify-ful"}, "sslmode in the address of the database"),
+        ({"target_session_attrs": "both"}, "or in PGTARGETSESSIONATTRS"),
     ],
 )
 def test_what_trying_again_does_not_mend(server, others, said):
@@ -154,6 +157,10 @@ def test_what_trying_again_does_not_mend(server, others, said):
     with server.connect() as owner:
         owner.execute("DROP ROLE IF EXISTS locked")
         owner.execute("CREATE ROLE locked LOGIN PASSWORD 'open'")
+        owner.execute("DROP DATABASE IF EXISTS closed")
+        owner.execute("DROP ROLE IF EXISTS unwanted")
+        owner.execute("CREATE DATABASE closed")
+        owner.execute("REVOKE CONNECT ON DATABASE closed FROM PUBLIC; CREATE ROLE unwanted LOGIN")
         hba = Path(owner.execute("SHOW hba_file").fetchone()[0])
         before = hba.read_text(encoding="utf-8")
         hba.write_text(f"local all locked scram-sha-256\n{before}", encoding="utf-8")
@@ -174,10 +181,53 @@ def test_a_server_that_is_not_there():
     (port,) = free_ports(1)
     there = f"postgresql://me:{HUNTER}@127.0.0.1:{port}/memory"
 
-    assert "nothing listens where the address" in refused(there, StorageUnreachable)
-    assert "no server has the name" in refused(
-        f"postgresql://me:{HUNTER}@{HUNTER}.invalid/memory", StorageUnreachable
+    assert f"nothing listens there (asked at 127.0.0.1:{port})" in refused(there, StorageUnreachable)
+    assert "no server has this name (asked at db.invalid:5432)" in refused(
+        f"postgresql://me:{HUNTER}@db.invalid/memory", StorageUnreachable
     )
+    assert "%40" in refused(f"postgresql://127.0.0.1:{port}/{HUNTER}@db/memory", StorageUnreachable)
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (f"me:x@{HUNTER}@db.example/memory", "an @ too many"),
+        (
+            f"me:x/{HUNTER}@db.example/memory",
+            "a port that there is not; it is a number up to 65535; a sign such as @",
+        ),
+        (f"me:{HUNTER}/x@db.example/memory", "%2F"),
+        (f"me:{HUNTER}%zz@db.example/memory", "%25"),
+        (f"me:{HUNTER} x@db.example/memory", "%20"),
+        (f"me:{HUNTER}@db.example:eighty/memory", "a port that there is not"),
+        (f"me:{HUNTER}@db.example:99999/memory", "a port that there is not"),
+        (f"me@db.example/memory?password={HUNTER}&foo=bar", "a parameter 'foo' that there is not"),
+        (f"me@db.example/memory?x={HUNTER}@db", "no address of a database"),
+        (f"me:{HUNTER}@db.example/memory?connect_timeout=long", "no number of seconds"),
+    ],
+)
+def test_an_address_that_no_server_could_mend(rest, said):
+    """
+    It is said before anybody is asked. What is read as a host, a port or a parameter may be a part of a password: it is
+    named only where that cannot be.
+    """
+    assert said in refused(f"postgresql://{rest}", SettingsInvalid)
+    assert said in refused(f"postgres://{rest}", SettingsInvalid)
+
+
+def test_what_is_asked_at_is_said():
+    """
+    Several servers, an address with colons, and a socket.
+    """
+    wheres = {
+        "postgresql://one:5,two:6/x": "one:5, two:6",
+        "postgresql://one,two:6/x": "one:5432, two:6",
+        "postgresql://[::1]/x": "[::1]:5432",
+        "postgresql:///x?host=/run/pg": "/run/pg:5432",
+        "postgresql:///x": "this machine:5432",
+    }
+
+    assert {url: address_of(url).where for url in wheres} == wheres
 
 
 @pytest.mark.parametrize(

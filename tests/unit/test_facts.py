@@ -170,6 +170,17 @@ def test_upsert_replaces_all_but_the_beginning(space, clock):
     assert [fact.text for fact in space.facts()] == ["two"]
 
 
+def test_a_key_keeps_its_category(space, clock):
+    """Where none is given; an empty one is the default, and so is that of a key whose value is over."""
+    space.put("k", "one", category="preferences", ttl=HOUR)
+
+    assert space.put("k", "two", ttl=HOUR).category == "preferences"
+    assert space.put("k", "three", category="").category == "user_facts"
+    space.put("k", "four", category="preferences", ttl=HOUR)
+    clock.advance(hours=2)
+    assert space.put("k", "five").category == "user_facts"
+
+
 def test_upsert_keeps_the_trajectory(space, clock):
     """Every value the key had, oldest first; only the last is live."""
     for value in ("one", "two", "three"):

@@ -203,6 +203,42 @@ def test_revoking_what_is_not_there(identity, key_id):
     assert "x" * 43 not in str(refused.value)
 
 
+def test_a_word_makes_one_key(open_identity):
+    """
+    Whoever comes with it again, wherever, gets none.
+    """
+    here, there = open_identity(), open_identity()
+    first = here.create_key_once(Grant(name="laptop"), "word")
+
+    assert first is not None
+    assert there.create_key_once(Grant(name="laptop"), "word") is None
+    assert [record.id for record in there.list_keys()] == [first.key.id]
+
+
+def test_the_only_administrator_is_known(identity, clock):
+    """
+    Of a tenant and a door, among the keys that live; a session is none, and knows its key.
+    """
+    admin = {"rights": [Right.ADMIN]}
+    assert identity.only_admin("default", door="console") is None
+    first = key_of(identity, **admin)
+    key_of(identity)
+    key_of(identity, tenant="acme", **admin)
+    key_of(identity, doors=["plane"], **admin)
+    passing = key_of(identity, ttl=timedelta(hours=1), **admin)
+    assert identity.only_admin("default", door="console") is None
+    clock.advance(hours=1)
+    session = identity.sign_in(
+        identity.authenticate(first.bearer.reveal(), peer=PEER), door="console", ttl=timedelta(hours=1)
+    )
+    assert identity.only_admin("default", door="console") == first.key.id
+    assert identity.parent_of(session.key.id) == first.key.id
+    assert identity.parent_of(passing.key.id) is None
+    identity.revoke(first.key.id)
+
+    assert identity.only_admin("default", door="console") is None
+
+
 def test_a_key_expires(identity, clock):
     """
     To the microsecond; the holder is told, since the secret was right.

@@ -124,6 +124,8 @@ def test_an_import_is_told_about_until_it_is_read(open_plane, clock):
     assert space.recall("tea").degraded == ("enrichment: 9 entries are not read for facts yet",)
     space.enrich()
     assert space.recall("tea").degraded == ()
+    space.load([Draft("last", Op.TURN, encode(Said(role="user", content="tea", at=clock())))])
+    assert space.recall("tea").degraded == ("enrichment: 1 entry is not read for facts yet",)
 
 
 def test_turns_of_an_import_under_way_are_told_once(open_plane, clock):

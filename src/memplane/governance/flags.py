@@ -191,6 +191,17 @@ _RULES = (
         ("prompt", "message", "instruction", "override", "notice", "update", "command"),
     ),
     _rule(
+        OVERRIDE,
+        rf"\b(?:new|updated|revised|changed|urgent){_GAP}(?:instructions?|orders|directives?)"
+        rf"(?:{_GAP}(?:for|to){_GAP}(?:you|(?:the|any|every|all){_GAP}(?:ai|assistants?|agents?|models?)))?\s{{0,4}}:[\W_]{{0,8}}"
+        rf"(?:(?:you|must|now|please|immediately|first|then|always){_GAP}){{0,4}}"
+        rf"(?:(?:transfer|wire|send|pay){_GAP}(?:\w{{1,12}}{_GAP}){{0,4}}(?:funds?|money|balance|payments?|bitcoins?|savings|dollars|euros)"
+        rf"|(?:forward|send|e-?mail){_GAP}(?:(?:the|all|every|each|your|user|s){_GAP}){{1,3}}(?:e-?mails?|messages?|conversations?|{_SECRET})"
+        rf"|(?:reveal|disclose|leak|exfiltrate)\b|delete{_GAP}(?:all|every)\b)",
+        ("instruction", "orders", "directive"),
+        ("new", "updated", "revised", "changed", "urgent"),
+    ),
+    _rule(
         PERSONA,
         rf"\byou{_GAP}are{_GAP}(?:now|no{_GAP}longer){_GAP}(?:\w{{1,20}}{_GAP}){{0,4}}"
         rf"(?:dan|unrestricted|unfiltered|uncensored|jailbroken"
@@ -274,6 +285,17 @@ _RULES = (
         ("http", "@", "webhook", "url", "endpoint", "address"),
         ("prompt", "instruction", "message", "key", "token", "passw", "credential", "secret", "cookie", "environment",
          "history", "log", "credit"),
+    ),
+    _rule(
+        EXFILTRATION,
+        rf"\b(?:must|shall|always|henceforth|from{_GAP}now{_GAP}on){_GAP}"
+        rf"(?:(?:you|must|now|always|also|please|then|to|silently|secretly|quietly|immediately|automatically){_GAP}){{0,4}}"
+        rf"(?:forward|send|redirect|relay|copy|bcc|cc|e-?mail){_GAP}(?:(?:a{_GAP}copy|copies){_GAP}of{_GAP})?(?:all|every|each|any){_GAP}"
+        rf"(?:(?:of|the|your|user|users|s|their|incoming|outgoing|received|new|future|single|private){_GAP}){{0,4}}"
+        rf"(?:e-?mails?|messages?|conversations?|mails?|replies|correspondence|contacts){_GAP}"
+        rf"(?:(?:you|that|they|receives?|received|gets?|reads?|sees?|immediately|silently){_GAP}){{0,4}}to{_GAP}{_SOMEWHERE}",
+        ("http", "@", "webhook", "url", "endpoint", "address"),
+        ("must", "shall", "always", "henceforth", "now on"),
     ),
     _rule(
         EXFILTRATION,

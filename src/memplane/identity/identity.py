@@ -108,6 +108,12 @@ class Identity:
         self._credentials.add(minted.key)
         return minted
 
+    def create_key_once(self, grant: Grant, word: str) -> Minted | None:
+        """As `create_key` for the first who comes with this word, in whichever process; None for everybody after. For doors
+        whose clients send the same request again without meaning to."""
+        minted = mint(grant, now=self._clock())
+        return minted if self._credentials.add(minted.key, once=f"key {word}") else None
+
     def ticket(self, *, door: str, ttl: timedelta) -> Secret:
         """What a link of the installation's owner carries: it lives for minutes, opens one door, and `sign_in` with
         `once` takes it a single time."""
@@ -153,6 +159,26 @@ class Identity:
         """Every key there is and was, the oldest first; without sessions, which come and go."""
         return [record for record in self._credentials.list_keys() if not record.passing]
 
+    def only_admin(self, tenant: str, *, door: str) -> str | None:
+        """The id of the key without which nobody signs in at this door to administer the tenant; None where there are
+        several, or none. It may be revoked all the same: one that is known to a thief must end at once, and who holds the
+        data can always make another."""
+        now = self._clock()
+        living = [
+            record.id
+            for record in self.list_keys()
+            if record.tenant == tenant
+            and Right.ADMIN in record.rights
+            and (record.doors is None or door in record.doors)
+            and _lives(record, now)
+        ]
+        return living[0] if len(living) == 1 else None
+
+    def parent_of(self, key_id: str) -> str | None:
+        """The id of the key that a session was made with and ends with."""
+        record = self._credentials.key(key_id) if is_key_id(key_id) else None
+        return None if record is None else record.parent
+
     def revoke(self, key_id: str) -> KeyRecord:
         """End a key for good; the next request with it is refused, in every process."""
         revoked = self._credentials.revoke(key_id, self._clock())
@@ -166,6 +192,10 @@ class Identity:
 
     def close(self) -> None:
         self._credentials.close()
+
+
+def _lives(record: KeyRecord, now: Instant) -> bool:
+    return record.revoked is None and (record.expires is None or record.expires > now)
 
 
 def _check_lives(record: KeyRecord, now: Instant) -> None:

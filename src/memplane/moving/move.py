@@ -164,6 +164,8 @@ class Move:
 
     def _check_target(self) -> None:
         """Before anything is written: whatever is there must have come from here."""
+        if (stranger := self._target.stranger()) is not None:
+            raise NotACopy(f"the target is no data directory: there is {stranger!r} in it")
         ours = set(self._spaces())
         for name in self._spaces_of(self._target):
             if name not in ours:

@@ -311,10 +311,13 @@ class Recalling(Records):
         """Why an answer may not be whole yet."""
         reasons = []
         if count := waiting(reader):
-            reasons.append(f"indexing: {count:,} entries cannot be searched yet")
+            reasons.append(
+                f"indexing: {count:,} {'entry' if count == 1 else 'entries'} cannot be searched yet"
+            )
         lag = self._parts.worker.lag(reader)
         if lag.entries:
-            reasons.append(f"enrichment: {lag.entries:,} entries are not read for facts yet")
+            are = "entry is" if lag.entries == 1 else "entries are"
+            reasons.append(f"enrichment: {lag.entries:,} {are} not read for facts yet")
         if self._parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
             reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
         if lag.documents:

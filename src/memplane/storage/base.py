@@ -377,10 +377,10 @@ class Stores(Protocol):
         """The store of one space, for the length of the block; raises `NotFound` unless `create`."""
 
     def tenants(self) -> Iterable[str]:
-        """Every tenant with a space, in a stable order."""
+        """Every tenant with a space, in the order of their bytes."""
 
     def owners(self, tenant: str) -> Iterable[str]:
-        """Every owner with a space, in a stable order."""
+        """Every owner with a space, in the order of their bytes."""
 
     def directory(self) -> Directory:
         """Which space a thing lives in; open for as long as the spaces are."""
@@ -401,6 +401,10 @@ class Stores(Protocol):
 
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would meet, if it would. Leaves nothing behind."""
+
+    def stranger(self) -> str | None:
+        """The name of something there that is not ours, where nothing that is there is ours: a place somebody else uses,
+        which no copy is to be written into. Opens no database."""
 
     def close(self) -> None:
         """Release every file."""

@@ -113,7 +113,7 @@ def retention(call: Call) -> None:
         shown.append(
             line(
                 f"Due now: {days}{first} with {counted(entries, 'entry', 'entries')}, and "
-                f"{standing.digest_lines_due + standing.summary_lines_due:,} lines of digests, rejected drafts and summaries. "
+                f"{counted(standing.digest_lines_due + standing.summary_lines_due, 'line', 'lines')} of digests, rejected drafts and summaries. "
                 "`memplane compact` keeps the days in short and removes them."
             )
         )
@@ -121,7 +121,9 @@ def retention(call: Call) -> None:
         shown.append(line("Nothing is due now."))
     if standing.learnings_open:
         shown.append(
-            line(f"{standing.learnings_open:,} drafts wait for a decision: `memplane compact review`.")
+            line(
+                f"{counted(standing.learnings_open, 'draft waits', 'drafts wait')} for a decision: `memplane compact review`."
+            )
         )
     call.out.answer(standing, *shown)
 
@@ -219,20 +221,23 @@ def _compaction(done: Compaction) -> Iterator[RenderableType]:
         for reason, count in day.discarded.items():
             yield line(f"  discarded: {count:,} as {reason}")
     if done.confirmed:
-        yield line(f"{done.confirmed:,} drafts confirmed by the policy")
+        yield line(f"{counted(done.confirmed, 'draft', 'drafts')} confirmed by the policy")
     if done.digests_removed:
         verb = "would be removed" if done.dry_run else "removed"
-        yield line(f"{done.digests_removed:,} lines of old digests and rejected drafts {verb}")
+        yield line(
+            f"{counted(done.digests_removed, 'line', 'lines')} of old digests and rejected drafts {verb}"
+        )
     if done.summaries_removed:
         verb = "would be removed" if done.dry_run else "removed"
-        yield line(f"{done.summaries_removed:,} lines of old daily summaries {verb}")
+        yield line(f"{counted(done.summaries_removed, 'line', 'lines')} of old daily summaries {verb}")
     if done.waiting:
-        yield line(f"{done.waiting:,} entries are not read yet; a run reads them first, so it may find more.")
+        entries = counted(done.waiting, "entry is", "entries are")
+        yield line(f"{entries} not read yet; a run reads what waits first, so it may find more.")
 
 
 def _counts(day: DayCompacted, *, dry_run: bool) -> str:
     verb = "would be removed" if dry_run else "removed"
-    return f"{day.entries:,} entries judged, {day.removed:,} {verb}"
+    return f"{counted(day.entries, 'entry', 'entries')} judged, {day.removed:,} {verb}"
 
 
 def _named(drafts: list[Learning], given: str) -> Learning:

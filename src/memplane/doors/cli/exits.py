@@ -40,6 +40,7 @@ USAGE = 2
 FOUND_WRONG = 3
 STORAGE = 4
 BUG = 70
+INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 EXITS: dict[type[MemplaneError], int] = {

@@ -29,7 +29,7 @@ def put(
     key: Key,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="The fact, or - to read it from stdin.")],
     category: Annotated[
-        str | None, typer.Option("--category", metavar="NAME", help="Else user_facts.")
+        str | None, typer.Option("--category", metavar="NAME", help="Else the one it has, or user_facts.")
     ] = None,
     tags: Tags = None,
     ttl: Annotated[

@@ -13,7 +13,7 @@ from memplane.doors.cli.command import command
 from memplane.doors.cli.exits import FOUND_WRONG
 from memplane.doors.cli.files import writing
 from memplane.doors.cli.options import read_expected
-from memplane.doors.cli.output import line, pairs, path_text, write_line
+from memplane.doors.cli.output import counted, line, pairs, path_text, write_line
 from memplane.ledger.verify import Verification
 from memplane.transfer import FORMATS, ImportReport, export_lines, import_file, left_out
 
@@ -82,9 +82,13 @@ def export(
     else:
         count = _export_to(output, lines)
         document = {"format": format_, "lines": count, "left_out": missing, "output": path_text(output)}
-        call.out.answer(document, line(("Exported", "green"), f" {count} lines to {output}"))
+        call.out.answer(
+            document, line(("Exported", "green"), f" {counted(count, 'line', 'lines')} to {output}")
+        )
     if missing:
-        call.out.warn(f"{missing} entries are not turns and were left out; `--format full` writes them all")
+        call.out.warn(
+            f"{counted(missing, 'entry is no turn and was', 'entries are no turns and were')} left out; `--format full` writes all"
+        )
 
 
 @command(
@@ -127,13 +131,17 @@ def replay(call: Call) -> None:
     space = call.existing_space()
     with call.out.progress("Replaying") as advance:
         count = space.replay(progress=lambda seq: advance(seq, None))
-    call.out.answer({"replayed": count}, line(("Replayed", "green"), f" {count} entries"))
+    call.out.answer(
+        {"replayed": count}, line(("Replayed", "green"), f" {counted(count, 'entry', 'entries')}")
+    )
 
 
 def _verification(found: Verification) -> Iterator[RenderableType]:
     verdict = ("The ledger is whole", "bold green") if found.ok else ("The ledger is NOT whole", "bold red")
     yield line(
-        verdict, f": {found.entries} entries, {found.erased} erased, {found.audit_records} audit records"
+        verdict,
+        f": {counted(found.entries, 'entry', 'entries')}, {found.erased:,} erased, "
+        f"{counted(found.audit_records, 'audit record', 'audit records')}",
     )
     yield from (line(("  " + problem, "red")) for problem in found.problems)
     yield line("Head ", (f"{found.seq}:{found.digest}", "bold"))

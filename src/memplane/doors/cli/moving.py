@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from memplane.config import Settings, is_url, settings_from
 from memplane.doors.cli.call import Call, Plane
 from memplane.doors.cli.command import command
-from memplane.doors.cli.exits import FOUND_WRONG, NothingThere
+from memplane.doors.cli.exits import FOUND_WRONG, INTERRUPTED, NothingThere
 from memplane.doors.cli.output import counted, line
 from memplane.errors import InvalidRequest
 from memplane.moving import MoveReport, Progress
@@ -58,7 +58,11 @@ def migrate(
     environment = {**call.wiring.environment, **_PLAIN}
     if is_url(target) and not check and _KEYS & environment.keys():
         call.out.warn("Memplane does not encrypt what is in a database; see that its disks are encrypted")
-    with _opened(call, source, environment) as here, _opened(call, target, environment) as there:
+    with (
+        _saying_how_to_go_on(),
+        _opened(call, source, environment) as here,
+        _opened(call, target, environment) as there,
+    ):
         if not here.holds_anything():
             raise NothingThere(f"there is nothing in {_shown(source)} to move", field="from")
         with _told(call, _COMPARING if check else "Moving") as progress:
@@ -98,6 +102,7 @@ def backup(
     source = call.data or settings_from(environment).data
     _check_places(source, target)
     with (
+        _saying_how_to_go_on(),
         _opened(call, source, environment) as here,
         _opened(call, target, environment) as there,
         _told(call, "Copying") as progress,
@@ -142,6 +147,18 @@ def _opened(call: Call, place: str, environment: Mapping[str, str]) -> Iterator[
 
 
 @contextmanager
+def _saying_how_to_go_on() -> Iterator[None]:
+    """Whoever ends a long copy wonders what became of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            "memplane: ended before it was done; the source is as it was, run it again to go on\n"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
 def _told(call: Call, label: str) -> Iterator[Callable[[Progress], None]]:
     """A bar on a terminal; elsewhere a line now and then."""
     if sys.stderr.isatty():
@@ -173,7 +190,8 @@ def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[Renderable
         yield line(
             word,
             f": {spaces} and the catalog, {report.rows:,} rows, to {target}; "
-            f"{report.added:,} written, {report.removed:,} taken out, {report.verified:,} spaces proved by chain and counts",
+            f"{report.added:,} written, {report.removed:,} taken out, {counted(report.verified, 'space', 'spaces')} proved by "
+            "chain and counts",
         )
     for table, count in report.different.items():
         yield line(f"  {table}: {counted(count, 'row differs', 'rows differ')}")

@@ -9,7 +9,7 @@ from rich.table import Table
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command
 from memplane.doors.cli.options import read_content
-from memplane.doors.cli.output import cell, line, pairs, table, told_of, when
+from memplane.doors.cli.output import cell, counted, line, pairs, table, told_of, when
 from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit, SpanHit
 
 app = typer.Typer()
@@ -115,11 +115,14 @@ def enrich(call: Call) -> None:
     state, sizes = space.enrichment(), space.stats()
     call.out.answer(
         {"steps": steps, "memories": sizes.memories, "enrichment": state},
-        line(("Enriched", "green"), f" in {steps:,} steps: {sizes.memories:,} memories"),
+        line(
+            ("Enriched", "green"),
+            f" in {counted(steps, 'step', 'steps')}: {counted(sizes.memories, 'memory', 'memories')}",
+        ),
     )
     if state.poisoned:
         call.out.warn(
-            f"{state.poisoned:,} entries could not be read for facts; they are found by their words"
+            f"{counted(state.poisoned, 'entry', 'entries')} could not be read for facts; what they say is found by its words"
         )
 
 
@@ -161,8 +164,10 @@ def feedback(
     recall: Annotated[str, typer.Option("--recall", metavar="NAME", help="Which recall it was.")] = "",
 ) -> None:
     """Say what a recall was good for: memories that were of use gain importance, the others fade."""
-    counted = call.existing_space().feedback(selected or (), ignored or (), recall=recall, rating=rating)
-    call.out.answer({"facts_recorded": counted}, line(("Noted", "green"), f" for {counted:,} memories"))
+    noted = call.existing_space().feedback(selected or (), ignored or (), recall=recall, rating=rating)
+    call.out.answer(
+        {"facts_recorded": noted}, line(("Noted", "green"), f" for {counted(noted, 'memory', 'memories')}")
+    )
 
 
 def _explained(told: Recall) -> tuple[Table, Table]:

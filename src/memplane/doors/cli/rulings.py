@@ -7,18 +7,29 @@ import typer
 from rich.text import Text
 
 from memplane.doors.cli.call import Call
-from memplane.doors.cli.command import command
+from memplane.doors.cli.command import command, default
 from memplane.doors.cli.options import LISTED_DEFAULT, Limit, Offset
-from memplane.doors.cli.output import cell, line, when
+from memplane.doors.cli.output import cell, counted, line, when
 from memplane.memory.quarantine import Suspect
 
 app = typer.Typer()
-quarantine = typer.Typer(
-    help="Look at what is flagged as a possible injection; release or forget it.", no_args_is_help=True
-)
+quarantine = typer.Typer(help="Look at what is flagged as a possible injection; release or forget it.")
 app.add_typer(quarantine, name="quarantine")
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as the list shows them.")]
+
+
+@default(
+    quarantine,
+    examples=[
+        "memplane quarantine --space alice",
+        "memplane quarantine release turn-019a…",
+        "memplane quarantine forget turn-019a…",
+    ],
+)
+def waiting(call: Call) -> None:
+    """What is flagged as a possible injection, the newest first; release or forget it."""
+    list_(call)
 
 
 @command(quarantine, "list", examples=["memplane quarantine list", "memplane quarantine list --json"])
@@ -49,7 +60,10 @@ def forget(call: Call, ids: Ids) -> None:
     receipt = call.existing_space().forget_suspects(ids)
     call.out.answer(
         receipt,
-        line(("Forgotten", "green"), f": {receipt.counts['entries']:,} entries; receipt {receipt.id}"),
+        line(
+            ("Forgotten", "green"),
+            f": {counted(receipt.counts['entries'], 'entry', 'entries')}; receipt {receipt.id}",
+        ),
     )
 
 

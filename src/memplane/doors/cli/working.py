@@ -16,6 +16,7 @@ from memplane.clock import SECOND, to_datetime
 from memplane.config import settings_from
 from memplane.doors.cli.call import Call
 from memplane.doors.cli.command import command, default
+from memplane.doors.cli.exits import SpaceMissing
 from memplane.doors.cli.output import counted, line, pairs, table, when
 from memplane.errors import InvalidRequest, SettingsInvalid, StorageBusy, StorageUnreachable
 from memplane.fleet import SILENT
@@ -122,7 +123,12 @@ def dead(call: Call) -> None:
         for it in work_of(call).dead(limit=_DEAD_SHOWN_MAX)
     ]
     rows = [(it.tenant, it.space, it.error, it.attempts, when(it.since)) for it in found]
-    call.out.answer({"dead": found}, table("tenant", "space", "error", "attempts", "since", rows=rows))
+    shown = (
+        table("tenant", "space", "error", "attempts", "since", rows=rows)
+        if rows
+        else line("Nothing is dead.")
+    )
+    call.out.answer({"dead": found}, shown)
 
 
 @command(worker, examples=["memplane worker retry --space alice", "memplane worker retry --all"])
@@ -137,10 +143,12 @@ def retry(
         raise InvalidRequest("say which space with --space NAME, or --all")
     work = work_of(call)
     retried = work.retry() if owner is None else work.retry(tenant, owner)
+    if owner is not None and not retried and owner not in call.plane.spaces(tenant):
+        raise SpaceMissing(f"no space {owner!r} of the tenant {tenant!r} in {call.place}", field="space")
     work.ring()
     call.out.answer({"retried": retried}, line(f"{counted(retried, 'space is', 'spaces are')} tried again"))
     if not retried:
-        call.out.note("None of that name is dead or waits after a failure; see `memplane worker dead`.")
+        call.out.note("None is dead or waits after a failure; see `memplane worker status`.")
 
 
 @command(worker, examples=["memplane worker index", "memplane worker index --json"])

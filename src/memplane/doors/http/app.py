@@ -211,7 +211,9 @@ class App:
             if not finished:  # nobody would listen any more, or ever hang up
                 exchange.extra.append((b"connection", b"close"))
         await exchange.answer(
-            envelope_of(exchange.scope["path"], exchange.headers)(refusal, exchange.request_id)
+            envelope_of(exchange.scope["path"], exchange.headers, asked=exchange.asked)(
+                refusal, exchange.request_id
+            )
         )
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:

@@ -1,13 +1,15 @@
 """The shape of a refusal, which goes by the path: clients of each door know one, and only one."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from memplane.doors.http.console.links import SIGN_IN
+from memplane.doors.http.console.links import ROOT, sign_in_link
 from memplane.doors.http.console.pages import HEADERS, HTML, rendered
 from memplane.doors.http.endpoint import Response, json_response, text_response
 from memplane.doors.http.refusal import Refusal
@@ -15,7 +17,6 @@ from memplane.doors.http.refusal import Refusal
 Envelope = Callable[[Refusal, str], Response]
 """A refusal and the request's id make an answer."""
 
-_CONSOLE_PREFIX = "/console"
 _FACTS_PREFIX = "/api/v1/"
 _PLANE_PATHS = frozenset({"/recall", "/retain", "/forget", "/history", "/health", "/.claw-describe.json"})
 _PLANE_PREFIXES = ("/history/", "/internal/context/")
@@ -115,11 +116,14 @@ class AnthropicError(msgspec.Struct):
     request_id: str
 
 
-def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({})) -> Envelope:
+def envelope_of(path: str, headers: Mapping[str, str] = MappingProxyType({}), *, asked: str = "") -> Envelope:
+    """`asked` is the page that somebody was going to, for a door where one signs in first."""
     if path.startswith(_FACTS_PREFIX):
         return flat
-    if path == _CONSOLE_PREFIX or path.startswith(f"{_CONSOLE_PREFIX}/"):
-        return told_in_page if "hx-request" in headers else shown
+    if path == ROOT or path.startswith(f"{ROOT}/"):
+        in_page = "hx-request" in headers
+        back = _page_of(headers.get("hx-current-url", "")) if in_page else asked
+        return partial(told_in_page if in_page else shown, asked=back)
     if path in _PLANE_PATHS or path.startswith(_PLANE_PREFIXES):
         return plain
     if path.startswith(_V6_PREFIXES):
@@ -134,10 +138,19 @@ def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
     return "/v1/messages/" in f"{path}/" or "anthropic-version" in headers
 
 
-def shown(refusal: Refusal, _request_id: str) -> Response:
+def _page_of(address: str) -> str:
+    """Path and query of an address that a browser names in full."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def shown(refusal: Refusal, _request_id: str, *, asked: str = "") -> Response:
     """A page; whoever has to sign in is led there."""
     if refusal.status == HTTPStatus.UNAUTHORIZED:
-        return Response(status=HTTPStatus.SEE_OTHER, media=HTML, headers={"location": SIGN_IN})
+        return Response(status=HTTPStatus.SEE_OTHER, media=HTML, headers={"location": sign_in_link(asked)})
     headers = {**HEADERS, **refusal.headers}
     return rendered(
         "refused.html",
@@ -148,10 +161,10 @@ def shown(refusal: Refusal, _request_id: str) -> Response:
     )
 
 
-def told_in_page(refusal: Refusal, _request_id: str) -> Response:
+def told_in_page(refusal: Refusal, _request_id: str, *, asked: str = "") -> Response:
     """For a part of a page: the words alone, which the page says."""
     if refusal.status == HTTPStatus.UNAUTHORIZED:
-        return Response(status=HTTPStatus.NO_CONTENT, headers={"hx-redirect": SIGN_IN})
+        return Response(status=HTTPStatus.NO_CONTENT, headers={"hx-redirect": sign_in_link(asked)})
     return text_response(f"{refusal.message}\n", status=refusal.status, headers=refusal.headers)
 
 

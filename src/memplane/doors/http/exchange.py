@@ -78,6 +78,14 @@ class Exchange:
         return client[0] if client else ""
 
     @property
+    def asked(self) -> str:
+        """Path and query as they were sent, of a request that may be made again; empty for any other."""
+        if self.method != "GET":
+            return ""
+        path, query = self.scope["raw_path"], self.scope["query_string"]
+        return str((path + b"?" + query if query else path).decode("latin-1"))
+
+    @property
     def seconds(self) -> float:
         return time.perf_counter() - self.begun
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from memplane.doors.http.console.links import ROOT
 from memplane.doors.http.endpoint import AsgiRoute, Route
 from memplane.doors.http.refusal import Refused
 
@@ -97,13 +98,7 @@ class Routes:
             matched = ((pattern.match(segments), route) for pattern, route in self._patterns)
             candidates = [Found(route, found) for found, route in matched if found is not None]
         if not candidates:
-            there = f"{_VERSION}{path}"
-            hint = (
-                f"{there} is there, so end the base URL in {_VERSION}"
-                if there in self._fixed
-                else "/docs lists every call"
-            )
-            raise Refused(404, "not_found", f"nothing is at this path; {hint}")
+            raise Refused(404, "not_found", f"nothing is at this path; {self._hint(path)}")
         for found in candidates:
             if method in methods_of(found.route) or (method is None and _is_websocket(found.route)):
                 return found
@@ -117,6 +112,13 @@ class Routes:
             else f"this path takes {verbs}"
         )
         raise Refused(405, "method_not_allowed", what, {"allow": verbs})
+
+    def _hint(self, path: str) -> str:
+        """What whoever came here may have meant: a person in the console has no use for a list of calls."""
+        there = f"{_VERSION}{path}"
+        if there in self._fixed:
+            return f"{there} is there, so end the base URL in {_VERSION}"
+        return "every page is below a space" if path.startswith(f"{ROOT}/") else "/docs lists every call"
 
 
 def methods_of(route: Route) -> frozenset[str]:

@@ -11,6 +11,7 @@ import msgspec
 
 from memplane.config import Settings
 from memplane.doors.http import page
+from memplane.doors.http.console.links import ROOT as CONSOLE
 from memplane.doors.http.endpoint import JSON, Call, Door, Endpoint, Handle, Response, json_response
 from memplane.doors.http.metrics import MEDIA, Metrics
 from memplane.doors.http.openapi import describe
@@ -35,11 +36,29 @@ class Health(msgspec.Struct):
     version: str
 
 
+class Places(msgspec.Struct):
+    """Where to go on from the root."""
+
+    name: str = "memplane"
+    version: str = VERSION
+    console: str = CONSOLE
+    """Pages, for people."""
+    docs: str = "/docs"
+    """Every call, for people."""
+    openapi: str = "/openapi.json"
+    """Every call, for programs."""
+    mcp: str = "/mcp"
+    health: str = "/healthz"
+    ready: str = "/readyz"
+    metrics: str = "/metrics"
+
+
 def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Metrics) -> Door:
     system = System(plane, others, metrics)
     made = Door(
         name=DOOR,
         routes=(
+            _open("/", "What is where; a browser is led to the console", system.root, Places),
             _open("/healthz", "Is the process up?", system.health, Health),
             _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
             Endpoint(
@@ -91,6 +110,12 @@ class System:
         self._metrics = metrics
         self._lock = threading.Lock()
         self._looked = (0.0, Readiness())
+
+    def root(self, call: Call) -> Response:
+        """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
+        if "text/html" in call.headers.get("accept", ""):
+            return Response(status=303, media=_HTML, headers={"location": CONSOLE})
+        return json_response(Places(), newline=True)
 
     def health(self, _call: Call) -> Response:
         return json_response(Health("ok", ok=True, version=VERSION), newline=True)

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import Connection, errors
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from memplane.errors import SettingsInvalid, StorageUnavailable, StorageUncertain
+from memplane.errors import StorageUnavailable, StorageUncertain
+from memplane.storage.postgres.address import address_of
 from memplane.storage.postgres.errors import translate_errors
 from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
@@ -94,15 +95,7 @@ class Connections:
         statement_seconds_max: int = STATEMENT_SECONDS_MAX,
         wait_s: float = _WAIT_S,
     ) -> None:
-        try:
-            named = conninfo_to_dict(url)
-        except psycopg.ProgrammingError:
-            raise SettingsInvalid(
-                "data: this is no address of a database; write postgresql://user@host/name"
-            ) from None
-        self._conninfo = make_conninfo(
-            **{"application_name": "memplane", "connect_timeout": 10, **named}  # type: ignore[arg-type]
-        )
+        self._conninfo, self._where = address_of(url)
         self._connections_max = connections_max
         self._wait_s = wait_s
         self._vectors: TypeInfo | None = None
@@ -119,7 +112,7 @@ class Connections:
 
     def open(self) -> None:
         """Bring the database up to date, and begin."""
-        with translate_errors():
+        with translate_errors(self._where):
             with psycopg.connect(self._conninfo, autocommit=True) as connection:
                 migrate(connection)
                 self._vectors = TypeInfo.fetch(connection, "halfvec")
@@ -137,7 +130,7 @@ class Connections:
         where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
         lost in the middle of committing a write, `StorageUncertain` is raised."""
         try:
-            with translate_errors(), self._begun(begin, wait_s) as connection:
+            with translate_errors(self._where), self._begun(begin, wait_s) as connection:
                 try:
                     yield connection
                 except BaseException as exc:
@@ -157,7 +150,7 @@ class Connections:
 
     def rewrite(self) -> bool:
         """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
-        with translate_errors(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+        with translate_errors(self._where), psycopg.connect(self._conninfo, autocommit=True) as connection:
             connection.execute(f"SET lock_timeout = '{_REWRITE_WAIT_MS}ms'".encode())
             try:
                 for table in tables(connection):
@@ -170,7 +163,7 @@ class Connections:
         """See `PostgresStores`."""
         if not self._opened:
             self.open()
-        with translate_errors():
+        with translate_errors(self._where):
             return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:

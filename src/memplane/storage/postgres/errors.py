@@ -1,5 +1,7 @@
 """The one place where psycopg's errors become ours."""
 
+import re
+
 import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
@@ -12,6 +14,7 @@ from memplane.errors import (
     StorageUnavailable,
     StorageUnreachable,
 )
+from memplane.storage.postgres.address import ENCODE
 
 FATAL = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 """The database's trouble, not that of the work it struck."""
@@ -23,6 +26,8 @@ _REFUSALS = {
     "no password supplied": "the database asks for a password; give it in ~/.pgpass, in PGPASSWORD or in the address",
     "no pg_hba.conf entry": "the database lets nobody in from here as this user; see its pg_hba.conf, and ?sslmode= of "
     "the address",
+    "permission denied for database": "the database does not let this user connect; run GRANT CONNECT ON DATABASE … TO … as "
+    "its owner",
     'database "': "there is no such database on the server; create it as docs/guides/postgresql.md says",
     'role "': "the database server has no such user; create it as docs/guides/postgresql.md says",
     "does not support SSL": "the database server has no TLS, which ?sslmode= of the address asks for",
@@ -30,35 +35,40 @@ _REFUSALS = {
     "take ?sslrootcert=system",
     "certificate": "TLS with the database server failed for the sake of a certificate: it is not signed by whom "
     "?sslrootcert= says, not for this host, or over",
-    "invalid port number": "the address of the database has a port that there is not",
 }
 """What a server, or the library on the way to it, says when trying again is of no use, and what we say: never its own words,
 which repeat parts of the address. The driver has no class for any of them. One that speaks another language is not
 understood, and counts as one that cannot be reached."""
 _ABSENCES = {
-    "resolve host": "no server has the name that the address of the database says",
-    "Connection refused": "nothing listens where the address of the database says",
-    "No such file or directory": "nothing listens where the address of the database says",
-    "timeout expired": "the server does not answer where the address of the database says",
+    "resolve host": "no server has this name",
+    "Connection refused": "nothing listens there",
+    "No such file or directory": "nothing listens there",
+    "timeout expired": "the server does not answer",
 }
+_BAD_VALUE = re.compile(r'invalid (\w+) value|for connection option "(\w+)"')
+"""What the library says before it asks any server."""
 
 
 class translate_errors:  # noqa: N801 - used like the function it would be
     """Around whatever talks to the database."""
 
-    __slots__ = ()
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        """`where` the database is, to be said; empty where that may hold a part of a password."""
+        self._where = where
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, psycopg.Error | PoolClosed | PoolTimeout):
-            translated = _translated(error)
+            translated = _translated(error, self._where)
             if translated is not None:
                 raise translated from error
 
 
-def _translated(error: Exception) -> StorageError | None:  # noqa: PLR0911 - a table
+def _translated(error: Exception, where: str) -> StorageError | None:  # noqa: PLR0911 - a table
     match error:
         case errors.DiskFull() | errors.OutOfMemory():
             return StorageFull("the database has no room left; nothing was written, free some space on it")
@@ -89,19 +99,25 @@ def _translated(error: Exception) -> StorageError | None:  # noqa: PLR0911 - a t
                 "the database has no connection left for us; nothing was written, try again, or let it take more"
             )
         case psycopg.OperationalError() | psycopg.InterfaceError() | PoolClosed():
-            return _no_connection(str(error))
+            return _no_connection(str(error), where)
         case _:
             return None
 
 
-def _no_connection(said: str) -> StorageError:
+def _no_connection(said: str, where: str) -> StorageError:
     """Of several servers that were tried, the last one's words come first, and decide."""
     last = said.partition("\n")[0]
+    if (bad := _BAD_VALUE.search(last)) is not None:
+        name = bad[1] or bad[2]
+        return StorageUnavailable(
+            f"{name} in the address of the database, or in PG{name.upper().replace('_', '')}, has a value that there is not; set it right"
+        )
+    asked = f" (asked at {where})" if where else f"; {ENCODE}"
     for words, meaning in _REFUSALS.items():
         if words in last and (not words.endswith('"') or "does not exist" in last):
-            return StorageUnavailable(meaning)
+            return StorageUnavailable(f"{meaning}{asked}")
     why = next((meaning for words, meaning in _ABSENCES.items() if words in last), None)
     reason = "" if why is None else f": {why}"
     return StorageUnreachable(
-        f"the database cannot be reached{reason}; nothing was written, try again when it is back"
+        f"the database cannot be reached{reason}{asked}; nothing was written, try again when it is back"
     )

@@ -82,6 +82,9 @@ class PostgresStores:
     def probe(self) -> None:
         self._catalog.probe()
 
+    def stranger(self) -> None:
+        """What is ours is in a schema of its own, and nothing else is touched."""
+
     def close(self) -> None:
         self._connections.close()
 

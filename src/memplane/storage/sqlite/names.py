@@ -6,7 +6,6 @@ over 512 bytes) is `+` and the SHA-256 of the name, and a file beside it that en
 """
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -54,14 +53,16 @@ def label_path(path: Path) -> Path | None:
     return path.with_suffix(LABEL_SUFFIX) if path.name.startswith(DIGEST_MARK) else None
 
 
-def owners_below(folder: Path) -> Iterator[str]:
-    """Every owner with a file here, sorted by file name; other files are passed over."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
+def owners_below(folder: Path) -> list[str]:
+    """Every owner with a file here, in the order of their bytes, as every engine has them; other files are passed over."""
+    owners = []
+    for path in folder.glob(f"*{SUFFIX}"):
         with suppress(UnicodeError, FileNotFoundError, InvalidRequest):
             label = label_path(path)
             owner = decode_name(path.stem) if label is None else label.read_text(encoding="utf-8")
             if space_path(folder, owner) == path:
-                yield owner
+                owners.append(owner)
+    return sorted(owners)
 
 
 def tenants_below(folder: Path) -> list[str]:

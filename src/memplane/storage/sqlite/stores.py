@@ -2,7 +2,6 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 
 from memplane.errors import NotFound
@@ -14,6 +13,7 @@ from memplane.storage.sqlite.catalog.file import CatalogFile
 from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
 from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.store import SqliteStore
+from memplane.storage.sqlite.strangers import stranger_in
 
 OPEN_SPACES_MAX = 64
 CATALOG = "catalog.db"
@@ -46,9 +46,9 @@ class SqliteStores:
     def open(self, tenant: str, owner: str, *, create: bool) -> "_Lease":
         return _Lease(self, (tenant, owner), create=create)
 
-    def owners(self, tenant: str) -> Iterator[str]:
+    def owners(self, tenant: str) -> list[str]:
         folder = self._folder(tenant)
-        return owners_below(folder) if folder.is_dir() else iter(())
+        return owners_below(folder) if folder.is_dir() else []
 
     def tenants(self) -> list[str]:
         """Every tenant with a folder, in a stable order."""
@@ -56,6 +56,9 @@ class SqliteStores:
 
     def probe(self) -> None:
         probe_folder(self._root)
+
+    def stranger(self) -> str | None:
+        return stranger_in(self._root, CATALOG)
 
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""

@@ -1,11 +1,14 @@
 """Keys of the tenant: which there are, a new one, the end of one."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
+from secrets import token_hex
 
 from memplane.clock import to_datetime
 from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.links import ROOT
-from memplane.doors.http.console.pages import page, redirect
+from memplane.doors.http.console.pages import page, plain, redirect
 from memplane.doors.http.console.views import Row
 from memplane.doors.http.endpoint import Call, Response
 from memplane.errors import InvalidRequest
@@ -14,9 +17,14 @@ from memplane.identity.keys import Grant, KeyUnknown
 from memplane.identity.principal import DOORS, Authenticator, Right
 from memplane.storage.credentials import KeyRecord
 
+_ONCE_BYTES = 16
+_ONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
 
 class Keys:
-    """For who may administer. A key shows its secret once, on the page that made it."""
+    """For who may administer. A key shows its secret once, in the answer to the form that made it, and it is kept nowhere:
+    the form carries a word that makes one key, however often it is sent. So nothing has to be remembered between two
+    requests, which two processes may answer."""
 
     def __init__(self, authenticator: Authenticator | None) -> None:
         self._identity = authenticator if isinstance(authenticator, Identity) else None
@@ -28,6 +36,9 @@ class Keys:
         form = Form(call)
         if self._identity is None:
             return self._page(call)
+        once = form.text("once")
+        if not _ONCE.fullmatch(once):
+            raise InvalidRequest("once: this form is not of our page; load it again", field="once")
         days = form.given("days")
         if days is not None and not days.isdecimal():
             raise InvalidRequest("days: give a number of days, or leave it empty", field="days")
@@ -40,8 +51,8 @@ class Keys:
             rights=[right for right in Right if form.checked(right)] or [Right.READ],
             ttl=None if days is None else timedelta(days=int(days)),
         )
-        minted = self._identity.create_key(grant)
-        return self._page(call, secret=minted.bearer.reveal())
+        minted = self._identity.create_key_once(grant, f"{call.principal.tenant} {once}")
+        return self._page(call, secret="" if minted is None else minted.bearer.reveal(), again=minted is None)
 
     def revoke(self, call: Call) -> Response:
         form = Form(call)
@@ -57,10 +68,31 @@ class Keys:
             return []
         return [record for record in self._identity.list_keys() if record.tenant == call.principal.tenant]
 
-    def _page(self, call: Call, *, secret: str = "") -> Response:
+    def _question(self, call: Call) -> Callable[[KeyRecord], str]:
+        """What is asked before a key ends: which one it is, and what ends with it."""
+        last = own = None
+        if self._identity is not None:
+            last = self._identity.only_admin(call.principal.tenant, door=call.endpoint.door)
+            own = self._identity.parent_of(call.principal.credential)
+
+        def question(record: KeyRecord) -> str:
+            asked = [f"End the key “{plain(record.name)}” ({record.id}) for good?"]
+            if record.id == last:
+                asked.append(
+                    "It is the last one that may administer: after it, that needs `memplane console` on the machine that serves."
+                )
+            if record.id == own:
+                asked.append("You are signed in with it, and will be signed out.")
+            return " ".join(asked)
+
+        return question
+
+    def _page(self, call: Call, *, secret: str = "", again: bool = False) -> Response:
+        question = self._question(call)
         shown = [
             {
                 "record": record,
+                "question": question(record),
                 "created": to_datetime(record.created),
                 "used": None if record.used is None else to_datetime(record.used),
                 "expires": None if record.expires is None else to_datetime(record.expires),
@@ -72,6 +104,8 @@ class Keys:
             "keys.html",
             keys=shown,
             secret=secret,
+            again=again,
+            once=token_hex(_ONCE_BYTES),
             doors=sorted(DOORS),
             rights=list(Right),
             asked=self._identity is not None,

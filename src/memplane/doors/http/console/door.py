@@ -30,8 +30,9 @@ from memplane.identity.principal import Authenticator, Right
 def door(plane: Engine, authenticator: Authenticator | None) -> Door:
     signing = Signing(authenticator)
     rows: list[Row] = [
+        ("GET", "/", lambda call: pages.redirect(call, ROOT), None, ()),
         ("GET", "/static/{name}", pages.static, None, ()),
-        ("GET", "/sign-in", signing.show, None, ()),
+        ("GET", "/sign-in", signing.show, None, (Query(name="to", default=""),)),
         ("POST", "/sign-in", signing.enter_with_key, None, ()),
         ("GET", "/enter", signing.enter_with_link, None, (Query(name="ticket", default=""),)),
         ("POST", "/sign-out", signing.leave, Right.READ, ()),

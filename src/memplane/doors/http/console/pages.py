@@ -13,6 +13,7 @@ import jinja2
 from memplane.doors.http.console import links
 from memplane.doors.http.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
 from memplane.doors.http.endpoint import Call, Response
+from memplane.identity.principal import Right
 from memplane.memory.timeline import line_of
 
 HTML = "text/html; charset=utf-8"
@@ -75,6 +76,7 @@ def page(call: Call, template: str, *, status: int = 200, **values: Any) -> Resp
         word=word_of(cookie),
         word_field=WORD_FIELD,
         word_header=WORD_HEADER,
+        may_administer=call.endpoint.right is not None and Right.ADMIN in call.principal.rights,
         partial="hx-request" in call.headers and "hx-boosted" not in call.headers,
         **values,
     )

@@ -28,14 +28,15 @@ class Signing:
     def show(self, call: Call) -> Response:
         if self._identity is None:
             return redirect(call, links.ROOT)
-        return page(call, "sign_in.html", problem="")
+        return page(call, "sign_in.html", problem="", to=links.own_page(call.query["to"]))
 
     def enter_with_key(self, call: Call) -> Response:
         form = Form(call)
+        to = links.own_page(form.text("to"))
         try:
-            return self._enter(call, form.text("key").strip(), once=False)
+            return self._enter(call, form.text("key").strip(), once=False, to=to)
         except (Unauthenticated, Forbidden) as exc:
-            return page(call, "sign_in.html", problem=str(exc), status=401)
+            return page(call, "sign_in.html", problem=str(exc), status=401, to=to)
 
     def enter_with_link(self, call: Call) -> Response:
         try:
@@ -44,7 +45,7 @@ class Signing:
             problem = (
                 "this link was used already, or is too old; sign in with a key, or start `memplane console`"
             )
-            return page(call, "sign_in.html", problem=problem, status=401)
+            return page(call, "sign_in.html", problem=problem, status=401, to=links.ROOT)
 
     def leave(self, call: Call) -> Response:
         Form(call)
@@ -54,9 +55,9 @@ class Signing:
             call, links.SIGN_IN, **{"set-cookie": set_cookie("", seconds=0, headers=call.headers)}
         )
 
-    def _enter(self, call: Call, credential: str, *, once: bool) -> Response:
+    def _enter(self, call: Call, credential: str, *, once: bool, to: str = links.ROOT) -> Response:
         if self._identity is None:
-            return redirect(call, links.ROOT)
+            return redirect(call, to)
         principal = self._identity.authenticate(credential, peer=call.peer)
         principal.check(Right.READ, door=DOOR)
         minted = self._identity.sign_in(
@@ -70,7 +71,7 @@ class Signing:
         cookie = set_cookie(minted.bearer.reveal(), seconds=SESSION_SECONDS, headers=call.headers)
         # A page that leads on rather than a redirect: a browser that came here from another site would not send the
         # cookie along with one.
-        return rendered("entered.html", status=200, headers=HEADERS | {"set-cookie": cookie}, to=links.ROOT)
+        return rendered("entered.html", status=200, headers=HEADERS | {"set-cookie": cookie}, to=to)
 
 
 def _own(principal: Principal) -> Principal:

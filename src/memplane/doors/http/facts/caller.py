@@ -59,7 +59,7 @@ class CallerFacts:
         fact = self._space(Right.WRITE).put(
             request.key or "",
             request.value or "",
-            category=request.category,
+            category=request.category or "",  # as Helmdeck has it: what is not said is not kept either
             tags=request.tags or (),
             ttl=request.ttl_seconds,
         )

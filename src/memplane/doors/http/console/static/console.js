@@ -4,21 +4,46 @@
 (() => {
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
 
+  // Whoever dictates, or rests a hand on the keyboard, turns single keys off; what the browser keeps for us says so.
+  const KEYS = "memplane-keys";
+  const keyless = () => { try { return localStorage.getItem(KEYS) === "off"; } catch { return false; } };
+  const reflect = () => document.documentElement.classList.toggle("keyless", keyless());
+  reflect();
+  const keys = document.getElementById("keys");
+  if (keys) {
+    keys.checked = !keyless();
+    keys.addEventListener("change", () => {
+      try { localStorage.setItem(KEYS, keys.checked ? "on" : "off"); } catch { keys.checked = true; }
+      reflect();
+    });
+  }
+
   // One key moves through a list (j, k), opens (Enter), searches (/), or decides: any element with data-key is pressed by it.
   const rows = () => [...document.querySelectorAll("[data-row]")];
+  const marked = () => document.activeElement.closest("[data-row]");
   const move = (step) => {
     const all = rows();
     if (!all.length) return;
-    const at = all.indexOf(document.activeElement.closest("[data-row]"));
-    const next = all[Math.max(0, Math.min(all.length - 1, at + step))];
+    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(marked()) + step))];
     next.focus();
     next.scrollIntoView({ block: "nearest" });
   };
 
+  // What stands in a row is pressed by its key only while that row is marked; what stands outside of rows is the page's.
+  const meant = (key) => {
+    const row = marked();
+    const all = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)];
+    return all.find((node) => row && row.contains(node)) || all.find((node) => !node.closest("[data-row]"));
+  };
+
+  let leaving = false;
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && typing(event.target)) { event.preventDefault(); return event.target.blur(); }
-    if (typing(event.target) || document.querySelector("dialog[open]")) return;
+    if (typing(event.target) || leaving) return;
+    // A link or a button that has the focus is what Enter is for, wherever it stands.
+    if (event.key === "Enter" ? document.activeElement !== marked() : keyless()) return;
+    say("");
     if (event.key === "?") return open("shortcuts");
     if (event.key === "j") return move(1);
     if (event.key === "k") return move(-1);
@@ -27,11 +52,8 @@
       if (search) { event.preventDefault(); search.focus(); }
       return;
     }
-    const row = document.activeElement.closest("[data-row]");
-    // A link or a button that has the focus is what Enter is for, wherever it stands.
-    if (event.key === "Enter" && ![row, document.body].includes(document.activeElement)) return;
-    const key = CSS.escape(event.key);
-    const pressed = (row && row.querySelector(`[data-key="${key}"]`)) || document.querySelector(`[data-key="${key}"]`);
+    // A key that is held down decides once: what comes up after it was not looked at.
+    const pressed = event.repeat ? null : meant(event.key);
     if (pressed) press(event, pressed);
   });
 
@@ -51,6 +73,21 @@
     const opener = event.target.closest("[data-opens]");
     if (opener) open(opener.dataset.opens);
   });
+
+  // What happened is said in words. What a page says as it opens is put there anew, or nobody would hear it; and it is
+  // taken out of the address, or it would be said again.
+  const told = document.getElementById("told");
+  const say = (text) => { if (told) told.textContent = text; };
+  const next = document.querySelector("main [autofocus]");
+  if (next && document.activeElement === document.body) next.focus();
+  if (told && told.textContent) {
+    const happened = told.textContent;
+    say("");
+    setTimeout(() => say(happened), 100);
+    const address = new URL(location.href);
+    for (const name of ["told", "at"]) address.searchParams.delete(name);
+    history.replaceState(history.state, "", address);
+  }
 
   // On a narrow screen a row of a table is a card, and each cell says what it is.
   // Parts that are laid out as blocks are no table to a screen reader any more, unless they say so.
@@ -79,16 +116,31 @@
     if (place >= 0 && all.length) all[Math.min(place, all.length - 1)].focus();
   });
 
-  // Forms that destroy something ask first.
+  // Forms that destroy something ask first. What was sent is sent once, however often a key is pressed until the next page.
+  let agreed = null;
+  const sure = document.getElementById("sure");
   document.addEventListener("submit", (event) => {
-    const asked = event.target.dataset.confirm;
-    if (asked && !window.confirm(asked)) event.preventDefault();
+    const form = event.target;
+    if (form.dataset.confirm && form !== agreed) {
+      event.preventDefault();
+      document.getElementById("sure-what").textContent = form.dataset.confirm;
+      sure.returnValue = "";
+      sure.onclose = () => {
+        if (sure.returnValue !== "yes") return;
+        agreed = form;
+        form.requestSubmit(event.submitter);
+      };
+      sure.showModal();
+    } else if (form.method === "post" && !form.hasAttribute("hx-post")) {
+      leaving = true;
+    }
   });
+  window.addEventListener("pageshow", () => { leaving = false; agreed = null; });
 
   // What came wrong out of a request of a part of a page is said, not swallowed.
-  document.addEventListener("htmx:responseError", (event) => {
-    const told = document.getElementById("told");
-    if (told) told.textContent = `That did not work (${event.detail.xhr.status}).`;
+  document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
+    const words = (xhr.getResponseHeader("content-type") || "").startsWith("text/plain") ? xhr.responseText.trim() : "";
+    say(words || `That did not work (${xhr.status}).`);
   });
 
   // A slider moves a date: days since the first one.
