@@ -137,7 +137,13 @@ def pages_of(space: Space) -> Iterator[tuple[str, str]]:
     yield "timeline, a door nobody used", f"{here}/timeline?door=nowhere"
     yield "timeline, a role nobody has", f"{here}/timeline?role=tool"
     yield "timeline, forgets", f"{here}/timeline?op=forget"
-    yield "timeline, before a day", f"{here}/timeline?until={past}"
+    for name, query in (
+        ("before a day", f"until={past}"),
+        ("from a day", f"since={past}"),
+        ("a door nobody used, before a day", f"door=nowhere&until={past}"),
+        ("of no time", "until=1980-01-01"),
+    ):
+        yield f"timeline, {name}", f"{here}/timeline?{query}"
     yield "one entry", f"{here}/timeline/@{quote(derived.entry_id, safe='')}"
     yield "memories", f"{here}/memories"
     yield "memories, page 200", f"{here}/memories?page=200"
@@ -147,6 +153,8 @@ def pages_of(space: Space) -> Iterator[tuple[str, str]]:
     for tier in ("hot", "cold"):
         yield f"memories, {tier}", f"{here}/memories?tier={tier}"
     yield "memories, a rare word", f"{here}/memories?q={Talk.name(4_711)}"
+    yield "memories, one letter", f"{here}/memories?q=t"
+    yield "memories, half a name", f"{here}/memories?q={Talk.name(4_711)[:-2]}"
     yield "memories, common words", f"{here}/memories?q=the+day+was+in+the"
     yield "memories, common words, hot", f"{here}/memories?q=the+day+was&tier=hot&state=active"
     yield "one memory", f"{here}/memories/@{quote(memory.id, safe='')}"

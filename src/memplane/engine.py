@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ from memplane.enrich.catalog import load_catalog
 from memplane.enrich.distil_llm import LLMDistiller
 from memplane.enrich.distilling import Distiller
 from memplane.enrich.extract_llm import LLMExtractor
-from memplane.errors import NotFound, SettingsInvalid, StorageError
+from memplane.errors import MemplaneError, NotFound, SettingsInvalid, StorageError
 from memplane.fleet import Elsewhere, FleetWorker, fleet_jobs
 from memplane.governance.events import Events, Listener
 from memplane.memory.checks import check_caller
@@ -36,7 +37,7 @@ from memplane.storage.base import Stores
 from memplane.storage.directory import Sort
 from memplane.types import TENANT_DEFAULT, Caller
 from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
-from memplane.worker import Worker, model_of
+from memplane.worker import Worker, model_of, note_accesses
 
 Daily = Callable[[Space, str], None]
 """Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""
@@ -181,9 +182,17 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
+        self._write_uses()
         self._parts.questions.close()
         self.meter.close()
         self._stores.close()
+
+    def _write_uses(self) -> None:
+        """What was told since the last write. Whoever closes is done with us: what cannot be written is let go."""
+        catalog, now = self._parts.catalog, self.clock()
+        for (tenant, owner), ids in self._parts.uses.take_all().items():
+            with suppress(MemplaneError), self._stores.open(tenant, owner, create=False) as store:
+                store.write(partial(note_accesses, ids=ids, catalog=catalog, now=now))
 
     def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enriching | None:
         """Whoever enriches, at work from now on."""

@@ -179,6 +179,13 @@ def test_a_telephone_has_the_list(open_page, evil):
 
     assert not page.locator("svg.graph").is_visible()
     assert page.locator("table").is_visible()
+    table = page.get_by_role("table", name="Facts")
+    assert table.get_by_role("row").count() == table.locator("tr").count() >= 2
+    assert table.get_by_role("columnheader").count() == 5
+    assert table.get_by_role("rowheader").count() == table.get_by_role("row").count() - 1
+    told = """([cell, before]) => getComputedStyle(document.querySelector(cell), before).content"""
+    assert page.evaluate(told, ["tbody th", "::before"]) == '"Subject"'
+    assert page.evaluate(told, ["tbody td.said", "::before"]) == '"Object"'
     where = page.locator(".tabs [aria-current]").bounding_box()
     assert where["x"] >= 0
     assert where["x"] + where["width"] <= 400

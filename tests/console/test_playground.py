@@ -18,13 +18,35 @@ def test_what_would_be_told_and_why(open_page, told):
     """
     page = open_page()
     page.goto("/console/space/@alice/recall")
-    page.fill("#q", "Where does Ana live?")
-    page.click("main button")
+    page.keyboard.press("/")
+    page.keyboard.type("Where does Ana live?")
+    page.keyboard.press("Shift+Enter")
+    assert page.input_value("#q").endswith("?\n")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#told-text pre")
 
     assert "Porto" in page.inner_text("pre")
     assert "tokens" in page.inner_text("main")
     assert page.locator("tbody tr").count() >= 1
+    assert page.locator("thead th").all_inner_texts()[:3] == ["Told", "What", "Score"]
+    assert page.locator("thead th").count() == 4
+    assert page.locator("tbody td:nth-child(2)").first.bounding_box()["width"] > 300
+    assert "words #1 · +" in page.locator("td.channels").first.inner_text()
+    assert "take turns" in page.inner_text("#order")
+    assert page.get_attribute("#slider", "aria-valuetext") == "now"
+    page.locator("#slider").focus()
+    with page.expect_response("**as_of=2026-11-15**"):
+        page.keyboard.press("ArrowLeft")
+    assert page.get_attribute("#slider", "aria-valuetext") == "2026-11-15"
+    page.locator("#slider").click()
+    page.wait_for_load_state("networkidle")
+    page.go_back()
+    page.wait_for_load_state("networkidle")
+    page.go_forward()
+    page.wait_for_load_state("networkidle")
+    page.reload()
+    assert page.get_attribute("#slider", "aria-valuetext") == "2026-11-15"
+    assert page.input_value("#slider") == "0"
 
 
 def test_why_not_this_one(open_page, told):

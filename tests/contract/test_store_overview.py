@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, Scribe, a_memory, costly, fresh_plane
 
-from memplane.clock import DAY, SECOND, to_instant
+from memplane.clock import DAY, SECOND, to_datetime, to_instant
 from memplane.storage.filter import Filter, Narrowed
 from memplane.storage.overview import TurnSpan
 from memplane.types import Caller, Op
@@ -185,6 +185,42 @@ def test_entries_are_narrowed(scribe, clock):
     assert seqs(role="tool") == [third.seq]
     assert seqs(conversation="c") == [first.seq]
     assert seqs(since=clock() - 2 * HOUR, until=clock() - HOUR) == [second.seq]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("tps"), st.integers(-30, 0)), max_size=10),
+    st.integers(-32, 12),
+    st.integers(-32, 12),
+    st.integers(1, 12),
+)
+@costly(20, thorough=200)
+def test_entries_are_narrowed_by_when_they_were_said(does, since, until, before):
+    """Whatever was said long before it was recorded: by when it was said, and what says nothing by when it was recorded."""
+    with fresh_plane() as plane:
+        clock, space = plane.clock, plane.space("alice")
+        start, expected = clock(), []
+        for number, (step, hours) in enumerate(does, start=1):
+            at = clock()
+            if step == "p":
+                space.put(f"k/{number}", "value")
+            else:
+                at += hours * HOUR if step == "t" else 0
+                space.retain("said", at=to_datetime(at), conversation="c")
+            expected.append((number, at))
+            clock.advance(hours=1)
+        since, until = start + since * HOUR, start + until * HOUR
+
+        def told(end: int, **narrowed) -> list[int]:
+            found = space.timeline(Narrowed(**narrowed), before=end, limit=20)
+            return [happening.seq for happening in found]
+
+        fitting = [seq for seq, at in reversed(expected) if since <= at < until]
+        assert told(99, since=since, until=until) == fitting
+        assert told(before, since=since, until=until) == [seq for seq in fitting if seq < before]
+        assert told(99, since=since) == [seq for seq, at in reversed(expected) if since <= at]
+        assert told(99, until=until) == [seq for seq, at in reversed(expected) if at < until]
+        assert set(told(99, since=since, until=until, conversation="c")) <= set(fitting)
+        assert space.first_moment() == min((at for _, at in expected), default=None)
 
 
 @given(st.lists(st.integers(0, 3), max_size=8), st.integers(-1, 30))

@@ -105,6 +105,20 @@ SCRIPTS = st.sampled_from(
         ],
     ]
 )
+INFLECTED = [
+    *[
+        "Lisbon",
+        "metrics",
+        "preferences",
+        "running",
+        "relational",
+        "ponies",
+        "happily",
+        "aging",
+        "operational",
+    ],
+    *["café", "Москва", "東京都", "カタカナ", "Straße"],
+]
 WORDS = st.lists(LATIN | LETTERS | SCRIPTS, min_size=1, max_size=8)
 BETWEEN = st.sampled_from(
     [" ", ", ", "\n", "\t", " - ", "/", "_", "...", "。", "「", " (", "🎉", "™", "☃️", "\u2028"]
@@ -144,7 +158,7 @@ def filled(new_space):
 @example("e" + "\u0301" * 20_000)
 def test_no_question_is_an_error(filled, question):
     """Search and recall answer anything, and every score of an answer is above 0 and at most 1."""
-    hits = filled.search(question)
+    hits = [*filled.search(question), *filled.search(question, typing=True)]
     recalled = filled.recall(question, conversation="c")
 
     asked = question.encode("utf-8", "replace").decode().strip()
@@ -181,6 +195,22 @@ def test_a_text_is_found_by_each_of_its_words(new_space, words, data):
             for spelling in (word, unicodedata.normalize("NFD", word), unicodedata.normalize("NFC", word)):
                 assert {hit.id for hit in space.search(spelling)} == wanted, (spelling, text)
         space.catch_up()
+
+
+@costly(15)
+@given(st.sampled_from(INFLECTED), st.sampled_from(INFLECTED), st.data())
+def test_a_memory_is_found_while_its_words_are_typed(new_space, first, last, data):
+    """However much of a word there is yet, whatever the index cuts off its end; by whole words before all others, and by
+    beginnings only while somebody types."""
+    space = new_space()
+    wanted = space.store("fact", f"{first} {last}").id
+    other = space.store("fact", f"Zz{last}").id
+    typed = last[: data.draw(st.integers(1, len(last)))]
+    found = [hit.id for hit in space.search(typed, typing=True)]
+    assert found == [wanted]
+    assert [hit.id for hit in space.search(f"{first} {typed}", typing=True)] == [wanted]
+    assert space.search(f"qqqq {typed} ", typing=True) == space.search(f"qqqq {typed} ")
+    assert other not in found
 
 
 @costly(40)

@@ -1,7 +1,7 @@
 """The facts around one subject, as they were at some time: a small part of a large graph, so that a person can look at it."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -9,7 +9,7 @@ from memplane.clock import Instant
 from memplane.memory.shown import shown
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
-from memplane.storage.words import words_of
+from memplane.storage.words import begun, words_of
 from memplane.types import Memory
 
 FACTS_MAX = 24
@@ -18,8 +18,11 @@ NAMING_MAX = 6
 """Facts of others that name it."""
 FURTHER_MAX = 2
 """Facts of each thing that it is related to."""
+ALIKE_MAX = 8
+"""Names to offer in place of one that nothing is known about."""
 
 _NAMING_LOOKED_AT = 60
+_ALIKE_LOOKED_AT = 200
 _LATELY = 500
 _NAME_CHARS_MAX = 120
 """A longer object is a sentence, which is nobody's name."""
@@ -35,6 +38,8 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the subject's facts name, where that is a subject too."""
     more: bool = False
     """Whether the subject has more facts than are told."""
+    alike: tuple[str, ...] = ()
+    """Where it has none: subjects whose name holds all words of this one."""
 
     @property
     def all(self) -> tuple[Memory, ...]:
@@ -53,6 +58,7 @@ def graph_of(reader: Reader, subject: str, *, as_of: Instant | None, now: Instan
         naming=_shown(_naming(reader, name, where), now),
         further=_shown(_further(reader, name, facts, where), now),
         more=len(found) > FACTS_MAX,
+        alike=() if found else _alike(reader, name, where),
     )
 
 
@@ -78,6 +84,20 @@ def _naming(reader: Reader, name: str, where: Filter) -> list[Memory]:
         if memory.predicate and memory.subject not in (None, name) and name_of(memory) == name
     ]
     return named[:NAMING_MAX]
+
+
+def _alike(reader: Reader, name: str, where: Filter) -> tuple[str, ...]:
+    """Of the facts said last that hold these words, or one that begins with the last of them."""
+    *words, last = words_of(name) or [""]
+    if not last:
+        return ()
+    found = reader.match_memories([*words, last, begun(last)], where, limit=_ALIKE_LOOKED_AT, newest=True)
+    subjects = dict.fromkeys(memory.subject for memory in found if memory.subject and memory.predicate)
+    return tuple(subject for subject in subjects if _is_part(words, last, words_of(subject)))[:ALIKE_MAX]
+
+
+def _is_part(words: Sequence[str], last: str, name: Sequence[str]) -> bool:
+    return set(words) <= set(name) and any(word.startswith(last) for word in name)
 
 
 def _further(reader: Reader, name: str, facts: Iterable[Memory], where: Filter) -> list[Memory]:

@@ -6,6 +6,8 @@ from memplane.storage.base import Reader
 from memplane.types import Memory
 
 _CHAIN_MAX = 10_000
+_EARLIER_MAX = 100
+"""Of so many at most it is looked up what they replaced, for a person to read."""
 
 
 def head_of(reader: Reader, memory_id: str) -> str:
@@ -32,6 +34,30 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
         chain.append(memory)
         memory = successor(reader, memory)
     return chain
+
+
+def lineage_of(reader: Reader, memory_id: str) -> list[Memory]:
+    """Everything that led to the memory, itself, and everything that replaced it, oldest first; empty if there is none.
+    What is read out of turns may take the place of several at once."""
+    chain = chain_of(reader, memory_id)
+    earlier = {memory.id: memory for memory in chain[:1]}
+    waiting = chain[:1]
+    while waiting and len(earlier) <= _EARLIER_MAX:
+        for memory in predecessors(reader, waiting.pop()):
+            if memory.id not in earlier:
+                earlier[memory.id] = memory
+                waiting.append(memory)
+    before = [memory for memory in earlier.values() if memory.id != memory_id]
+    return [*sorted(before, key=lambda memory: (memory.updated_at, memory.seq)), *chain]
+
+
+def predecessors(reader: Reader, memory: Memory) -> list[Memory]:
+    """What it took the place of; of a link that is forgotten, what that one took the place of."""
+    found = reader.predecessors(memory.id, limit=_EARLIER_MAX)
+    if memory.supersedes is not None and all(each.id != memory.supersedes for each in found):
+        named = reader.memory(memory.supersedes)
+        found += reader.predecessors(memory.supersedes, limit=_EARLIER_MAX) if named is None else [named]
+    return found
 
 
 def successor(reader: Reader, memory: Memory) -> Memory | None:

@@ -17,6 +17,7 @@ _LENGTH_SHARE = 0.3
 _LENGTH_USUAL = 25
 _WORDS_MAX = 48
 _SCORED_CHARS_MAX = 100_000
+_BEGUN_SHARE = 0.5
 
 STOP_WORDS = frozenset(
     resources.files("memplane.recall").joinpath("stop_words.txt").read_text("utf-8").split()
@@ -37,7 +38,12 @@ class Question:
 class Relevance:
     """Scores texts for one question, each of them once."""
 
-    def __init__(self, question: Question, frequencies: Mapping[str, int], corpus_size: int) -> None:
+    def __init__(
+        self, question: Question, frequencies: Mapping[str, int], corpus_size: int, *, begun: str = ""
+    ) -> None:
+        """`begun` is one of the question's words that somebody is still typing: what begins with it counts, by half."""
+        self._begun = begun
+        self._begun_stem = question.stems.get(begun)
         self._weights: dict[str, float] = {}
         for word, stem in question.stems.items():
             count = frequencies.get(stem, 0)
@@ -65,4 +71,9 @@ class Relevance:
                 count = sum(number for other, number in stems.items() if other.startswith(stem))
             if count:
                 gained += weight * count / (count + slack)
+            elif stem == self._begun_stem and self._begins(text):
+                gained += weight * _BEGUN_SHARE
         return gained / self._whole
+
+    def _begins(self, text: str) -> bool:
+        return any(word.startswith(self._begun) for word in words_of(text[:_SCORED_CHARS_MAX]))

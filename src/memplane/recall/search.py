@@ -7,9 +7,10 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.memory.shown import shown, shown_turn
-from memplane.recall.relevance import Question, Relevance
+from memplane.recall.relevance import STOP_WORDS, Question, Relevance
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.words import begun, words_of
 from memplane.types import Kind, Memory, Turn
 
 LIMIT_DEFAULT = 20
@@ -21,6 +22,8 @@ _CANDIDATES_NEWEST = 300
 _COMMON = 5_000
 """A word that more texts hold does not choose candidates as long as the question has a rarer one; it still counts."""
 _SCORE_DIGITS = 6
+_STEM_CHARS_MIN = 2
+_ENDING_CHARS = 12
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,8 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     memories: bool = True
     turns: bool = True
     limit: int = LIMIT_DEFAULT
+    typing: bool = False
+    """Somebody is still typing the last word: memories with a word that begins with it are found too."""
     audience: Audience | None = EVERYWHERE
     """Who is to be told; see `Filter`."""
 
@@ -68,10 +73,15 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
         hits.sort(key=lambda hit: (hit.at, _place(hit)), reverse=True)
     else:
         frequencies = reader.frequencies(list(question.stems.values()))
-        relevance = Relevance(question, frequencies, reader.corpus_size())
+        typed = _typed(request, question)
+        relevance = Relevance(question, frequencies, reader.corpus_size(), begun=typed)
         rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
         found = _matching(reader, request, where, rare or question.words, newest=not rare)
         hits = _hits(found, relevance)
+        if typed:
+            there = {hit.id for hit in hits}
+            further = _hits((_beginning(reader, request, where, typed), []), relevance)
+            hits += [hit for hit in further if hit.score and hit.id not in there]
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
     best = [_shown(hit, now) for hit in hits[: request.limit]]
     if any(hit.flags for hit in best):  # then there may be room for others
@@ -113,6 +123,27 @@ def _matching(
     memories = reader.match_memories(words, where, limit=wanted, newest=newest) if request.memories else []
     turns = reader.match_turns(words, where, limit=wanted, newest=newest) if _wants_turns(request) else []
     return memories, turns
+
+
+def _typed(request: SearchRequest, question: Question) -> str:
+    """The word that is still being typed, if it is one worth looking for."""
+    if not request.typing or request.query != request.query.rstrip():
+        return ""
+    last = words_of(request.query)[-1]
+    return last if last in question.words else ""
+
+
+def _beginning(reader: Reader, request: SearchRequest, where: Filter, word: str) -> Sequence[Memory]:
+    """Memories that may hold a word which begins with this one, the newest. The index holds stems, which are shorter than
+    what was written: the stem of a word may be a beginning of what was typed of it."""
+    wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
+    newest = reader.match_memories([begun(word)], where, limit=wanted, newest=True)
+    found = {memory.id: memory for memory in newest}
+    shorter = [word[:end] for end in range(max(_STEM_CHARS_MIN, len(word) - _ENDING_CHARS), len(word))]
+    if stems := [stem for stem in shorter if stem not in STOP_WORDS]:
+        for memory in reader.match_memories(stems, where, limit=wanted, newest=True):
+            found.setdefault(memory.id, memory)
+    return list(found.values())
 
 
 def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance | None) -> list[Hit]:

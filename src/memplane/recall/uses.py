@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 _WORTH_WRITING = 256
-"""So many uses make a write; fewer are lost when the process ends, and nobody misses them."""
+"""So many uses make a write, and so does the end of the process; few are lost where it is killed."""
 
 
 class Uses:
@@ -27,3 +27,14 @@ class Uses:
         """Everything there is."""
         with self._lock:
             return self._told.pop((tenant, owner), [])
+
+    def take_all(self) -> dict[tuple[str, str], list[str]]:
+        """The same of every space, by tenant and owner."""
+        with self._lock:
+            told, self._told = self._told, defaultdict(list)
+            return dict(told)
+
+    def count(self, tenant: str, owner: str, memory_id: str) -> int:
+        """How often it was told since the last write."""
+        with self._lock:
+            return self._told.get((tenant, owner), []).count(memory_id)

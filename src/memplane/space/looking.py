@@ -80,6 +80,11 @@ class Looking(Access):
             raise NotFound("receipt", receipt_id)
         return receipt_of(row)
 
+    def first_moment(self) -> Instant | None:
+        """When the first thing was said or recorded, whichever is earlier."""
+        with self._read() as reader:
+            return reader.first_moment()
+
     def turn_span(self, since: Instant | None = None) -> TurnSpan:
         """How much was said since then, and from when to when."""
         with self._read() as reader:

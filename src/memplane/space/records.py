@@ -15,7 +15,7 @@ from memplane.memory.merge import Taken, merge
 from memplane.memory.receipts import receipt_of
 from memplane.memory.said import SaidPage, said_since
 from memplane.memory.shown import shown, shown_turn
-from memplane.memory.timeline import Happening, tell, told
+from memplane.memory.timeline import Happening, names_lately, tell, told
 from memplane.space.access import Access, redacted
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
@@ -159,6 +159,11 @@ class Records(Access):
         """The ledger as a person reads it, the newest first; `before` goes on where a page ended."""
         with self._read() as reader:
             return tell(reader, narrowed or Narrowed(), before=before, limit=limit)
+
+    def names_lately(self) -> tuple[list[str], list[str]]:
+        """The conversations and the doors of what came in last, to narrow a timeline by."""
+        with self._read() as reader:
+            return names_lately(reader)
 
     def happening(self, entry_id: str) -> Happening:
         """One entry of it."""

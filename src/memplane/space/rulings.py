@@ -34,10 +34,11 @@ class Rulings(Writing):
             return reader.quarantine_size(now=self._clock())
 
     def told_count(self, memory_id: str) -> int:
-        """How often a memory was told to agents, as far as that is written down by now."""
+        """How often a memory was told to agents, as far as that is written down or was told by this process."""
         check_asked(id=memory_id)
         with self._read() as reader:
-            return reader.accesses((memory_id,)).get(memory_id, 0)
+            written = reader.accesses((memory_id,)).get(memory_id, 0)
+        return written + self._parts.uses.count(self.tenant, self.owner, memory_id)
 
     def release(self, id_: str) -> None:
         """From now on it is told as any other. Give the id of an entry, for all that was read out of it too, or that of

@@ -45,7 +45,7 @@ from memplane.memory.runs import (
     run_row,
 )
 from memplane.memory.shown import shown, shown_turn
-from memplane.memory.supersession import chain_of, head_of
+from memplane.memory.supersession import chain_of, head_of, lineage_of
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
@@ -259,6 +259,16 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
             raise NotFound("memory", memory_id)
         return found
 
+    def lineage(self, memory_id: str) -> list[Memory]:
+        """What a memory replaced, itself, and what replaced it, oldest first."""
+        check_asked(id=memory_id)
+        now = self._clock()
+        with self._operation("chain") as reader:
+            found = [shown(memory, now) for memory in lineage_of(reader, memory_id)]
+        if not found:
+            raise NotFound("memory", memory_id)
+        return found
+
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
         check_asked(key=key)
@@ -308,11 +318,12 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         memories: bool = True,
         turns: bool = True,
         limit: int = LIMIT_DEFAULT,
+        typing: bool = False,
     ) -> list[Hit]:
         """Memories, facts and turns by free text. Without a query: the newest first.
 
         `conversation` and `project` narrow, and say where the question comes from: what was said for one of them alone
-        is found nowhere else.
+        is found nowhere else. With `typing`, the last word may be only the beginning of one.
         """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
@@ -340,6 +351,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
             memories=memories,
             turns=turns,
             limit=limit,
+            typing=typing,
             audience=Audience(conversation=conversation, project=project),
         )
         with self._operation("search") as reader:

@@ -258,7 +258,7 @@ class Reader(
 
     def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
         """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
-        `LOOKED_THROUGH_MAX` only."""
+        `LOOKED_THROUGH_MAX` only; of a time, fewer yet."""
 
     def last_recorded_before(self, at: Instant) -> int:
         """The last place of the ledger that was taken before then; 0 where there is none."""

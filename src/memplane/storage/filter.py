@@ -68,6 +68,7 @@ class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
     role: str | None = None
     since: Instant | None = None
     until: Instant | None = None
+    """When it was said, where it says something, else when it was recorded."""
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -52,6 +52,12 @@ class OverviewReader(Protocol):
     def replaced(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
         """Memories that held at the beginning and had been replaced by the end, those replaced last first."""
 
+    def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
+        """Memories in whose place this one came, whether or not it is still there; the oldest first."""
+
+    def first_moment(self) -> Instant | None:
+        """When the first thing was said or recorded, whichever is earlier; None where nothing was."""
+
     def turn_span(self, since: Instant) -> TurnSpan:
         """Of what was said since then."""
 

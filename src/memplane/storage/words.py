@@ -43,6 +43,9 @@ INDEXED_CHARS_MAX = 1_000_000
 _LONG_WORD = re.compile(r"\S{257}")
 _PIECE = re.compile(r"\s+|\S{1,256}")
 
+_BEGUN = "*"
+"""Behind a query word; no token holds it."""
+
 # A pair is the shortest run that is looked up whole; one character alone is looked up as a prefix.
 _PAIR = 2
 
@@ -62,9 +65,19 @@ def query_text(text: str) -> str:
     return text if text.isascii() else _RUN.sub(_query_pairs, _normalized(text))
 
 
+def begun(word: str) -> str:
+    """A query word that stands for every token that begins with it, as for one that somebody is still typing."""
+    return word + _BEGUN
+
+
 def is_prefix(word: str) -> bool:
     """Whether a query word stands for every token that begins with it."""
-    return len(word) < _PAIR and _RUN.fullmatch(word) is not None
+    return word.endswith(_BEGUN) or (len(word) < _PAIR and _RUN.fullmatch(word) is not None)
+
+
+def prefix_of(word: str) -> str:
+    """What those tokens begin with."""
+    return word.removesuffix(_BEGUN)
 
 
 def words_of(text: str) -> list[str]:
@@ -85,7 +98,7 @@ def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
 def _holds(stems: frozenset[str], word: str) -> bool:
     """As the index does it: the word is split and stemmed, but not into pairs again, and nothing is never held."""
     if is_prefix(word):
-        return any(stem.startswith(word) for stem in stems)
+        return any(stem.startswith(prefix_of(word)) for stem in stems)
     wanted = _tokens(word, "porter", "unicode61")
     return bool(wanted) and stems.issuperset(wanted)
 

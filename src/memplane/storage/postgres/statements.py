@@ -16,7 +16,7 @@ from memplane.storage.postgres.text import Vector
 from memplane.storage.sql.conditions import without_rulings
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load, named
 from memplane.storage.sql.tables import SPACE_MOVES
-from memplane.storage.words import is_prefix, stems_of
+from memplane.storage.words import is_prefix, prefix_of, stems_of
 
 _LAST_CHARACTER = "\U0010ffff"
 _STEM_CHARS_MAX = 200
@@ -293,7 +293,7 @@ class PostgresWords:
     def matching(self, sort: Indexed, words: Sequence[str]) -> list[str]:
         stems: dict[str, None] = {}
         for word in words:
-            found = self._beginning(sort, word) if is_prefix(word) else map(kept, stems_of(word))
+            found = self._beginning(sort, prefix_of(word)) if is_prefix(word) else map(kept, stems_of(word))
             stems.update(dict.fromkeys(found))
         return list(stems)
 
@@ -309,7 +309,8 @@ class PostgresWords:
 
     def holding(self, sort: Indexed, stem: str) -> list[int]:
         if is_prefix(stem):
-            asked = {"stem": stem, "last": stem + _LAST_CHARACTER}
+            first = prefix_of(stem)
+            asked = {"stem": first, "last": first + _LAST_CHARACTER}
             found = self._statements.all(f"{sort}_occurrences_of_prefix", asked)
         else:
             found = self._statements.all(f"{sort}_occurrences", {"stem": kept(stem)})

@@ -7,6 +7,10 @@ from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import RESERVED_CATEGORIES, Kind, Op, State, Tier
 
 LIVE = "m.state IN ('active', 'contested') AND (m.expires IS NULL OR m.expires > :now)"
+_TURN_OF_ENTRY = (
+    f"SELECT 1 FROM turn t WHERE t.n >= l.seq * {TURNS_PER_ENTRY_MAX} "
+    f"AND t.n < (l.seq + 1) * {TURNS_PER_ENTRY_MAX}"
+)
 # What can be forgotten; records of forgetting and purging stay.
 _FORGETTABLE = (
     Op.TURN,
@@ -156,11 +160,7 @@ def of_entries(where: Narrowed) -> Where:
     if where.door is not None:
         out.add("l.door = :door", door=where.door)
     if where.role is not None:
-        out.add(
-            f"EXISTS (SELECT 1 FROM turn t WHERE t.n >= l.seq * {TURNS_PER_ENTRY_MAX} "
-            f"AND t.n < (l.seq + 1) * {TURNS_PER_ENTRY_MAX} AND t.role = :role)",
-            role=where.role,
-        )
+        out.add(f"EXISTS ({_TURN_OF_ENTRY} AND t.role = :role)", role=where.role)
     if where.conversation is not None:
         out.add(
             f"l.seq IN (SELECT t.n / {TURNS_PER_ENTRY_MAX} FROM turn t "
@@ -170,7 +170,14 @@ def of_entries(where: Narrowed) -> Where:
             "UNION SELECT p.seq FROM promoted p WHERE p.conversation = :conversation)",
             conversation=where.conversation,
         )
-    _add_range(out, "l.recorded", where.since, where.until)
+    said, recorded = Where(), Where()
+    _add_range(said, "t.at", where.since, where.until)
+    _add_range(recorded, "l.recorded", where.since, where.until)
+    if said.parameters:
+        out.add(
+            f"(EXISTS ({_TURN_OF_ENTRY} AND {said}) OR ({recorded} AND NOT EXISTS ({_TURN_OF_ENTRY})))",
+            **said.parameters,
+        )
     return out
 
 

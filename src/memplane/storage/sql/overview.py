@@ -5,6 +5,7 @@ from bisect import bisect_left
 from memplane.clock import DAY, INSTANT_MAX, Instant
 from memplane.storage.base import LOOKED_THROUGH_MAX, LedgerRow
 from memplane.storage.filter import Filter, Narrowed
+from memplane.storage.index import turn_number
 from memplane.storage.overview import TurnSpan
 from memplane.storage.sql import conditions, rows
 from memplane.storage.sql.session import Session
@@ -13,6 +14,8 @@ from memplane.types import Entry, Memory
 _ABOUT_MAX = 2_000
 """Of a subject with more facts than that, only those among the memories written last are looked at."""
 _WINDOW = 5_000
+_TIME_WINDOW = 10_000
+"""Of so many turns that were said in a time, and of so many entries that were recorded in it."""
 
 
 class SqlOverviewReader(Session):
@@ -59,6 +62,9 @@ class SqlOverviewReader(Session):
         found = self._all("replaced", begin=begin, end=end, limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
+    def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
+        return [rows.memory_from(row) for row in self._all("predecessors", id=memory_id, limit=limit)]
+
     def forgets_between(
         self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
     ) -> list[LedgerRow]:
@@ -70,10 +76,28 @@ class SqlOverviewReader(Session):
         return None if row is None else rows.chained_from(row)
 
     def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
-        floor = 0 if where.conversation is not None else seq - LOOKED_THROUGH_MAX
         wanted = conditions.of_entries(where)
+        if where.conversation is None and (where.since is not None or where.until is not None):
+            return self._entries_of_time(seq, where, wanted, limit)
+        floor = 0 if where.conversation is not None else seq - LOOKED_THROUGH_MAX
         found = self._filtered("entries_before", wanted, before=seq, floor=floor, limit=limit)
         return [rows.entry_from(row) for row in found]
+
+    def _entries_of_time(
+        self, seq: int, where: Narrowed, wanted: conditions.Where, limit: int
+    ) -> list[Entry]:
+        """Looked for among the turns that were said last in that time, and among what was recorded last in it."""
+        since = -INSTANT_MAX if where.since is None else where.since
+        until = INSTANT_MAX if where.until is None else where.until
+        last = min(seq, self.last_recorded_before(until) + 1)
+        first = max(self.last_recorded_before(since) + 1, last - _TIME_WINDOW)
+        times = {"since": since, "until": until, "turns": turn_number(seq, 0), "window": _TIME_WINDOW}
+        places = {"first": first, "last": last, "before": seq}
+        found = self._filtered("entries_of_time", wanted, **{**times, **places}, limit=limit)
+        return [rows.entry_from(row) for row in found]
+
+    def first_moment(self) -> Instant | None:
+        return min((at for at in self._one("first_moments") if at is not None), default=None)
 
     def last_recorded_before(self, at: Instant) -> int:
         # Places are in the order of time, and there is no index of time.

@@ -75,6 +75,10 @@ WHERE m.superseded IS NOT NULL AND m.superseded > :begin AND m.superseded <= :en
   AND {not_reserved}
 ORDER BY m.superseded DESC, m.n DESC LIMIT :limit OFFSET :offset
 
+-- name: predecessors
+SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
+WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDER BY m.updated, m.n LIMIT :limit
+
 -- name: forgets_between
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
        p.salt, l.payload_digest, l.digest, 0, l.position, l.origin, l.chained_id
@@ -95,6 +99,21 @@ WITH best (seq) AS MATERIALIZED (
 )
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
+
+-- name: entries_of_time
+WITH said (seq) AS MATERIALIZED (
+    SELECT {entry_of:t} FROM turn t WHERE t.at >= :since AND t.at < :until AND t.n < :turns ORDER BY t.at DESC LIMIT :window
+), best (seq) AS MATERIALIZED (
+    SELECT l.seq FROM ledger l
+    WHERE l.seq IN (
+        SELECT said.seq FROM said UNION SELECT k.seq FROM ledger k WHERE k.seq >= :first AND k.seq < :last
+    ) AND l.seq < :before AND {where} ORDER BY l.seq DESC LIMIT :limit
+)
+SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
+FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
+
+-- name: first_moments
+SELECT (SELECT min(at) FROM turn), (SELECT min(updated) FROM memory), (SELECT recorded FROM ledger ORDER BY seq LIMIT 1)
 
 -- name: turn_span
 SELECT count(*), min(at), max(at) FROM turn WHERE at >= :since

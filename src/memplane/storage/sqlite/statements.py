@@ -11,7 +11,7 @@ from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sql.statements import SHARED, Indexed, Parameters, Row, load
 from memplane.storage.sql.tables import SPACE_MOVES
-from memplane.storage.words import index_text, is_prefix
+from memplane.storage.words import index_text, is_prefix, prefix_of
 
 _LAST_CHARACTER = "\U0010ffff"
 _decode_numbers = msgspec.json.Decoder(list[int]).decode
@@ -119,7 +119,8 @@ class SqliteWords:
 
     def holding(self, sort: Indexed, stem: str) -> list[int]:
         if is_prefix(stem):
-            last = {"stem": stem, "last": stem + _LAST_CHARACTER}
+            first = prefix_of(stem)
+            last = {"stem": first, "last": first + _LAST_CHARACTER}
             found = self._statements.one(f"{sort}_occurrences_of_prefix", last)
         else:
             found = self._statements.one(f"{sort}_occurrences", {"stem": stem})
@@ -145,5 +146,5 @@ class SqliteWords:
 
 def match(words: Sequence[str]) -> str:
     """Any of the words, each quoted: nothing a user types is ever an operator."""
-    quoted = ((word, word.replace("\x00", " ").replace('"', '""')) for word in words)
+    quoted = ((word, prefix_of(word).replace("\x00", " ").replace('"', '""')) for word in words)
     return " OR ".join(f'"{text}" *' if is_prefix(word) else f'"{text}"' for word, text in quoted)

@@ -11,7 +11,9 @@ def show(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _ASKED}
     brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)
-    return space_page(call, "brief.html", "brief", space, brief=brief, asked=asked)
+    return space_page(
+        call, "brief.html", "brief", space, brief=brief, asked=asked, current=space.glance().memories
+    )
 
 
 def rows() -> list[Row]:

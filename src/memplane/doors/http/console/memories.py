@@ -7,7 +7,6 @@ from memplane.doors.http.console.forms import Form
 from memplane.doors.http.console.pages import redirect
 from memplane.doors.http.console.views import Row, space_of, space_page, writable_space
 from memplane.doors.http.endpoint import Call, Query, Response
-from memplane.errors import NotFound
 from memplane.identity.principal import Right
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
@@ -62,6 +61,7 @@ def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memor
             turns=False,
             include_superseded=asked["state"] != State.ACTIVE,
             limit=_PAGE_SIZE,
+            typing=True,
         )
         found = [hit.memory for hit in hits if hit.memory is not None]
         fitting = [
@@ -90,7 +90,7 @@ def one(call: Call) -> Response:
         space,
         memory=memory,
         places=[_place(space, place) for place in space.evidence(memory.id)],
-        chain=_chain(space, memory),
+        chain=space.lineage(memory.id),
         history=space.history(memory.key) if memory.key is not None else [],
         rivals=_rivals(space, memory),
         told=space.told_count(memory.id),
@@ -151,19 +151,6 @@ def _link(space: Space, memory_id: str) -> str:
 
 def _tags(text: str) -> list[str]:
     return [tag.strip() for tag in text.split(",") if tag.strip()]
-
-
-def _chain(space: Space, memory: Memory) -> list[Memory]:
-    """From the first to the newest, this one among them."""
-    first = memory
-    seen = {memory.id}
-    while first.supersedes is not None and first.supersedes not in seen:
-        seen.add(first.supersedes)
-        try:
-            first = space.memory(first.supersedes)
-        except NotFound:
-            break
-    return space.chain(first.id)
 
 
 def _rivals(space: Space, memory: Memory) -> list[Memory]:

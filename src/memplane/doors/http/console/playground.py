@@ -4,8 +4,9 @@ from datetime import datetime
 
 import msgspec
 
-from memplane.clock import to_datetime
+from memplane.clock import DAY, to_datetime, to_instant
 from memplane.doors.http.console import links
+from memplane.doors.http.console.dates import day_given
 from memplane.doors.http.console.views import Row, space_of, space_page
 from memplane.doors.http.endpoint import Call, Query, Response
 from memplane.identity.principal import Right
@@ -15,6 +16,7 @@ from memplane.space import Space
 TAB = "recall"
 
 _HITS_SHOWN = 30
+_SEEN_MIN = 0.005
 _LIMITS = Limits(turns=_HITS_SHOWN, facts=_HITS_SHOWN)
 _ASKED = (
     Query(name="q", default=""),
@@ -32,13 +34,23 @@ class Ranked(msgspec.Struct, frozen=True):
     told: bool
     text: str
     link: str
+    sort: str
+    channels: tuple[tuple[str, float], ...]
+    """Those that brought something, what gave most first."""
+
+
+class Slider(msgspec.Struct, frozen=True):
+    """How many days there are, and on which of them it stands; behind the last one is now."""
+
+    days: int
+    at: int
 
 
 def show(call: Call) -> Response:
     space = space_of(call)
     asked = _asked(call)
     recall = _recall(space, asked) if asked["q"].strip() else None
-    channels = () if recall is None else _channels(recall)
+    span = _span(space)
     return space_page(
         call,
         "playground.html",
@@ -46,9 +58,9 @@ def show(call: Call) -> Response:
         space,
         asked=asked,
         recall=recall,
-        channels=channels,
         ranked=[] if recall is None else _ranked(space, recall),
-        span=_span(space),
+        span=span,
+        slider=_slider(span, asked["as_of"]),
     )
 
 
@@ -92,11 +104,6 @@ def _moment(text: str) -> str | None:
     return f"{text}T23:59:59Z" if "T" not in text else text
 
 
-def _channels(recall: Recall) -> tuple[str, ...]:
-    """Those that brought something, in one order for all rows."""
-    return tuple(dict.fromkeys(name for hit in (*recall.hits, *recall.suspects) for name in hit.channels))
-
-
 def _ranked(space: Space, recall: Recall) -> list[Ranked]:
     told = {block.id for block in recall.blocks}
     return [
@@ -108,16 +115,33 @@ def _ranked(space: Space, recall: Recall) -> list[Ranked]:
                 space.owner,
                 f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",
             ),
+            "memory" if hit.memory is not None else "turn",
+            _channels(hit),
         )
         for hit in (*recall.hits, *recall.suspects)
     ]
 
 
+def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
+    """Without those that neither ranked it nor gave anything that one would see."""
+    given = [
+        (name, score) for name, score in hit.channels.items() if name in hit.ranks or abs(score) >= _SEEN_MIN
+    ]
+    return tuple(sorted(given, key=lambda each: -abs(each[1])))
+
+
 def _span(space: Space) -> tuple[datetime, datetime]:
-    """From the first entry to now, for the slider."""
-    first = space.entries(limit=1)
-    now = to_datetime(space.now())
-    return (to_datetime(first[0].recorded) if first else now), now
+    """From the first thing that was said or recorded to now, for the slider."""
+    first, now = space.first_moment(), space.now()
+    return to_datetime(now if first is None else min(first, now)), to_datetime(now)
+
+
+def _slider(span: tuple[datetime, datetime], as_of: str) -> Slider:
+    """It stands where the date says, whichever of the two was moved."""
+    first, last = (to_instant(moment) // DAY for moment in span)
+    days = max(1, last - first + 1)
+    day = day_given(as_of, field="as_of")
+    return Slider(days, days if day is None else min(max(day - first, 0), days))
 
 
 def rows() -> list[Row]:

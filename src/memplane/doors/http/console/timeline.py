@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from memplane.clock import parse_instant
 from memplane.doors.http.console import links
 from memplane.doors.http.console.cookies import credential_of
-from memplane.doors.http.console.pages import environment
+from memplane.doors.http.console.pages import environment, plain
 from memplane.doors.http.console.signing import DOOR
 from memplane.doors.http.console.views import Row, space_of, space_page
 from memplane.doors.http.endpoint import AsgiRoute, Call, Query, Response
@@ -61,6 +61,7 @@ def listing(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
     found = space.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
+    conversations, doors = space.names_lately()
     return space_page(
         call,
         "timeline.html",
@@ -71,6 +72,9 @@ def listing(call: Call) -> Response:
         before=found[-1].seq if len(found) == _PAGE_SIZE else None,
         live=call.query["before"] is None and not any(asked.values()),
         last=found[0].seq if found else 0,
+        narrowed=any(asked.values()),
+        conversations=_offered(conversations),
+        doors=_offered(doors),
         ops=list(Op),
         roles=list(Role),
     )
@@ -91,6 +95,11 @@ def one(call: Call) -> Response:
         recalled=_recalled(space, happening),
         may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
     )
+
+
+def _offered(names: list[str]) -> list[str]:
+    """A field offers names as they are: one that would not be seen as what it is is left out."""
+    return [name for name in names if plain(name) == name]
 
 
 def _narrowed(asked: dict[str, str]) -> Narrowed:
@@ -126,7 +135,8 @@ def _marked(turn: Turn, derived: list[Memory]) -> Marked:
 
 
 def _recalled(space: Space, happening: Happening) -> str:
-    """What a recall tells for it as of the moment before. What an agent was told back then is not on record."""
+    """What a recall tells today for what a user said, of all that was said and known before. What an agent was told back
+    then is not on record."""
     asked = next((turn for turn in happening.turns if turn.role == Role.USER), None)
     if asked is None:
         return ""
@@ -134,7 +144,8 @@ def _recalled(space: Space, happening: Happening) -> str:
         asked.text,
         conversation=asked.conversation,
         project=asked.project,
-        as_of=happening.recorded - _MOMENT,
+        reference_time=asked.at,
+        as_of=asked.at - _MOMENT,
         noted=False,
     ).text
 

@@ -90,10 +90,14 @@
   }
 
   // On a narrow screen a row of a table is a card, and each cell says what it is.
+  // Parts that are laid out as blocks are no table to a screen reader any more, unless they say so.
+  const ROLES = [["thead, tbody", "rowgroup"], ["tr", "row"], ["thead th", "columnheader"], ["tbody th", "rowheader"], ["td", "cell"]];
   const label = () => {
     for (const table of document.querySelectorAll("table:not(.stacked):not(.beside)")) {
       const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
       for (const row of table.tBodies[0]?.rows || []) [...row.cells].forEach((cell, at) => { cell.dataset.label = names[at] || ""; });
+      for (const [part, role] of ROLES) for (const node of table.querySelectorAll(part)) node.setAttribute("role", role);
+      table.setAttribute("role", "table");
       table.classList.add("stacked");
     }
   };
@@ -147,6 +151,19 @@
     day.setUTCDate(day.getUTCDate() + Number(slider.value));
     const field = document.getElementById(slider.dataset.slider);
     field.value = slider.value === slider.max ? "" : day.toISOString().slice(0, 10);
+    slider.setAttribute("aria-valuetext", field.value || "now");
+  });
+
+  // A field for one turn: Enter asks, Shift and Enter begin a new line.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("[data-asks]")) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  });
+
+  // A page that is to be printed has a button for it.
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-prints]")) window.print();
   });
 
   // A page that was opened for one passage shows it.
