@@ -130,10 +130,10 @@ def pytest_configure_node(node: Any) -> None:
     """One process loads all that a command needs, for everybody, while they look for their tests; another installs
     what comes from npm."""
     if _Shared.commands is None:
-        npm_tools.begin()
         _Shared.commands = Path(tempfile.mkdtemp(prefix="memplane-commands-"))
         opened = ExitStack()
         opened.callback(shutil.rmtree, _Shared.commands, ignore_errors=True)
+        opened.enter_context(npm_tools.installing())
         opened.enter_context(preloaded(_Shared.commands))
         node.config.add_cleanup(opened.close)
     node.workerinput["commands"] = str(_Shared.commands)

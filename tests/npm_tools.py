@@ -6,7 +6,9 @@ and does not begin another.
 """
 
 import fcntl
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,15 +95,25 @@ def command(package, version, name):
     return installed(package, version) / "node_modules" / ".bin" / name
 
 
-def begin() -> None:
-    """Install all of them in a process of its own, unless they are there."""
-    if not all((_PLACE / f"{package}-{version}" / "node_modules").exists() for package, version in NEEDED):
-        subprocess.Popen(
-            [sys.executable, __file__],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+@contextmanager
+def installing() -> Iterator[None]:
+    """All of them are installed meanwhile, in a process of its own, unless they are there."""
+    if all((_PLACE / f"{package}-{version}" / "node_modules").exists() for package, version in NEEDED):
+        yield
+        return
+    process = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # whoever needed something has waited for it
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -182,7 +182,13 @@ def test_whoever_ends_a_copy_is_told_how_to_go_on(cli, tmp_path, command):
 
     cli.wiring = replace(wiring, open=interrupted)
     arguments = [command, *([str(cli.data)] if command == "migrate" else []), target]
-    ended = cli(*arguments)
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # who tests with many processes ignores it
+    try:
+        ended = cli(*arguments)
+    finally:
+        signal.signal(signal.SIGINT, before)
     cli.wiring = wiring
 
     assert (ended.code, ended.out, "run it again to go on" in ended.err) == (130, "", True)

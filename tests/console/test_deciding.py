@@ -132,7 +132,7 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("y")
-    page.wait_for_function("document.getElementById('told').innerText === 'The draft is confirmed.'")
+    page.wait_for_function("() => document.getElementById('told').innerText === 'The draft is confirmed.'")
     page.keyboard.press("n")
     page.wait_for_selector("text=Nothing waits.")
 

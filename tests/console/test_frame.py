@@ -28,7 +28,7 @@ def test_what_a_part_of_a_page_is_refused_is_said(browser, console, identity):
     page.goto("/console/keys")
     page.fill("#name", "x" * 300)
     page.click("text=Make it")
-    page.wait_for_function("document.getElementById('told').innerText.startsWith('name: ')")
+    page.wait_for_function("() => document.getElementById('told').innerText.startsWith('name: ')")
 
     assert page.input_value("#name") == "x" * 300
     assert identity.list_keys() == []

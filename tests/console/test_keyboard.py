@@ -64,7 +64,7 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.keyboard.press("/")
     page.keyboard.type("coffee")
     page.wait_for_url("**q=coffee**")
-    page.wait_for_function("document.querySelectorAll('tbody tr').length === 1")
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     assert page.evaluate(_SEEN)

@@ -43,8 +43,8 @@ INDEXED_CHARS_MAX = 1_000_000
 _LONG_WORD = re.compile(r"\S{257}")
 _PIECE = re.compile(r"\s+|\S{1,256}")
 
-_BEGUN = "*"
-"""Behind a query word; no token holds it."""
+_BEGUN = "\uffff"
+"""Behind a query word. It is no character, and so in no text: whatever somebody types, it is no operator."""
 
 # A pair is the shortest run that is looked up whole; one character alone is looked up as a prefix.
 _PAIR = 2

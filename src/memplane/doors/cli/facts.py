@@ -41,10 +41,9 @@ def put(
 ) -> None:
     """Put a fact under a key. A second put replaces the value and keeps the history."""
     fact = call.space().put(key, read_content(call, value), category=category, tags=tags or (), ttl=ttl)
-    detail = f"  {fact.category}, until {when(fact.expires_at)}"
-    call.out.answer(
-        fact, line((fact.key or "", "bold"), " = ").append_text(cell(fact.text)).append(detail, "dim")
-    )
+    said = line((fact.key or "", "bold"), " = ").append_text(cell(fact.text)).append("  ")
+    detail = cell(f"{fact.category}, until {when(fact.expires_at)}", style="dim")
+    call.out.answer(fact, said.append_text(detail))
 
 
 @command(app, examples=["memplane get preferences/theme", "memplane get --id mem-3f0c… --json"])
