@@ -74,7 +74,7 @@ _QUIET = {
         HealthCheck.function_scoped_fixture,  # examples share one on purpose, since each would need a database
     ],
 }
-settings.register_profile("default", max_examples=60, stateful_step_count=25, derandomize=True, **_QUIET)
+settings.register_profile("default", max_examples=50, stateful_step_count=25, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1_200, stateful_step_count=60, **_QUIET)
 settings.load_profile(os.environ.get("MEMPLANE_TESTS", "default"))
 THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"

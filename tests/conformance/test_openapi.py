@@ -19,7 +19,7 @@ from tests.conftest import THOROUGH
 from http_server import OWNER
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "60" if THOROUGH else "6"))
+EXAMPLES = int(os.environ.get("MEMPLANE_FUZZ_EXAMPLES", "60" if THOROUGH else "4"))
 
 
 def description_of(server):

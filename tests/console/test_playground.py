@@ -38,12 +38,11 @@ def test_what_would_be_told_and_why(open_page, told):
     with page.expect_response("**as_of=2026-11-15**"):
         page.keyboard.press("ArrowLeft")
     assert page.get_attribute("#slider", "aria-valuetext") == "2026-11-15"
-    page.locator("#slider").click()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_url("**as_of=2026-11-15**")
     page.go_back()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_url(lambda url: "as_of=2026" not in url)
     page.go_forward()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_url("**as_of=2026-11-15**")
     page.reload()
     assert page.get_attribute("#slider", "aria-valuetext") == "2026-11-15"
     assert page.input_value("#slider") == "0"

@@ -51,7 +51,7 @@ def plane(postgres_url: str) -> Iterator[Memplane]:
         yield opened
 
 
-def _filled(plane: Memplane, count: int = 200) -> Space:
+def _filled(plane: Memplane, count: int = 140) -> Space:
     space, chance = plane.space("alice"), random.Random(5)
     for number in range(count):
         space.retain(
@@ -76,7 +76,7 @@ def test_a_large_space_answers_like_a_small_one_and_is_not_loaded(embedder, post
     chance = random.Random(9)
     questions = [
         f"When did I say that Kori{number} {chance.choice(_DOINGS)} the {chance.choice(_THINGS)}?"
-        for number in range(20)
+        for number in range(14)
     ]
     with Memplane.open(postgres_url, embedder=embedder) as plane:
         exact = _told(_filled(plane), questions)

@@ -19,7 +19,7 @@ from memplane import Memplane
 from serve_process import serve
 
 CLIENTS = 8
-REQUESTS = 3_200 if THOROUGH else 480
+REQUESTS = 3_200 if THOROUGH else 320
 KILLS = 12 if THOROUGH else 4
 
 

@@ -317,14 +317,13 @@ def test_going_back_to_an_earlier_model(plane, folder, clock, embedder):
 
 WRITER = """
 import sys
-from tests.conftest import HandClock
 from tests.stub_embedder import StubEmbedder
 from memplane import Memplane
 
-with Memplane.open(sys.argv[1], embedder=StubEmbedder(), clock=HandClock()) as plane:
+with Memplane.open(sys.argv[1], embedder=StubEmbedder(), clock=lambda: int(sys.argv[2])) as plane:
     space = plane.space("alice")
-    if sys.argv[2] == "forget":
-        space.forget(entries=[sys.argv[3]])
+    if sys.argv[3] == "forget":
+        space.forget(entries=[sys.argv[4]])
     else:
         space.retain("green tea from another process", conversation="a")
         space.store("fact", "tea is sold by another process")
@@ -341,7 +340,7 @@ def test_another_process_writes_and_forgets(plane, folder, clock, embedder):
 
     for arguments in (["write"], ["forget", kept.id]):
         subprocess.run(
-            [sys.executable, "-c", WRITER, str(folder), *arguments],
+            [sys.executable, "-c", WRITER, str(folder), str(clock()), *arguments],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             check=True,
