@@ -173,3 +173,12 @@ def furnish(plane, identity, clock):
         "nothing": NAME,
         "empty": "empty",
     }
+
+
+def hear(page, text):
+    """Wait until a page that was led to says so where a screen reader listens; by then it heeds keys, too: it says it anew
+    when its script runs, and takes it out of its address."""
+    page.wait_for_function(
+        "text => !location.search.includes('told=') && document.getElementById('told').innerText === text",
+        arg=text,
+    )

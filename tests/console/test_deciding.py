@@ -1,5 +1,6 @@
 """The inbox and the keys: what a person decides."""
 
+from console_pages import hear
 from memplane.identity.keys import Grant
 from memplane.identity.principal import Right
 
@@ -132,7 +133,7 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("y")
-    page.wait_for_function("() => document.getElementById('told').innerText === 'The draft is confirmed.'")
+    hear(page, "The draft is confirmed.")
     page.keyboard.press("n")
     page.wait_for_selector("text=Nothing waits.")
 

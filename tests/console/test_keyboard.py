@@ -2,6 +2,7 @@
 
 import pytest
 
+from console_pages import hear
 from memplane.storage.compaction import Standing
 
 SPACE = "/console/space/@alice"
@@ -110,11 +111,6 @@ def waiting(space):
     """How much of each sort is in the inbox."""
     drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN]
     return len(space.conflicts()), len(drafts), space.quarantine_count()
-
-
-def hear(page, text):
-    """Wait until the page says so where a screen reader listens."""
-    page.wait_for_function("text => document.getElementById('told').innerText === text", arg=text)
 
 
 def test_one_key_decides(page, told):
