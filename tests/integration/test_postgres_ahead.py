@@ -121,9 +121,12 @@ def test_to_note_what_was_told_takes_no_longer_for_many(plane):
     kept = [space.store("fact", f"the lamp number {number} is green").id for number in range(40)]
 
     def noted(ids):
-        with trips() as made:
-            space._note_uses(ids)
-        return len(made)
+        """The fewest of several: a connection that was idle is looked at before it is used."""
+        counts = []
+        for _ in range(3):
+            with trips() as made:
+                space._note_uses(ids)
+            counts.append(len(made))
+        return min(counts)
 
-    few = noted(kept[:2])
-    assert noted(kept) < few + len(kept) // 2  # a connection that was idle is looked at before it is used
+    assert noted(kept) == noted(kept[:2])

@@ -450,6 +450,21 @@ def test_a_half_written_line_was_never_acknowledged(opened, moody, tmp_path):
     assert moody.get(DAY).data == b"one\ntwo\n"
 
 
+class Telling:
+    """A store that says when the manifest was put."""
+
+    def __init__(self, store, done):
+        self._store, self._done = store, done
+        self.url = store.url
+        self.get, self.delete, self.list = store.get, store.delete, store.list
+
+    def put(self, key, data, **options):
+        version = self._store.put(key, data, **options)
+        if key == manifest.KEY:
+            self._done.set()
+        return version
+
+
 def test_the_thread_sends_what_nobody_asks_for(tmp_path, clock):
     """
     With a thread in the background, a batch is sent though nothing more is called.
@@ -457,17 +472,7 @@ def test_the_thread_sends_what_nobody_asks_for(tmp_path, clock):
     store = MemoryObjects()
     done = threading.Event()
 
-    class Telling:
-        url = store.url
-        get, delete, list = store.get, store.delete, store.list
-
-        def put(self, key, data, **options):
-            version = store.put(key, data, **options)
-            if key == manifest.KEY:
-                done.set()
-            return version
-
-    with CachedBackend(Telling(), tmp_path, background=True, clock=clock) as here:
+    with CachedBackend(Telling(store, done), tmp_path, background=True, clock=clock) as here:
         here.append_text(DAY, "by itself\n")
         assert store.get(DAY) is None
         clock.advance(seconds=5)
@@ -483,20 +488,14 @@ def test_the_thread_outlives_what_nobody_foresaw(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("memplane.objects.cached._TICK_S", 0.01)
     store, said, done = MemoryObjects(), [], threading.Event()
 
-    class Unwell:
-        url = store.url
-        get, delete, list = store.get, store.delete, store.list
-
+    class Unwell(Telling):
         def put(self, key, data, **options):
             if not said:
                 said.append(key)
                 raise OSError("for once")
-            version = store.put(key, data, **options)
-            if key == manifest.KEY:
-                done.set()
-            return version
+            return super().put(key, data, **options)
 
-    with CachedBackend(Unwell(), tmp_path, background=True, clock=clock) as here:
+    with CachedBackend(Unwell(store, done), tmp_path, background=True, clock=clock) as here:
         here.append_text(DAY, "all the same\n")
         clock.advance(seconds=5)
         assert done.wait(30)

@@ -44,8 +44,8 @@ def importance_after(base: float, leaning: float) -> float:
 
 
 def tier_now(memory: Memory, catalog: Catalog, *, accesses: int) -> Tier:
-    """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have been told and
-    passed over is no use."""
+    """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have
+    been told and passed over is no use."""
     if not memory.derived:
         tier = tier_of(importance=memory.importance)
         return Tier.WARM if tier is Tier.COLD else tier

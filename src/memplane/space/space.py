@@ -212,15 +212,8 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         bytes_max = self._settings.entry_bytes_max
         tags = check_tags(tags, self._settings)
         fact = checked_fact(key, value, category=category, tags=tags, ttl=ttl, at=now, bytes_max=bytes_max)
-
-        def work(writer: Writer) -> Memory:
-            had = writer.keyed(fact.key, now=now) if category is None else None
-            kept = (
-                fact if had is None else msgspec.structs.replace(fact, category=had.category or fact.category)
-            )
-            return self._put(writer, Op.PUT, kept, now)
-
-        return self._write("put", work)
+        keep = category is None
+        return self._write("put", lambda writer: self._put(writer, Op.PUT, fact, now, keep_category=keep))
 
     def record_run(self, run: PackRun | PipelineRun | PlanRun) -> Memory:
         """Keep how a pack, pipeline or plan ran, for `defaults` and `plans`. Only the engine writes these."""

@@ -22,11 +22,12 @@ _SHELF_SCOPES = frozenset({"document", "project", "since", "until", "everything"
 class Writing(Recalling):
     """How a space puts and forgets; `Space` and `Files` say what."""
 
-    def _put(self, writer: Writer, op: Op, fact: Put, now: Instant) -> Memory:
+    def _put(self, writer: Writer, op: Op, fact: Put, now: Instant, *, keep_category: bool = False) -> Memory:
         # An expired value that was not swept yet still occupies the key, but the key begins anew.
         before = writer.holder(fact.key)
         if before is not None and not has_expired(before, now):
-            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at))
+            category = before.category if keep_category and before.category else fact.category
+            fact = msgspec.structs.replace(fact, created=to_instant(before.created_at), category=category)
         draft = self._draft(new_id(op.value, now), op, fact, None if before is None else before.id)
         entry = projection.record(writer, draft, now)
         return present(writer.memory(entry.id))

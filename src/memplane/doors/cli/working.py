@@ -143,7 +143,7 @@ def retry(
         raise InvalidRequest("say which space with --space NAME, or --all")
     work = work_of(call)
     retried = work.retry() if owner is None else work.retry(tenant, owner)
-    if owner is not None and not retried and owner not in call.plane.spaces(tenant):
+    if owner is not None and not retried and not call.plane.has_space(owner, tenant=tenant):
         raise SpaceMissing(f"no space {owner!r} of the tenant {tenant!r} in {call.place}", field="space")
     work.ring()
     call.out.answer({"retried": retried}, line(f"{counted(retried, 'space is', 'spaces are')} tried again"))

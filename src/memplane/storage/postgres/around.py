@@ -1,6 +1,6 @@
 """How far a space is: whoever asks for some of that asks for the rest, so all of it is one statement.
 
-Eleven would be as many plans to run and cursors to read, in every recall; that took longer than what they find.
+Nine would be as many plans to run and cursors to read, in every recall; that took longer than what they find.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,8 @@ class _Part(NamedTuple):
     width: int
     """Of how many columns; one that stands alone is never NULL."""
     limit: int | None = None
+    listed: bool = False
+    """Who asks for it expects a list of rows."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -31,11 +33,9 @@ _PARTS = (
     _Part("waiting_count", 1),
     _Part("spans_waiting_count", 1),
     _Part("undistilled_count", 1),
-    _Part("stale_turns", 1, limit=1),
+    _Part("stale_turns", 1, limit=1, listed=True),
     _Part("flagged_size", 1, limit=FLAGGED_MAX),
 )
-_OF_ROWS = frozenset({"stale_turns"})
-"""Who asks for these expects a list."""
 KEYS = frozenset(part.key for part in _PARTS)
 
 
@@ -64,7 +64,7 @@ def parted(row: Sequence[Any]) -> dict[tuple[Any, ...], Any]:
         else:
             is_there, *columns = islice(values, part.width + 1)
         answer = tuple(columns) if is_there else None
-        if part.query in _OF_ROWS:
+        if part.listed:
             found[part.key] = [] if answer is None else [answer]
         else:
             found[part.key] = answer

@@ -74,9 +74,9 @@ def rule(call: Call) -> Response:
     form, space = Form(call), writable_space(call)
     if form.text("verdict") == "release":
         space.release(form.text("entry"))
-    else:
-        space.forget_suspects([form.text("entry")])
-    return _decided(call, form, space, "released" if form.text("verdict") == "release" else "forgotten")
+        return _decided(call, form, space, "released")
+    space.forget_suspects([form.text("entry")])
+    return _decided(call, form, space, "forgotten")
 
 
 def _decided(call: Call, form: Form, space: Space, told: str) -> Response:
