@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Figure, report
-from memplane.documents.chunk import Sizes, chunks_of
+from memplane.documents.chunk import Sizes, chunks_of, sections_of
 from memplane.documents.parsed import BlockKind
-from memplane.documents.plain import parse_plain
-from memplane.documents.sections import sections_of
-from memplane.evaluate.files import read_json
-from memplane.recall.relevance import Question
-from memplane.recall.tokens import tokens_of
+from memplane.documents.text import parse_plain
+from memplane.extract.relevance import Question
+from memplane.recall.render import tokens_of
 from memplane.storage.words import stems_of
+from memplane_eval.files import read_json
 
 Cutter = Callable[[str], list[tuple[int, int]]]
 Floats = NDArray[np.float64]

@@ -19,9 +19,9 @@ from benchmarks.measure import Figure, arguments_of, at_most, median, report
 from benchmarks.recall import Talk
 from memplane import Memplane, Space
 from memplane.clock import DAY, to_datetime
-from memplane.doors.http.app import build_app
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Put, Said, Stored, encode
+from memplane.server.app import build_app
 from memplane.types import Draft, Kind, Op
 
 OWNER = "bench"

@@ -14,9 +14,9 @@ from benchmarks.measure import Figure, arguments_of, at_least, at_most, median, 
 from benchmarks.recall import MadeUp
 from memplane import Memplane, Settings, Space
 from memplane.documents.chunk import SIZES
-from memplane.evaluate.cache import Stopwatch
-from memplane.providers.embedding import Embedder
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.models.embedding import Embedder
+from memplane.models.local import LocalEmbedder
+from memplane_eval.cache import Stopwatch
 
 _TEXT_CHARS = 2_000
 _UPLOADS_A_SECOND = 200

@@ -26,10 +26,10 @@ from benchmarks.measure import (
     report,
 )
 from memplane import Memplane, Space
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.adapters.clawdapus.importer import append_history
+from memplane.ledger.history import Payload, compose_line
 from memplane.ledger.ids import new_id, new_memory_id
 from memplane.ledger.payloads import Said, Stored, encode
-from memplane.transfer.history import append_history
 from memplane.types import Draft, Kind, Op
 
 _WRITERS = 16

@@ -16,14 +16,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memplane.enrich import messages, notes
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import drafts
-from memplane.enrich.linear import hash_of, read_linear, write_linear
-from memplane.enrich.messages import of_message as of_whole_message
-from memplane.enrich.notes import asked_words, of_draft, of_message, of_way
-from memplane.enrich.proposition import Proposition
-from memplane.evaluate.extraction import MATCH_MIN, Extraction, gold_sentences, score_dialogues, token_f1
+from memplane.extract import messages
+from memplane.extract import wording as notes
+from memplane.extract.catalog import load_catalog
+from memplane.extract.linear import hash_of, read_linear, write_linear
+from memplane.extract.messages import of_message as of_whole_message
+from memplane.extract.proposition import Proposition
+from memplane.extract.rules import drafts
+from memplane.extract.wording import asked_words, of_draft, of_message, of_way
+from memplane_eval.extraction import MATCH_MIN, Extraction, gold_sentences, score_dialogues, token_f1
 
 FOLDS = 5
 SEEN_MIN = 3

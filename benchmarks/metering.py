@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from benchmarks.measure import Figure, arguments_of, at_most, latencies_ms, median, rate, report
 from memplane import Memplane, Settings, Space
-from memplane.metering.allowance import What
+from memplane.auth.limits import What
 from memplane.storage.directory import Sort
 
 _TENANT = "default"

@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import median, percentile
-from memplane.evaluate.cache import CachedEmbedder
-from memplane.evaluate.files import data_folder, usual_files
-from memplane.evaluate.product import memplane
-from memplane.evaluate.report import mean
-from memplane.evaluate.retrieval import EvalStore, load_locomo, recalls
-from memplane.providers.embedding import Embedder
-from memplane.providers.embedding_local import LocalEmbedder
-from memplane.recall.embedded import embedded_text
+from memplane.models.embedding import Embedder
+from memplane.models.local import LocalEmbedder
+from memplane.recall.turn_embedding import embedded_text
+from memplane_eval.cache import CachedEmbedder
+from memplane_eval.files import data_folder, usual_files
+from memplane_eval.product import memplane
+from memplane_eval.report import mean
+from memplane_eval.retrieval import EvalStore, load_locomo, recalls
 
 ENVIRONMENTS = Path(".venv-peers")
 CACHE = Path(".eval-cache")

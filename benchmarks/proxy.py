@@ -23,7 +23,7 @@ from benchmarks.server import Served, serving
 from memplane import Memplane
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Said, encode
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.models.local import LocalEmbedder
 from memplane.types import Draft, Op
 
 OWNER, HUNG = "bench", "hung"

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Figure, at_least, show
-from memplane.evaluate.files import SOURCES, DataMissing, data_folder, usual_files
-from memplane.evaluate.report import BASELINES, Report, Request
-from memplane.evaluate.run import run
+from memplane_eval.files import SOURCES, DataMissing, data_folder, usual_files
+from memplane_eval.report import BASELINES, Report, Request
+from memplane_eval.run import run
 
 CACHE = Path(".eval-cache")
 MULTIHOP_QUESTIONS = 200

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.measure import Figure, arguments_of, at_least, at_most, median, peak_mib, percentile, report
 from memplane import Memplane, Settings, Space
-from memplane.evaluate.cache import Stopwatch
 from memplane.ledger.ids import new_id, new_memory_id
 from memplane.ledger.payloads import Said, Stored, encode
-from memplane.providers.embedding import Embedder, Vector, Vectors, normalised
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.models.embedding import Embedder, Vector, Vectors, normalised
+from memplane.models.local import LocalEmbedder
 from memplane.types import Draft, Kind, Op
+from memplane_eval.cache import Stopwatch
 
 _START = 1_790_000_000_000_000
 _BATCH = 5_000

@@ -28,14 +28,14 @@ from benchmarks.database import another, database, machine_mb
 from benchmarks.measure import Figure, arguments_of, at_most, latencies_ms, median, percentile, report
 from benchmarks.recall import MadeUp, Talk, fill, load
 from memplane import Memplane, Settings
-from memplane.fleet import SILENT
-from memplane.providers.embedding import Vector
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.models.embedding import Vector
+from memplane.models.local import LocalEmbedder
 from memplane.storage.postgres.indexing import LARGE
 from memplane.storage.postgres.migrate import SCHEMA, tables
 from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.postgres.text import Vector as Column
 from memplane.storage.postgres.text import adapt
+from memplane.worker.cluster import SILENT
 
 _DIMENSION = 384
 _PER_COPY = 10_000

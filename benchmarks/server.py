@@ -24,7 +24,7 @@ from benchmarks.engine import Speech
 from benchmarks.measure import Figure, arguments_of, at_most, median, percentile, report
 from memplane import Memplane
 from memplane.clock import to_datetime
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history import Payload, compose_line
 
 OWNER = "bench"
 OVERHEAD_MS_MAX = 2.0

@@ -16,9 +16,9 @@ from benchmarks.measure import Figure, arguments_of, at_most, report
 from memplane import Memplane, Space
 from memplane.clock import DAY, SECOND, to_instant
 from memplane.ledger.payloads import Said, Stored, encode
-from memplane.objects.counting import Counting
-from memplane.objects.local import LocalObjects
-from memplane.objects.sync import Sync
+from memplane.sync.counting import Counting
+from memplane.sync.local import LocalObjects
+from memplane.sync.sync import Sync
 from memplane.types import Caller, Draft, Kind, Op
 
 _OWNER = "alice"

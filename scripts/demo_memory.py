@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from memplane import Memplane
+from memplane.auth.identity import Identity
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
 from memplane.clock import Instant, to_instant
-from memplane.identity.identity import Identity
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
 from memplane.space import Space
 from memplane.types import Caller
 

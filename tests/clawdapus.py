@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from memplane.clock import to_instant
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history import Payload, compose_line
 from stub_server import Handler, StubServer
 
 NOON = datetime(2026, 4, 3, 12, 0, tzinfo=UTC)

@@ -28,8 +28,8 @@ import npm_tools
 from engines import ENGINES, HOME, Home, KeptConnections, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
+from memplane.auth.identity import Identity
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.identity.identity import Identity
 from memplane.storage.accounts import Accounts
 from memplane.storage.base import Store, Stores, Writer
 from memplane.storage.credentials import Credentials
@@ -171,7 +171,9 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _logs_as_they_were() -> Iterator[None]:
     """A test that sets up the server's logs leaves no other one writing lines, under a lock that it may be stopped in."""
-    logs = [logging.getLogger(name) for name in ("", "memplane", "memplane.memory_op", "memplane.fleet")]
+    logs = [
+        logging.getLogger(name) for name in ("", "memplane", "memplane.memory_op", "memplane.worker.cluster")
+    ]
     before = [(log.level, log.propagate, log.handlers[:]) for log in logs]
     yield
     for log, (level, propagate, handlers) in zip(logs, before, strict=True):

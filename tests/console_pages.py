@@ -4,9 +4,9 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
-from memplane.doors.http.console.cookies import NAME as NAME_OF_COOKIE
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
+from memplane.console.cookies import NAME as NAME_OF_COOKIE
 from memplane.types import Role
 
 DOOR = "console"

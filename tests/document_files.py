@@ -6,8 +6,8 @@ import zipfile
 import docx
 from fpdf import FPDF
 
+from memplane.documents.chunk import sections_of
 from memplane.documents.parsed import BlockKind
-from memplane.documents.sections import sections_of
 
 WORDS = "The sea is boiling hot today, and whether pigs have wings is still an open question."
 

@@ -1,8 +1,7 @@
 """Alice, Bob and an administrator of the facts door, and rows as another engine would have written them."""
 
-from memplane.identity.principal import Right
-from memplane.memory.plans import PlanRun, PlanStep
-from memplane.memory.runs import Finding, PackRun, PipelineRun
+from memplane.auth.principal import Right
+from memplane.memory.runs import Finding, PackRun, PipelineRun, PlanRun, PlanStep
 
 USUAL = (Right.READ, Right.WRITE)
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import psycopg
 
 from memplane.clock import SECOND
-from memplane.fleet import FleetWorker
+from memplane.worker.cluster import FleetWorker
 
 _TURNED = """
 CREATE TABLE IF NOT EXISTS public.hand (now bigint NOT NULL);

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import httpx
 
+from memplane.auth.principal import LockedOut, Principal, Right, Unauthenticated
 from memplane.config import Settings
-from memplane.doors.http.app import build_app
-from memplane.doors.http.serve import Server, uvicorn_config
-from memplane.identity.principal import LockedOut, Principal, Right, Unauthenticated
+from memplane.server.app import build_app
+from memplane.server.serve import Server, uvicorn_config
 
 ALL = frozenset(Right)
 OWNER = "owner-key"

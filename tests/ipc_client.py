@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 
 import zmq
 
-from memplane.doors.ipc.groups import Groups
-from memplane.doors.ipc.pipeline import Pipeline
-from memplane.doors.ipc.router import Router
+from memplane.adapters.carapace.groups import Groups
+from memplane.adapters.carapace.pipeline import Pipeline
+from memplane.adapters.carapace.router import Router
 
 TIMEOUT_MS = 35_000
 

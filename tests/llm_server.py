@@ -4,9 +4,9 @@ as `plan` says: one step a request, then as a good model would."""
 import json
 import re
 
-from memplane.providers.llm_anthropic import AnthropicMessages
-from memplane.providers.llm_endpoint import LLMEndpoint
-from memplane.providers.llm_openai import OpenAIChat
+from memplane.models.llm_anthropic import AnthropicMessages
+from memplane.models.llm_endpoint import LLMEndpoint
+from memplane.models.llm_openai import OpenAIChat
 from stub_server import Handler, StubServer
 
 KEY = "key-that-nobody-may-see"

@@ -5,8 +5,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from memplane.errors import Changed, Unchanged
-from memplane.objects.keys import checked, order
-from memplane.objects.store import ABSENT, Got, Listed
+from memplane.sync.store import ABSENT, Got, Listed, checked, order
 
 _BEGINNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 

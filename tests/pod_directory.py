@@ -2,7 +2,7 @@
 
 import json
 
-from memplane.history import Recorder
+from memplane.adapters.clawdapus.session_history import Recorder
 
 SECRET = "sk-" + "abcdef123456"
 DESCRIPTOR = {

@@ -40,7 +40,7 @@ os._exit(answer[0] if answer else 70)
 PROGRAM = "-c"
 """Instead of the arguments of `memplane`: the text of a Python program follows."""
 _PID = struct.Struct("!i")
-_APART = "memplane.doors.tool"
+_APART = "memplane.adapters.anthropic"
 """No command needs it, and the library that it is for takes as long as all others together."""
 
 

@@ -8,7 +8,7 @@ import openai
 
 from http_server import Keys, serving
 from memplane import Settings
-from memplane.identity.principal import Right
+from memplane.auth.principal import Right
 from provider_server import Provider
 
 SERVER_KEY = "sk-of-the-server-0123456789"

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from memplane.providers.embedding import EmbeddingUnavailable, Vector, Vectors, normalised
+from memplane.models.embedding import EmbeddingUnavailable, Vector, Vectors, normalised
 from memplane.storage.words import stems_of
 
 DIMENSION = 40

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from memplane.providers.embedding import EmbeddingUnavailable, Vector, Vectors, normalised
+from memplane.models.embedding import EmbeddingUnavailable, Vector, Vectors, normalised
 
 _WORD = re.compile(r"\w+")
 

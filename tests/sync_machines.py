@@ -1,7 +1,7 @@
 """A machine that syncs: a data directory with one space, and what it and a place are asked in tests."""
 
 from memplane import Memplane
-from memplane.objects.sync import Sync
+from memplane.sync.sync import Sync
 from memplane.types import State
 
 

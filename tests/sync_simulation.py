@@ -28,11 +28,11 @@ from memory_objects import MemoryObjects
 from memplane import Memplane, Settings
 from memplane.errors import InvalidRequest, MemplaneError, RemoteError
 from memplane.ledger import ids
-from memplane.objects import push as pushing
-from memplane.objects import replica
-from memplane.objects.sync import Sync
-from memplane.objects.tree.daily import made_files
 from memplane.storage.filter import Filter
+from memplane.sync import link as replica
+from memplane.sync import push as pushing
+from memplane.sync.sync import Sync
+from memplane.sync.tree.daily import made_files
 from memplane.types import Caller, Op
 
 OWNER = "alice"

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 
+from memplane.cli.app import main
 from memplane.config import settings_from
-from memplane.doors.cli.app import main
-from memplane.doors.cli.call import Wiring
-from memplane.governance.events import Listener
 from memplane.main import Memplane
+from memplane.telemetry import Listener
+from memplane.terminal.call import Wiring
 
 _PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
 """A command works alone and is worth waiting for: an answer at once that lacks half of it is of no use to a person."""
 
-_DAILY = "memplane.objects.daily_push"
+_DAILY = "memplane.sync.watch"
 """Loaded when it is needed: commands need no object storage."""
 
 

@@ -10,34 +10,33 @@ from typing import Literal, Self
 
 import msgspec
 
-from memplane.background import Background
+from memplane.auth.limits import Allowance
+from memplane.auth.usage import KEPT_DAYS, Meter, Usage
 from memplane.clock import DAY, Clock, system_clock
+from memplane.compaction.retention import day_of
 from memplane.config import Settings
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.distil_llm import LLMDistiller
-from memplane.enrich.distilling import Distiller
-from memplane.enrich.extract_llm import LLMExtractor
+from memplane.documents.distil_llm import LLMDistiller
 from memplane.errors import MemplaneError, NotFound, SettingsInvalid, StorageError
-from memplane.fleet import Elsewhere, FleetWorker, fleet_jobs
-from memplane.governance.events import Events, Listener
+from memplane.extract.catalog import load_catalog
+from memplane.extract.llm import LLMExtractor
 from memplane.memory.checks import check_caller
-from memplane.memory.retention import day_of
-from memplane.metering.allowance import Allowance
-from memplane.metering.meter import KEPT_DAYS, Meter
-from memplane.metering.usage import Usage
-from memplane.providers.embedding import Embedder, EmbeddingFailed
-from memplane.providers.llm import LLM
+from memplane.models.embedding import Embedder, EmbeddingFailed
+from memplane.models.llm import LLM
+from memplane.recall.access_counts import Uses
 from memplane.recall.indexes import Indexes
-from memplane.recall.questions import Questions
-from memplane.recall.uses import Uses
-from memplane.shift import Enriching
+from memplane.recall.question_vectors import Questions
 from memplane.space import Space
+from memplane.space.locator import OwnedReceipt, ReceiptPage, Whereabouts
 from memplane.space.parts import Parts
 from memplane.storage.base import Stores
 from memplane.storage.directory import Sort
+from memplane.telemetry import Events, Listener
 from memplane.types import TENANT_DEFAULT, Caller
-from memplane.whereabouts import OwnedReceipt, ReceiptPage, Whereabouts
-from memplane.worker import Worker, model_of, note_accesses
+from memplane.worker.background import Background
+from memplane.worker.batch import Enriching
+from memplane.worker.cluster import Elsewhere, FleetWorker, fleet_jobs
+from memplane.worker.distillation import Distiller
+from memplane.worker.pipeline import Worker, model_of, note_accesses
 
 Daily = Callable[[Space, str], None]
 """Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""

@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
+from memplane.auth.claims import Expected, NoTokens, Signer
+from memplane.auth.identity import Identity
+from memplane.auth.principal import Secret
 from memplane.clock import Clock, system_clock
 from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
-from memplane.governance.events import Listener
-from memplane.identity.claims import Expected, NoTokens, Signer
-from memplane.identity.identity import Identity
-from memplane.identity.secret import Secret
-from memplane.moving import PASSES_MAX, Move, MoveReport, Progress
-from memplane.providers.embedding import Embedder
-from memplane.providers.embedding_local import LocalEmbedder, model_in
-from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
-from memplane.providers.llm import LLM
-from memplane.providers.llm_anthropic import AnthropicMessages
-from memplane.providers.llm_endpoint import LLMEndpoint
-from memplane.providers.llm_openai import OpenAIChat
+from memplane.models.embedding import Embedder
+from memplane.models.embedding_openai import Endpoint, OpenAIEmbedder
+from memplane.models.llm import LLM
+from memplane.models.llm_anthropic import AnthropicMessages
+from memplane.models.llm_endpoint import LLMEndpoint
+from memplane.models.llm_openai import OpenAIChat
+from memplane.models.local import LocalEmbedder, model_in
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
+from memplane.telemetry import Listener
+from memplane.transfer.move import PASSES_MAX, Move, MoveReport, Progress
 
 if TYPE_CHECKING:
-    from memplane.identity.tokens import Tokens
+    from memplane.auth.tokens import Tokens
     from memplane.storage.postgres.stores import PostgresStores
 
 _POSTGRES = "memplane.storage.postgres.stores"
-_TOKENS = "memplane.identity.tokens"
-_ISSUER_KEYS = "memplane.identity.jwks"
+_TOKENS = "memplane.auth.tokens"
+_ISSUER_KEYS = "memplane.auth.jwks"
 """Loaded where they are wanted: a driver and cryptography take longer to load than most commands take."""
 
 
@@ -110,7 +110,7 @@ class Memplane(Engine):
     def move_to(
         self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX
     ) -> MoveReport:
-        """Make another installation the same as this one; see `memplane.moving`."""
+        """Make another installation the same as this one; see `memplane.transfer.move`."""
         stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
         move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
         return move.run(passes_max=passes_max)

@@ -1,7 +1,7 @@
 """The nouns. One word per concept, the same in code, SQL, HTTP and docs (see docs/glossary.md)."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -480,3 +480,13 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     target: str | None
     outcome: str
     detail: str = ""
+
+
+# Where one sitting of a conversation ends and the next begins.
+
+
+PAUSE = timedelta(hours=2)
+"""Who comes back after that begins something new."""
+
+ANEW = 0
+"""In place of when its last turn was: the conversation is told anew as soon as somebody tells."""

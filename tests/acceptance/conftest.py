@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from clawdapus import entry_line, later
 from memory_service import ReferenceMemory
 from memplane.__main__ import open_plane as open_from_environment
-from memplane.doors.cli.app import assembled
-from memplane.doors.cli.call import Wiring
+from memplane.cli.app import assembled
+from memplane.terminal.call import Wiring
 from pod_directory import PodDirectory
 from preloaded import Preloaded, Started
 

@@ -22,9 +22,9 @@ from benchmarks import (
 )
 
 from eval_samples import LOCOMO, write_samples
-from memplane.evaluate.files import usual_files
-from memplane.evaluate.retrieval import _locomo_store
-from memplane.providers.embedding_local import LocalEmbedder
+from memplane.models.local import LocalEmbedder
+from memplane_eval.files import usual_files
+from memplane_eval.retrieval import _locomo_store
 
 ROOT = Path(__file__).parents[2]
 

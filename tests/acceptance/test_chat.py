@@ -7,10 +7,8 @@ import httpx
 import openai
 import pytest
 
-from memplane.doors.chat.echo import EchoModel, answer_of
-from memplane.doors.chat.local import OneKey
-from memplane.doors.chat.talk import is_memplane
-from memplane.identity.principal import Unauthenticated
+from memplane.adapters.proxy.chat import EchoModel, OneKey, answer_of, is_memplane
+from memplane.auth.principal import Unauthenticated
 from memplane.space import Space
 from proxy_server import ALICE, fronting
 
@@ -122,7 +120,7 @@ class TestChat:
         )
         told = []
         monkeypatch.setattr(
-            "memplane.doors.chat.echo.answer_of", lambda asked: told.append(json.dumps(asked)) or "Well."
+            "memplane.adapters.proxy.chat.answer_of", lambda asked: told.append(json.dumps(asked)) or "Well."
         )
         document = cli("chat", "--json", "--space", "alice", stdin="Who are my cat and my dog?\n").json
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.acceptance.test_cli import Terminal
 
-from memplane.doors.cli.call import Wiring
-from memplane.objects.made import is_made
+from memplane.sync.digests import is_made
+from memplane.terminal.call import Wiring
 
 DAY = "2026-11-02"
 

@@ -15,16 +15,16 @@ from typer.testing import CliRunner
 from azure_cli import MISSING, fake_az
 from blob_server import CONTAINER, TOKEN, BlobServer
 from memplane.__main__ import open_plane
-from memplane.doors.cli.call import Wiring
-from memplane.doors.entrabot import moving
-from memplane.doors.entrabot.config import config_from
-from memplane.doors.entrabot.env_file import read_env, write_env
-from memplane.doors.entrabot.storage.backend import backend_for
-from memplane.doors.entrabot.storage.local import LocalBackend
-from memplane.doors.entrabot.storage.persona import claude_code_memory_dir
+from memplane.adapters.entrabot import moving
+from memplane.adapters.entrabot.config import config_from
+from memplane.adapters.entrabot.env_file import read_env, write_env
+from memplane.adapters.entrabot.storage.backend import backend_for
+from memplane.adapters.entrabot.storage.local import LocalBackend
+from memplane.adapters.entrabot.storage.persona import claude_code_memory_dir
 from memplane.errors import InvalidRequest, RemoteUnavailable
-from memplane.objects import manifest
-from memplane.objects.local import LocalObjects
+from memplane.sync import manifest
+from memplane.sync.local import LocalObjects
+from memplane.terminal.call import Wiring
 
 DATA = {
     "interactions/2026-04-17.jsonl": '{"id": "1"}\n',

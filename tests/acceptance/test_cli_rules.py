@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from typer.main import get_command
 
 from memplane import errors
-from memplane.doors.cli.app import PARTS, assembled, main, parts_for
-from memplane.doors.cli.call import Wiring
-from memplane.doors.cli.exits import EXITS, SpaceMissing, exit_code
-from memplane.doors.cli.output import cell, line, path_text, write_json
+from memplane.cli.app import PARTS, assembled, main, parts_for
 from memplane.errors import MemplaneError
-from memplane.providers.embedding import EmbeddingFailed
-from memplane.providers.llm import LLMFailed
+from memplane.models.embedding import EmbeddingFailed
+from memplane.models.llm import LLMFailed
+from memplane.terminal.call import Wiring
+from memplane.terminal.exits import EXITS, SpaceMissing, exit_code
+from memplane.terminal.output import cell, line, path_text, write_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.acceptance.conftest import Inside
 
-from memplane.doors.cli.syncing import remembered
+from memplane.cli.sync import remembered
 
 
 @pytest.fixture

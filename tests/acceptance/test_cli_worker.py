@@ -10,7 +10,7 @@ from tests.acceptance.conftest import Done
 
 from memplane import Memplane
 from memplane.clock import SECOND
-from memplane.doors.http.metrics import Metrics
+from memplane.server.metrics import Metrics
 from memplane.storage.work import Backlog
 from memplane.storage.work import Done as WorkDone
 

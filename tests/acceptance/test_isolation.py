@@ -7,8 +7,8 @@ import pytest
 from engines import both_engines
 from http_server import serving
 from memplane import Settings
-from memplane.doors.http.v6.recall_id import Told, recall_id_of
-from memplane.identity.principal import Right
+from memplane.adapters.claiv.recall import Told, recall_id_of
+from memplane.auth.principal import Right
 from provider_server import Provider
 
 pytestmark = both_engines

@@ -4,7 +4,7 @@ import pytest
 
 from blob_server import BlobServer
 from ipc_client import hosts
-from memplane.doors.entrabot.overlay import install
+from memplane.adapters.entrabot.overlay import install
 
 install()  # the tests of EntraBot's memory import it by its own names
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memplane.doors.entrabot.scripts.hooks import block_local_memory_write as hook
+from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write as hook
 
 
 @pytest.fixture

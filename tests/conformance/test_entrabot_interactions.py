@@ -9,7 +9,7 @@ from entrabot.tools.interaction_log import detect_channel, log_interaction, read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.objects import interactions
+from memplane.sync import interactions
 
 NOON = datetime(2026, 4, 17, 12, 0, tzinfo=UTC)
 TODAY = "2026-04-17"

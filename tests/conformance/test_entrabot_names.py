@@ -28,13 +28,13 @@ from entrabot.tools.promises import _get_conditional_store, add_promise, list_pr
 
 import entrabot.tools.promises as promises
 assert entrabot.tools.promises is promises
-assert promises.__name__ == "memplane.doors.entrabot.tools.promises"
+assert promises.__name__ == "memplane.adapters.entrabot.tools.promises"
 log_interaction(channel="terminal", direction="inbound", sender="u", summary="hi")
 print(get_backend().list()[0].split("/")[0])
 """
 
 BESIDE = """
-from memplane.doors.entrabot.overlay import install
+from memplane.adapters.entrabot.overlay import install
 install()
 install()
 import asyncio
@@ -94,4 +94,4 @@ def test_beside_a_real_entrabot_only_memory_is_replaced(tmp_path):
 
     told = run(BESIDE, tmp_path, tmp_path / "site")
 
-    assert told == ["entrabot.errors", "memplane.doors.entrabot.storage.blob", "0.2"]
+    assert told == ["entrabot.errors", "memplane.adapters.entrabot.storage.blob", "0.2"]

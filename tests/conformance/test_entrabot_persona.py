@@ -6,7 +6,7 @@ import pytest
 from entrabot.storage.backend import LocalBackend
 from entrabot.storage.persona import PersonaBackend, claude_code_memory_dir
 
-from memplane.doors.entrabot.scripts import claude_memory_sync
+from memplane.adapters.entrabot.scripts import claude_memory_sync
 
 
 @pytest.fixture

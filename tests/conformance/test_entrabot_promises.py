@@ -19,8 +19,8 @@ from entrabot.tools.promises import (
 )
 
 from blob_server import CONTAINER, TOKEN
-from memplane.doors.entrabot.storage.local import LocalBackend
-from memplane.objects import promises as book
+from memplane.adapters.entrabot import promise_log as book
+from memplane.adapters.entrabot.storage.local import LocalBackend
 
 NOW = datetime(2026, 4, 17, 12, 0, tzinfo=UTC)
 

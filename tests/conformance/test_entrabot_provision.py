@@ -5,7 +5,7 @@ import re
 import pytest
 
 from azure_cli import ACCOUNT_ID, DEFAULT, MISSING, fake_az
-from memplane.doors.entrabot.scripts import provision_blob_storage as script
+from memplane.adapters.entrabot.scripts import provision_blob_storage as script
 
 WHO = {"tenant_id": "tid-123", "agent_user_object_id": "OID-abc"}
 ARGUMENTS = ["--tenant-id", "tid-123", "--agent-user-object-id", "OID-abc"]

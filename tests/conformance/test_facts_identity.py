@@ -9,12 +9,12 @@ import jwt
 import pytest
 
 from http_server import serving
+from memplane.adapters.all import all_doors
+from memplane.adapters.helmdeck.caller import DOOR
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
 from memplane.clock import SECOND
 from memplane.config import Settings
-from memplane.doors.http.doors import all_doors
-from memplane.doors.http.facts.caller import DOOR
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
 
 SECRET = "a secret of at least sixty-four bytes, so that every algorithm is content with it"
 PASSWORD = "correct horse battery staple"

@@ -18,8 +18,8 @@ from websockets.sync.client import connect
 
 from facts_callers import People, record_plans, record_runs, store
 from http_server import PATIENCE_SECONDS, serving
-from memplane.doors.http.facts.door import Bounds
-from memplane.doors.http.facts.door import door as facts_door
+from memplane.adapters.helmdeck.routes import Bounds
+from memplane.adapters.helmdeck.routes import door as facts_door
 from sse_talk import talking
 
 SSE = "/api/v1/mcp/sse"

@@ -4,10 +4,9 @@ sqlite-injection suites where they restate one."""
 import pytest
 
 from ipc_client import contents, failed
-from memplane.doors.ipc.groups import Groups, read_identity
+from memplane.adapters.carapace.audit import AuditLog
+from memplane.adapters.carapace.groups import Groups, check_group, read_identity
 from memplane.errors import InvalidRequest, StorageBusy, StorageCorrupt
-from memplane.governance.audit import AuditLog
-from memplane.governance.group import check_group
 
 # ── sqlite-injection, memory-security ────────────────────────────────────────────────────────────────────────────────
 

@@ -16,11 +16,11 @@ from conftest import fresh_folder
 from ipc_client import Dealer, Host, ipc
 from memplane import Memplane
 from memplane.__main__ import open_plane
-from memplane.doors.cli.app import main
-from memplane.doors.cli.call import Wiring
-from memplane.doors.ipc.groups import Groups
-from memplane.doors.ipc.router import Bounds
+from memplane.adapters.carapace.groups import Groups
+from memplane.adapters.carapace.router import Bounds
+from memplane.cli.app import main
 from memplane.errors import SettingsInvalid
+from memplane.terminal.call import Wiring
 
 BRIEF = "tool.invoke.memory_brief"
 SLOW = Groups({b"slow": "slow"})

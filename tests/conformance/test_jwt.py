@@ -15,11 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplane.auth.principal import Right, Secret, Unauthenticated
+from memplane.auth.tokens import Claims, Expected, Tokens
 from memplane.clock import SECOND, to_datetime
 from memplane.errors import SettingsInvalid
-from memplane.identity.principal import Right, Unauthenticated
-from memplane.identity.secret import Secret
-from memplane.identity.tokens import Claims, Expected, Tokens
 
 SECRET = "0123456789abcdef0123456789abcdef"
 PEER = "203.0.113.7"

@@ -22,10 +22,10 @@ from mcp.shared.exceptions import MCPError
 import memplane
 from http_server import OWNER, serving
 from memplane import Caller, Settings
-from memplane.doors.mcp.http import SESSION_META, McpOverHttp
-from memplane.doors.mcp.http import door as mcp_door
-from memplane.doors.mcp.server import TOOLS, build_server
-from memplane.doors.mcp.stdio import LocalVisitor
+from memplane.adapters.mcp.http import SESSION_META, McpOverHttp
+from memplane.adapters.mcp.http import door as mcp_door
+from memplane.adapters.mcp.server import TOOLS, build_server
+from memplane.adapters.mcp.stdio import LocalVisitor
 
 SOURCE = str(Path(memplane.__file__).parents[1])
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

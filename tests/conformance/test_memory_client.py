@@ -13,16 +13,25 @@ import pytest
 
 from clawdapus import NOON, entry_line
 from memory_service import SILENT_SECONDS, ReferenceMemory, answering, breaking_off, hanging_up, silent, stuck
+from memplane.adapters.clawdapus.injection import memory_block, runtime_context, time_line
+from memplane.adapters.clawdapus.memory_client import (
+    BlockingMemoryClient,
+    ForgetRequest,
+    MemoryClient,
+    RecallRequest,
+    RetainRequest,
+)
+from memplane.adapters.clawdapus.memory_manifest import (
+    AgentContext,
+    Contexts,
+    ManifestInvalid,
+    parse_manifest,
+)
 from memplane.clock import to_instant
-from memplane.doors.http.logs import set_up_memory_log
 from memplane.errors import SettingsInvalid
-from memplane.governance.events import spell_event
-from memplane.governance.outgoing import RecalledBlock, govern
-from memplane.services.contexts import Contexts
-from memplane.services.injection import memory_block, runtime_context, time_line
-from memplane.services.manifest import AgentContext, ManifestInvalid, parse_manifest
-from memplane.services.memory_client import BlockingMemoryClient, MemoryClient
-from memplane.services.requests import ForgetRequest, RecallRequest, RetainRequest
+from memplane.safety.outgoing import RecalledBlock, govern
+from memplane.server.logs import set_up_memory_log
+from memplane.telemetry import spell_event
 from memplane.types import TENANT_DEFAULT
 
 CONTEXT = AgentContext(

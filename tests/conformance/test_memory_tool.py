@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from conftest import HandClock, fresh_folder
 from memplane import Caller, Memplane, Settings
-from memplane.doors.tool.handler import MemplaneAsyncMemoryTool, MemplaneMemoryTool
+from memplane.adapters.anthropic.handler import MemplaneAsyncMemoryTool, MemplaneMemoryTool
 from memplane.errors import NotFound
 
 NOTES = "/memories/notes.txt"

@@ -10,10 +10,10 @@ import pytest
 from clawdapus import NOON, entry_line, later, recall_body, retain_body
 from http_server import serving
 from memplane import Settings
-from memplane.identity.keys import Grant
-from memplane.identity.secret import Secret
-from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
-from memplane.ledger.history_reply import reply_text
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Secret
+from memplane.ledger.history import Payload, ToolCall, ToolRound
+from memplane.ledger.history_text import reply_text
 from stub_embedder import StubEmbedder
 
 AGENT = "analyst:000102030405060708090a0b0c0d0e0f1011121314151617"

@@ -6,7 +6,7 @@ import pytest
 
 from http_server import serving
 from memplane import Settings
-from memplane.identity.principal import Right
+from memplane.auth.principal import Right
 
 READ = (Right.READ,)
 

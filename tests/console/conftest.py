@@ -5,8 +5,8 @@ import pytest
 from browser import Watched, browsing
 from console_pages import signed_in
 from http_server import serving
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The inbox and the keys: what a person decides."""
 
 from console_pages import hear
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
 
 SPACE = "/console/space/@alice"
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from tests.conftest import a_memory
 
-from memplane.doors.http.console.drawing import drawn
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
+from memplane.console.drawing import drawn
 from memplane.ledger.payloads import Said, encode
-from memplane.memory.glance import BEHIND_ENTRIES
-from memplane.objects.opening import open_store
-from memplane.objects.seen import keep_target, note_synced
-from memplane.objects.sync import Sync
+from memplane.space.summary import BEHIND_ENTRIES
+from memplane.sync.opening import open_store
+from memplane.sync.remote_state import keep_target, note_synced
+from memplane.sync.sync import Sync
 from memplane.types import Draft, Op
 
 SPACE = "/console/space/@alice"

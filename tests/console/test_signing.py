@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from http_server import serving
-from memplane.doors.http.console.views import TABS
-from memplane.identity.keys import Grant
+from memplane.auth.keys import Grant
+from memplane.console.views import TABS
 
 WORD = re.compile(r'name="_word" value="([0-9a-f]+)"')
 MINUTES = timedelta(minutes=5)

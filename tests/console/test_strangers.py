@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Right
 
 MARK = "quetzal"
 WORD = re.compile(r'name="_word" value="([0-9a-f]+)"')

@@ -13,9 +13,8 @@ from tests.integration.cache_workers import count_up
 
 from memory_objects import MemoryObjects
 from memplane.errors import Changed, InvalidRequest, Unchanged
-from memplane.objects.keys import from_name, order, to_name
-from memplane.objects.local import LocalObjects
-from memplane.objects.store import ABSENT
+from memplane.sync.local import LocalObjects
+from memplane.sync.store import ABSENT, from_name, order, to_name
 
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload(["tests.integration.cache_workers"])

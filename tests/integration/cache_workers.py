@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from memplane.clock import SECOND
 from memplane.errors import Changed
-from memplane.objects.cached import CachedBackend
-from memplane.objects.local import LocalObjects
+from memplane.sync.cached import CachedBackend
+from memplane.sync.local import LocalObjects
 
 DAY = "interactions/2026-04-17.jsonl"
 STEPS = ("fsync", "rename", "unlink", "write", "mkdir")

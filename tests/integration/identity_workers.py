@@ -5,7 +5,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
 
 from memplane import Memplane
-from memplane.identity.principal import Unauthenticated
+from memplane.auth.principal import Unauthenticated
 
 PATIENCE_SECONDS = 120
 

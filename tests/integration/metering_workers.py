@@ -7,8 +7,8 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from memplane import Memplane, Settings
+from memplane.auth.limits import What
 from memplane.errors import QuotaExceeded, RateLimited
-from memplane.metering.allowance import What
 from memplane.storage.directory import Sort
 
 LIMIT = 100

@@ -5,7 +5,8 @@ import signal
 from multiprocessing.connection import Connection
 
 from memplane import Memplane
-from memplane.moving import Progress, compare
+from memplane.transfer import tables as compare
+from memplane.transfer.move import Progress
 
 OWNERS = ("alice", "bob")
 ROWS = 10

@@ -9,8 +9,8 @@ from typing import Any
 
 from memplane import Memplane
 from memplane.errors import RemoteUnavailable
-from memplane.objects.opening import open_store
-from memplane.objects.sync import Sync
+from memplane.sync.opening import open_store
+from memplane.sync.sync import Sync
 
 OWNER = "alice"
 

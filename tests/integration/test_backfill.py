@@ -5,7 +5,7 @@ import pytest
 from clawdapus import Cllama, cut_off, entry_line, failing, later, silent
 from http_server import serving
 from memplane import Settings
-from memplane.transfer.backfill import Backfill
+from memplane.adapters.clawdapus.backfill import Backfill
 
 
 @pytest.fixture

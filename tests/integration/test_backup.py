@@ -9,8 +9,8 @@ import psycopg
 from tests.integration import move_victim
 
 from memplane import Memplane
-from memplane.moving import Move
 from memplane.storage.postgres.migrate import ROLE
+from memplane.transfer.move import Move
 
 
 def run(program: Path, *arguments: str) -> str:

@@ -10,9 +10,9 @@ from tests.integration import cache_workers as workers
 from tests.integration.cache_workers import DAY, script
 
 from memplane.clock import SECOND
-from memplane.objects import manifest
-from memplane.objects.cached import CachedBackend
-from memplane.objects.local import LocalObjects
+from memplane.sync import manifest
+from memplane.sync.cached import CachedBackend
+from memplane.sync.local import LocalObjects
 
 PATIENCE_SECONDS = 240
 THOROUGH = os.environ.get("MEMPLANE_TESTS") == "thorough"

@@ -4,8 +4,8 @@ import pytest
 
 from faulty_server import FaultyServer
 from memplane.errors import Changed, RemoteDenied, RemoteUnavailable, Unchanged
-from memplane.objects.opening import open_store
-from memplane.objects.store import ABSENT
+from memplane.sync.opening import open_store
+from memplane.sync.store import ABSENT
 from object_servers import HURRIED, free_ports
 
 KEY = "notes/today.md"

@@ -8,7 +8,7 @@ import pytest
 from llm_server import TOKENS, LLMServer, breaks_on, hangs_up, says, status, summary
 from memplane import Memplane
 from memplane.ledger.payloads import Distilled, decode
-from memplane.providers.llm import LLMFailed, LLMUnavailable
+from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.types import DocumentStatus, Op
 
 LONG = "The old samovar stands on a stone table and is filled with soft rain water every single morning. "

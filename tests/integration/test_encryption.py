@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from memplane import Memplane
+from memplane.auth.keys import Grant
 from memplane.errors import KeyMismatch, SettingsInvalid, StorageCorrupt
-from memplane.identity.keys import Grant
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from memplane import Caller, Memplane, Settings, Space
+from memplane.adapters.importers import FORMATS
 from memplane.clock import DAY, SECOND
 from memplane.errors import InvalidRequest, LimitReached
 from memplane.memory.runs import PackRun
 from memplane.storage.sqlite.store import SqliteStore
-from memplane.transfer import FORMATS
 from memplane.types import Draft, Op
 
 KEY = "ab" * 32

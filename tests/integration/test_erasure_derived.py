@@ -13,7 +13,7 @@ from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
 from memplane.memory import projection
-from memplane.providers.llm import Completion
+from memplane.models.llm import Completion
 from memplane.storage.sqlite.names import space_path
 from memplane.types import Kind, Op
 

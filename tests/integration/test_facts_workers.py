@@ -12,9 +12,9 @@ from websockets.sync.client import connect
 
 from facts_callers import People
 from http_server import serving
-from memplane.doors.http.facts.relay import Parcel, Relay
-from memplane.doors.http.facts.sessions import Outcome, Sessions
-from memplane.identity.principal import Principal, Right
+from memplane.adapters.helmdeck.relay import Parcel, Relay
+from memplane.adapters.helmdeck.sessions import Outcome, Sessions
+from memplane.auth.principal import Principal, Right
 from serve_process import PATIENCE_SECONDS, minted, serve_process
 from sse_talk import Talk, talking
 

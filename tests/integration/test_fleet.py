@@ -12,11 +12,11 @@ from fleet_clock import fleet_database, member, work_off
 from http_server import serving
 from memplane import Memplane, Settings
 from memplane.clock import SECOND
+from memplane.compaction.retention import day_of
 from memplane.errors import StorageError
-from memplane.fleet import FleetJob, fleet_jobs
-from memplane.memory.retention import day_of
-from memplane.providers.llm import LLMUnavailable
+from memplane.models.llm import LLMUnavailable
 from memplane.storage.work import Done
+from memplane.worker.cluster import FleetJob, fleet_jobs
 from stub_embedder_enrich import BagOfWords
 
 PATIENCE_SECONDS = 240
@@ -323,8 +323,8 @@ def test_whoever_writes_wakes_a_worker_elsewhere(postgres_url):
 
 def test_a_worker_outlives_its_connections(postgres_url, monkeypatch):
     """The database drops all of them again and again, as one does that fails over: everything is derived once."""
-    monkeypatch.setattr("memplane.fleet._AWAY_MAX_S", 0.05)
-    monkeypatch.setattr("memplane.fleet._WAIT_FIRST_S", 0.01)  # however often it fails meanwhile
+    monkeypatch.setattr("memplane.worker.cluster._AWAY_MAX_S", 0.05)
+    monkeypatch.setattr("memplane.worker.cluster._WAIT_FIRST_S", 0.01)  # however often it fails meanwhile
     options = {"embedder": BagOfWords(dimension=8), "settings": Settings(worker_lease_s=1)}
     said = [f"I like the lamp number {number}" for number in range(20)]
     with (
@@ -390,7 +390,7 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
 def in_a_long_step(database, monkeypatch):
     """A plane whose worker is in the middle of a step and renews its lease of a minute all the time, and the hand that
     moves the clock."""
-    monkeypatch.setattr("memplane.fleet._REPORT_EVERY_S", 0.01)
+    monkeypatch.setattr("memplane.worker.cluster._REPORT_EVERY_S", 0.01)
     url, hand = database
     hand.rows("DELETE FROM space")
     hand.forget_work()
@@ -470,4 +470,4 @@ def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
     work_off(one)
 
     assert plane.space("ann").enrichment().waiting.nothing
-    assert [record.message for record in caplog.records if record.name == "memplane.fleet"] == []
+    assert [record.message for record in caplog.records if record.name == "memplane.worker.cluster"] == []

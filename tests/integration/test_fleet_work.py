@@ -19,8 +19,8 @@ from tests.conftest import costly
 from fleet_clock import fleet_database, member, work_off
 from memplane import Memplane
 from memplane.clock import SECOND
-from memplane.fleet import _seen
 from memplane.storage.work import LOST, Job, Rest
+from memplane.worker.cluster import _seen
 
 LEASE = 60 * SECOND
 TENANTS = ("amber", "birch", "cedar")

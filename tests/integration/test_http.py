@@ -12,11 +12,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from http_server import LOCKED, serving
+from memplane.auth.principal import Right
 from memplane.config import Settings
-from memplane.doors.http.endpoint import AsgiRoute, Door, Endpoint, Query, Response, json_response
-from memplane.doors.http.protocol import BoundedProtocol
 from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageBusy
-from memplane.identity.principal import Right
+from memplane.server.endpoint import AsgiRoute, Door, Endpoint, Query, Response, json_response
+from memplane.server.protocol import BoundedProtocol
 
 PATIENCE_SECONDS = 60
 PREFIXES = ("/api/v1/test", "/history/test", "/test")
@@ -372,7 +372,7 @@ def test_who_is_refused_and_goes_on_sending_slowly_is_hung_up_on(server, monkeyp
     """
     Without a key one gets an answer and no connection to keep.
     """
-    monkeypatch.setattr("memplane.doors.http.app._REFUSED_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("memplane.server.app._REFUSED_SECONDS_MAX", 0.2)
     with server.socket() as connection:
         connection.sendall(b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n{")
         answer = b""
@@ -569,7 +569,7 @@ def test_a_client_that_takes_nothing_is_dropped(server, bench, monkeypatch):
     """
     What it asked for is not kept for it for ever.
     """
-    monkeypatch.setattr("memplane.doors.http.exchange._SEND_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("memplane.server.exchange._SEND_SECONDS_MAX", 0.2)
     with server.socket() as connection:
         connection.sendall(b"GET /test/endless HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\n\r\n")
 

@@ -14,13 +14,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_server import serving
 from memplane import Memplane, Settings
-from memplane.doors.http.doors import all_doors
-from memplane.doors.http.endpoint import Door, Endpoint, json_response
-from memplane.doors.http.logs import RequestLog, fault, set_up_logs
-from memplane.doors.http.metrics import Metrics
-from memplane.doors.http.tracing import Tracing
+from memplane.adapters.all import all_doors
+from memplane.auth.principal import Right
 from memplane.errors import StorageBusy
-from memplane.identity.principal import Right
+from memplane.server.endpoint import Door, Endpoint, json_response
+from memplane.server.logs import RequestLog, fault, set_up_logs
+from memplane.server.metrics import Metrics
+from memplane.server.tracing import Tracing
 
 
 def memory_door():

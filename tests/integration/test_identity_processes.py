@@ -9,8 +9,8 @@ from tests.integration import identity_workers as workers
 from tests.integration.identity_workers import PATIENCE_SECONDS
 
 from memplane import Memplane
+from memplane.auth.keys import Grant
 from memplane.errors import StorageCorrupt, StorageTooNew, StorageUnavailable
-from memplane.identity.keys import Grant
 
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload(["tests.integration.identity_workers"])

@@ -23,13 +23,13 @@ from llm_server import (
     status,
     stops_halfway,
 )
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_llm import Limits, LLMExtractor, Status
-from memplane.enrich.prompt import SCHEMA, Message
 from memplane.errors import SettingsInvalid
-from memplane.providers.llm import LLMFailed, LLMUnavailable, LLMUnusable, Stop
-from memplane.providers.llm_endpoint import LLMEndpoint
-from memplane.providers.llm_openai import OpenAIChat
+from memplane.extract.catalog import load_catalog
+from memplane.extract.llm import Limits, LLMExtractor, Status
+from memplane.extract.llm_answer import SCHEMA, Message
+from memplane.models.llm import LLMFailed, LLMUnavailable, LLMUnusable, Stop
+from memplane.models.llm_endpoint import LLMEndpoint
+from memplane.models.llm_openai import OpenAIChat
 
 CATALOG = load_catalog()
 ROME = "I live in Rome"

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from http_server import serving
-from memplane.doors.http.endpoint import Door, Endpoint, json_response
+from memplane.auth.limits import What
+from memplane.auth.principal import Right
 from memplane.errors import NotFound
-from memplane.identity.principal import Right
-from memplane.metering.allowance import What
+from memplane.server.endpoint import Door, Endpoint, json_response
 
 
 class Said(msgspec.Struct):

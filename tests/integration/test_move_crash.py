@@ -8,7 +8,7 @@ from tests.integration import move_victim
 from tests.integration.test_crash import Victim, data  # noqa: F401  # the fixture
 
 from memplane import Memplane
-from memplane.moving import Move
+from memplane.transfer.move import Move
 
 KILLS = 30 if THOROUGH else 2
 STEPS_MAX = 40

@@ -6,8 +6,8 @@ import pytest
 
 from faulty_server import FaultyServer
 from memplane.errors import RemoteDenied, SettingsInvalid
-from memplane.objects.local import LocalObjects
-from memplane.objects.opening import open_store
+from memplane.sync.local import LocalObjects
+from memplane.sync.opening import open_store
 from object_servers import HURRIED, free_ports
 
 NO_FILES = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "PATH": ""}

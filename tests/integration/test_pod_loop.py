@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from memory_service import ReferenceMemory
 from memplane.__main__ import open_plane as open_from_environment
-from memplane.doors.cli.app import assembled
-from memplane.doors.cli.call import Wiring
+from memplane.cli.app import assembled
 from memplane.ledger.history import parse_line
+from memplane.terminal.call import Wiring
 from proxy_server import ALICE, fronting
 
 DESCRIPTOR = {"version": 2, "memory": {name: {"path": f"/{name}"} for name in ("recall", "retain", "forget")}}

@@ -18,13 +18,7 @@ from tests.integration import fleet_victim
 from tests.integration.test_fleet_crash import OWNERS, SAID, Fleet, derived_of, load, wait_until_done
 
 from memplane import Memplane
-from memplane.errors import (
-    StorageBusy,
-    StorageError,
-    StorageFull,
-    StorageUncertain,
-    StorageUnreachable,
-)
+from memplane.errors import StorageBusy, StorageError, StorageFull, StorageUncertain, StorageUnreachable
 from memplane.storage.postgres.connections import Connections
 from postgres_proxy import Wire
 from postgres_server import running

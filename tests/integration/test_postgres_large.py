@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memplane import Memplane, Space
-from memplane.providers.embedding import Vector
+from memplane.models.embedding import Vector
 from memplane.storage.postgres.stores import PostgresStores
 from statement_watch import Said, explaining, nodes, watched
 from stub_embedder import StubEmbedder

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from memplane.identity.principal import Right
+from memplane.auth.principal import Right
+from memplane.recall.timebox import TimeBox
 from memplane.space import Space
-from memplane.turns.timebox import TimeBox
 from proxy_server import SERVER_KEY, TIME_ENOUGH_MS, body, fronting, until
 from stub_server import Handler, StubServer
 

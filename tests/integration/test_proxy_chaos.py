@@ -10,7 +10,7 @@ import httpx
 import openai
 import pytest
 
-from memplane.doors.http.proxy.relay import _RETRY_S
+from memplane.adapters.proxy.relay import _RETRY_S
 from memplane.errors import StorageFull
 from memplane.space import Space
 from provider_server import chat_stream, dies, hangs, says, streams, waits
@@ -89,7 +89,7 @@ def test_a_refused_connection_is_tried_again(open_plane, monkeypatch):
             threading.Thread(target=answer, daemon=True).start()
             await sleep(0)
 
-        monkeypatch.setattr("memplane.doors.http.proxy.relay.asyncio.sleep", started_meanwhile)
+        monkeypatch.setattr("memplane.adapters.proxy.relay.asyncio.sleep", started_meanwhile)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
         with fronting(open_plane, openai_base_url=url) as fronted:
             assert fronted.http().post("/v1/embeddings", json={}).json() == {}

@@ -12,12 +12,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_server import Keys, serving
 from memplane import Settings
-from memplane.doors.http.doors import all_doors
-from memplane.doors.http.logs import RequestLog, set_up_logs
-from memplane.doors.http.metrics import Metrics
-from memplane.doors.http.tracing import Tracing
-from memplane.governance.events import log_event
+from memplane.adapters.all import all_doors
+from memplane.server.logs import RequestLog, set_up_logs
+from memplane.server.metrics import Metrics
+from memplane.server.tracing import Tracing
 from memplane.space import Space
+from memplane.telemetry import log_event
 from provider_server import TOKENS, Provider, too_many, whole
 
 SECRETS = ("sk-of-the-server-0123456789", "key-of-alice", "sk-of-the-client", "is called Rex")

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memplane.doors.http.serve import listen
 from memplane.errors import SettingsInvalid
+from memplane.server.serve import listen
 from serve_process import PATIENCE_SECONDS, serve
 
 

@@ -15,7 +15,7 @@ from tests.integration.sync_worker import OWNER
 
 from conftest import fresh_folder
 from memplane import Memplane
-from memplane.objects.sync import Sync
+from memplane.sync.sync import Sync
 
 THOROUGH = 10 if os.environ.get("MEMPLANE_TESTS") == "thorough" else 1
 WORD = re.compile(r"\w+x\d+x(?:tea)?")

@@ -5,9 +5,9 @@ import base64
 import pytest
 
 from http_server import serving
+from memplane.adapters.claiv import documents
+from memplane.auth.principal import Right
 from memplane.config import Settings
-from memplane.doors.http.v6 import documents
-from memplane.identity.principal import Right
 from memplane.space.library import Library
 
 HERE = {"user_id": "alice", "conversation_id": "monday"}

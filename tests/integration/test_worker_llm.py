@@ -9,7 +9,7 @@ from tests.stub_embedder_enrich import BagOfWords
 from llm_server import TOKENS, LLMServer, claim, hangs_up, says, status
 from memplane import Memplane
 from memplane.ledger.payloads import Derived, Forgotten, decode, encode
-from memplane.providers.llm import LLMFailed, LLMUnavailable
+from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.storage.filter import Filter
 from memplane.types import Draft, Op, State
 

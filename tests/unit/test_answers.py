@@ -2,9 +2,9 @@
 
 import pytest
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import extract
-from memplane.enrich.render import render
+from memplane.extract.catalog import load_catalog
+from memplane.extract.claims import render
+from memplane.extract.rules import extract
 
 CATALOG = load_catalog()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_datetime, to_instant
-from memplane.recall.asked import AskedDate, read_question
+from memplane.recall.query import AskedDate, read_question
 
 NOW = to_instant(datetime(2023, 7, 19, 12, tzinfo=UTC))  # a Wednesday
 

@@ -11,11 +11,11 @@ import pytest
 
 from engines import both_if_thorough
 from memplane import Caller
+from memplane.adapters.importers import export_lines, import_file
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.governance.fence import BEGIN, END
 from memplane.ledger.payloads import Said, encode
+from memplane.safety.fence import BEGIN, END
 from memplane.storage.words import index_text
-from memplane.transfer import export_lines, import_file
 from memplane.types import Draft, Op
 
 pytestmark = both_if_thorough

@@ -6,8 +6,8 @@ from threading import Thread
 
 import pytest
 
+from memplane.adapters.carapace.audit import AuditError, AuditLine, AuditLog
 from memplane.errors import InvalidRequest, StorageUnavailable
-from memplane.governance.audit import AuditError, AuditLine, AuditLog
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from memplane.objects.budget import LayerSize, advice, budget_of, measured
-from memplane.objects.digests import digest_files, shorter
-from memplane.objects.tree.daily import summaries_of
-from memplane.recall.tokens import tokens_of
+from memplane.recall.render import tokens_of
+from memplane.sync.budget import LayerSize, advice, budget_of, measured
+from memplane.sync.digests import digest_files, shorter
+from memplane.sync.tree.daily import summaries_of
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from conftest import HandClock, fresh_folder
 from memory_objects import MemoryObjects
 from memplane.errors import InvalidRequest, RemoteDenied, RemoteUnavailable
-from memplane.objects import manifest
-from memplane.objects.backend import Backend, LocalBackend, RemoteBackend
-from memplane.objects.cached import CachedBackend
-from memplane.objects.counting import Counting
-from memplane.objects.local import LocalObjects
+from memplane.sync import manifest
+from memplane.sync.backend import Backend, LocalBackend, RemoteBackend
+from memplane.sync.cached import CachedBackend
+from memplane.sync.counting import Counting
+from memplane.sync.local import LocalObjects
 
 DAY = "interactions/2026-04-17.jsonl"
 
@@ -485,7 +485,7 @@ def test_the_thread_outlives_what_nobody_foresaw(tmp_path, clock, monkeypatch):
     """
     It is said, what waits is on disk, and the next tick sends it.
     """
-    monkeypatch.setattr("memplane.objects.cached._TICK_S", 0.01)
+    monkeypatch.setattr("memplane.sync.cached._TICK_S", 0.01)
     store, said, done = MemoryObjects(), [], threading.Event()
 
     class Unwell(Telling):

@@ -12,11 +12,11 @@ from tests.conftest import HandClock, fresh_folder, fresh_plane
 
 from engines import HOME, both_engines
 from memplane import Memplane, Settings
+from memplane.adapters.importers import export_lines, import_file
 from memplane.clock import to_instant
-from memplane.enrich.judging import RawEntry, is_idle, judge, reason_against
-from memplane.objects.digests import digest_files
+from memplane.compaction.judging import RawEntry, is_idle, judge, reason_against
 from memplane.storage.compaction import Layer
-from memplane.transfer import export_lines, import_file
+from memplane.sync.digests import digest_files
 from memplane.types import Turn
 
 pytestmark = both_engines

@@ -9,7 +9,7 @@ from conftest import HandClock
 from faulty_objects import Crash
 from memory_objects import MemoryObjects
 from memplane import Settings
-from memplane.objects import manifest, push, segments
+from memplane.sync import manifest, push, segments
 from memplane.types import Op
 from sync_machines import Machine, content, keys
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.conflict import Known, Outcome, settle
-from memplane.enrich.extract_rules import extract
+from memplane.extract.catalog import load_catalog
+from memplane.extract.conflict import Known, Outcome, settle
+from memplane.extract.rules import extract
 
 CATALOG = load_catalog()
 THEN = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

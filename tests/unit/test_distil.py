@@ -5,8 +5,15 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.distil import SECTION_WORDS_MAX, TITLE_CHARS_MAX, WHOLE_WORDS_MAX, distil
-from memplane.enrich.passages import on_one_line, passages_of, words_in
+from memplane.documents.distil import (
+    SECTION_WORDS_MAX,
+    TITLE_CHARS_MAX,
+    WHOLE_WORDS_MAX,
+    distil,
+    on_one_line,
+    passages_of,
+    words_in,
+)
 from memplane.types import Section
 
 TITLES_WORDS = 60

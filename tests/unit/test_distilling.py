@@ -2,8 +2,8 @@
 
 import pytest
 
-from memplane.enrich import distilling
 from memplane.types import DocumentStatus, Op
+from memplane.worker import distillation as distilling
 
 
 def in_short(space, id_):

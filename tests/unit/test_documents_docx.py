@@ -8,9 +8,9 @@ import docx
 import pytest
 
 from document_files import assert_whole, kinds, make_docx, make_docx_of, make_zip, word_xml
-from memplane.documents.limits import ParseLimits
 from memplane.documents.media import DOCX
 from memplane.documents.parse import parse
+from memplane.documents.parsed import ParseLimits
 from memplane.errors import DocumentUnreadable
 
 WORD = "word/document.xml"

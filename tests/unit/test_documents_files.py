@@ -10,9 +10,9 @@ import pytest
 from fpdf import FPDF
 
 from document_files import WORDS, assert_whole, kinds, make_docx, make_docx_of, make_pdf, make_zip, word_xml
-from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.media import DOCX, PDF
 from memplane.documents.parse import parse
+from memplane.documents.parsed import Budget, ParseLimits
 from memplane.documents.pdf import parse_pdf
 from memplane.errors import DocumentUnreadable
 

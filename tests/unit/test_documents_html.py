@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from document_files import assert_whole, kinds
-from memplane.documents.decode import cleaned
 from memplane.documents.html import parse_html
-from memplane.documents.limits import Budget, ParseLimits
+from memplane.documents.parsed import Budget, ParseLimits
+from memplane.documents.text import cleaned
 from memplane.errors import DocumentUnreadable
 
 LIMITS = ParseLimits()

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from document_files import assert_whole, kinds
+from memplane.documents.chunk import UNTITLED_CHARS, sections_of
 from memplane.documents.markdown import parse_markdown, plain_title
-from memplane.documents.plain import parse_plain
-from memplane.documents.sections import UNTITLED_CHARS, sections_of
+from memplane.documents.text import parse_plain
 
 LINES = [
     "# h",

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from document_files import WORDS, assert_whole, make_docx, make_docx_of, make_pdf, make_zip
-from memplane.documents.decode import decoded, is_text
-from memplane.documents.limits import ParseLimits
 from memplane.documents.media import DOCX, HTML, MARKDOWN, MEDIA_TYPES, PDF, PLAIN, media_type_of
 from memplane.documents.parse import parse
+from memplane.documents.parsed import ParseLimits
+from memplane.documents.text import decoded, is_text
 from memplane.errors import DocumentUnreadable, InvalidRequest
 
 PDF_FILE = make_pdf(2)

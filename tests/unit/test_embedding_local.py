@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memplane.errors import SettingsInvalid
-from memplane.providers.embedding_local import ARCTIC_EMBED_S, LocalEmbedder, LocalModel, Pooling, model_in
+from memplane.models.local import ARCTIC_EMBED_S, LocalEmbedder, LocalModel, Pooling, model_in
 
 HASHES = {
     "model.onnx": "f93ff225320628d2e88baf2a395cae791b0e3b27edf5c70bf7b312a4d3260c14",

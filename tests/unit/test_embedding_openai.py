@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from memplane.errors import SettingsInvalid
-from memplane.providers.embedding import EmbeddingFailed, EmbeddingUnavailable
-from memplane.providers.embedding_openai import Endpoint, OpenAIEmbedder
+from memplane.models.embedding import EmbeddingFailed, EmbeddingUnavailable
+from memplane.models.embedding_openai import Endpoint, OpenAIEmbedder
 from stub_server import Handler, StubServer
 
 KEY = "key-that-nobody-may-see"

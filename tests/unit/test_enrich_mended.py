@@ -137,9 +137,7 @@ def test_many_values_on_one_day_are_no_flood(space):
 
 def test_embedding_reports_to_nobody(tmp_path):
     """The runtime of the model leaves nothing in the home directory: it is told not to report before it is loaded."""
-    program = (
-        "from memplane.providers.embedding_local import LocalEmbedder; LocalEmbedder().embed_query('hello')"
-    )
+    program = "from memplane.models.local import LocalEmbedder; LocalEmbedder().embed_query('hello')"
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 

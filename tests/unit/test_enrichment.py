@@ -7,12 +7,13 @@ from tests.conftest import MORNING
 from tests.stub_embedder_enrich import BagOfWords
 
 from engines import both_if_thorough
-from memplane import Memplane, worker
-from memplane.enrich import deriver
+from memplane import Memplane
 from memplane.errors import InvalidRequest, NotFound
-from memplane.providers.embedding import EmbeddingUnavailable
+from memplane.extract import deriver
+from memplane.models.embedding import EmbeddingUnavailable
 from memplane.storage.filter import Filter
 from memplane.types import Kind, State, Tier
+from memplane.worker import pipeline as worker
 
 pytestmark = both_if_thorough
 

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memplane.doors.entrabot import environment
-from memplane.doors.entrabot.storage.local import LocalBackend
-from memplane.doors.entrabot.tools import state
+from memplane.adapters.entrabot import environment
+from memplane.adapters.entrabot import promise_log as book
+from memplane.adapters.entrabot.promise_log import KEY, PromiseBook
+from memplane.adapters.entrabot.storage.local import LocalBackend
+from memplane.adapters.entrabot.tools import state
 from memplane.errors import Changed, NotFound
-from memplane.objects import promises as book
-from memplane.objects.local import LocalObjects
-from memplane.objects.promises import KEY, PromiseBook
+from memplane.sync.local import LocalObjects
 
 NOW = datetime(2026, 4, 17, 12, 0, tzinfo=UTC)
 

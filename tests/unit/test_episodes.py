@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.episodes import PAUSE, SENTENCES, TURNS_MAX, Spoken, tell_episodes
+from memplane.extract.episodes import PAUSE, SENTENCES, TURNS_MAX, Spoken, tell_episodes
 
 START = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 GARDEN = [

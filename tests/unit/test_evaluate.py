@@ -8,16 +8,12 @@ import pytest
 
 from eval_samples import CONSOLIDATION, LOCOMO, MULTIHOP, SCENARIOS, write_samples
 from memplane.errors import InvalidRequest
-from memplane.evaluate import conflicts
-from memplane.evaluate.files import SOURCES, DataMissing, data_folder, read_json, usual_files
-from memplane.evaluate.multihop import (
-    load_multihop,
-    multihop_rows,
-    reachable,
-)
-from memplane.evaluate.product import memplane
-from memplane.evaluate.report import Report, Request, Row
-from memplane.evaluate.retrieval import (
+from memplane_eval import conflicts
+from memplane_eval.files import SOURCES, DataMissing, data_folder, read_json, usual_files
+from memplane_eval.multihop import load_multihop, multihop_rows, reachable
+from memplane_eval.product import memplane
+from memplane_eval.report import Report, Request, Row
+from memplane_eval.retrieval import (
     EvalQuestion,
     EvalStore,
     EvalTurn,
@@ -27,8 +23,8 @@ from memplane.evaluate.retrieval import (
     first_questions,
     load_longmemeval,
 )
-from memplane.evaluate.run import run
-from memplane.evaluate.systems import Asked, ask_all, by_scores, finders, latency_rows, rows_of
+from memplane_eval.run import run
+from memplane_eval.systems import Asked, ask_all, by_scores, finders, latency_rows, rows_of
 
 AT = datetime(2025, 3, 3, 9, 5, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from memplane.errors import InvalidRequest
-from memplane.evaluate.cache import CachedEmbedder, Stopwatch
-from memplane.providers.embedding import normalised
+from memplane.models.embedding import normalised
+from memplane_eval.cache import CachedEmbedder, Stopwatch
 
 
 class Counting:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import extract
 from memplane.errors import InvalidRequest
+from memplane.extract.catalog import load_catalog
+from memplane.extract.rules import extract
 from memplane.types import Kind
 
 CATALOG = load_catalog()

@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 from tests.conftest import THOROUGH
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import extract
-from memplane.evaluate.extraction import (
-    matches,
-    score_conflicts,
-    score_consolidation,
-    score_dialogues,
-    token_f1,
-)
+from memplane.extract.catalog import load_catalog
+from memplane.extract.rules import extract
+from memplane_eval.extraction import matches, score_conflicts, score_consolidation, score_dialogues, token_f1
 
 FOLDER = Path(os.environ.get("MEMPLANE_EVAL_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 CATALOG = load_catalog()

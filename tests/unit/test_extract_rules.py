@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import PROPOSITIONS_MAX, extract
-from memplane.enrich.gate import worth_keeping
-from memplane.enrich.proposition import Polarity, Tense
-from memplane.enrich.render import render
+from memplane.extract.catalog import load_catalog
+from memplane.extract.claims import render
+from memplane.extract.gate import worth_keeping
+from memplane.extract.proposition import Polarity, Tense
+from memplane.extract.rules import PROPOSITIONS_MAX, extract
 
 CATALOG = load_catalog()
 PIECES = [

@@ -10,18 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.doors.http.facts.packs import PACKS, pack_named
-from memplane.doors.http.facts.qmd import query
-from memplane.doors.http.facts.relay import Relay
-from memplane.doors.http.facts.rpc import answer
-from memplane.doors.http.facts.sessions import Outcome, Sessions, worker_of
-from memplane.doors.http.facts.shapes import Store
-from memplane.doors.http.facts.streams import Streams
-from memplane.doors.http.facts.wire import BadBody, nanoseconds, read_body, read_json, seconds
-from memplane.doors.http.refusal import Refused
-from memplane.identity.principal import Principal, Right
-from memplane.memory.plans import PlanRun, PlanStep, group_plans
-from memplane.memory.runs import PackRun
+from memplane.adapters.helmdeck.packs import PACKS, pack_named
+from memplane.adapters.helmdeck.qmd import query
+from memplane.adapters.helmdeck.relay import Relay
+from memplane.adapters.helmdeck.rpc import answer
+from memplane.adapters.helmdeck.sessions import Outcome, Sessions, worker_of
+from memplane.adapters.helmdeck.streams import Streams
+from memplane.adapters.helmdeck.wire import BadBody, Store, nanoseconds, read_body, read_json, seconds
+from memplane.auth.principal import Principal, Right
+from memplane.memory.runs import PackRun, PlanRun, PlanStep, group_plans
+from memplane.server.refusal import Refused
 
 ALICE = Principal(tenant="default", subject="alice", rights=frozenset({Right.READ}))
 BOB = Principal(tenant="default", subject="bob", rights=frozenset({Right.READ}))

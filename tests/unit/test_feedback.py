@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.conftest import HandClock, costly, fresh_plane
 
 from engines import both_if_thorough
-from memplane.enrich.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
 from memplane.errors import InvalidRequest
+from memplane.extract.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
 from memplane.ledger.payloads import decode
 from memplane.types import Op, Tier
 

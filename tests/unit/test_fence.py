@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memplane.governance.fence import BEGIN, END, defang, fence, strip_injected
-from memplane.governance.neutral import printable
+from memplane.safety.fence import BEGIN, END, defang, fence, strip_injected
+from memplane.safety.sanitize import printable
 
 BLOCK = fence("[kind=fact]\nLives in Lisbon")
 BRIEF = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.governance.flags import (
+from memplane.safety.injection import (
     CODE,
     ENCODED,
     EXFILTRATION,

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from memplane import fleet
 from memplane.clock import system_clock
-from memplane.fleet import Elsewhere, FleetWorker
+from memplane.worker import cluster as fleet
+from memplane.worker.cluster import Elsewhere, FleetWorker
 
 PATIENCE_SECONDS = 240
 
@@ -45,7 +45,7 @@ def work(monkeypatch):
 
 
 def said(caplog):
-    found = [it for it in caplog.records if (it.name, it.levelname) == ("memplane.fleet", "ERROR")]
+    found = [it for it in caplog.records if (it.name, it.levelname) == ("memplane.worker.cluster", "ERROR")]
     return [(it.message, it.fields["error"]) for it in found]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_instant
-from memplane.recall.asked import Asked, AskedDate
+from memplane.models.vectors import VectorTable, standard
 from memplane.recall.fusion import (
     WEIGHTS,
     Fused,
@@ -18,11 +18,10 @@ from memplane.recall.fusion import (
     best_of_session,
     date_match,
     fuse,
-    standard,
     word_scores,
 )
+from memplane.recall.query import Asked, AskedDate
 from memplane.recall.turn_index import Columns, Turns
-from memplane.recall.vectors import VectorTable
 from memplane.storage.index import TurnHead
 
 HOUR = 3_600 * 1_000_000

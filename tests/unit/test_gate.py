@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import extract
-from memplane.enrich.gate import UTILITY_MIN, utility, utility_of_message
+from memplane.extract.catalog import load_catalog
+from memplane.extract.gate import UTILITY_MIN, utility, utility_of_message
+from memplane.extract.rules import extract
 
 CATALOG = load_catalog()
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.conftest import HandClock, costly, fresh_plane
 
-from memplane.memory.glance import BEHIND_ENTRIES, DAYS, Health, Need, health_of
+from memplane.space.summary import BEHIND_ENTRIES, DAYS, Health, Need, health_of
 from memplane.storage.compaction import Standing
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from memplane.auth import lockout as module
+from memplane.auth.keys import Grant
+from memplane.auth.lockout import GUESSES_MAX, WINDOW, Guesses, network_of
+from memplane.auth.principal import LockedOut, Unauthenticated
+from memplane.auth.tokens import Claims
 from memplane.errors import StorageBusy
-from memplane.identity import guesses as module
-from memplane.identity.guesses import GUESSES_MAX, WINDOW, Guesses, network_of
-from memplane.identity.keys import Grant
-from memplane.identity.principal import LockedOut, Unauthenticated
-from memplane.identity.tokens import Claims
 
 PEER, OTHER = "203.0.113.7", "203.0.113.8"
 WRONG = "mp_" + "0" * 16 + "_" + "w" * 43

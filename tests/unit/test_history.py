@@ -8,13 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memplane.clock import iso
-from memplane.ledger.history import (
-    LINE_BYTES_MAX,
-    BadLine,
-    HistoryLine,
-    entry_id,
-    parse_line,
-)
+from memplane.ledger.history import LINE_BYTES_MAX, BadLine, HistoryLine, entry_id, parse_line
 
 GO_ID = "hist1_8f732461c2307549ace1ef26b1ba11c270785d0397fabf3aa6c6bf8376e17360"
 GO_REST = (

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from memplane.clock import parse_instant
 from memplane.ledger.gojson import NotJson
-from memplane.ledger.history import entry_id, parse_line
-from memplane.ledger.history_entry import Payload, ToolCall, ToolRound, Usage, compose_line
+from memplane.ledger.history import Payload, ToolCall, ToolRound, Usage, compose_line, entry_id, parse_line
 
 NO_MODEL = {"claw_id": "", "path": "", "requested_model": "", "effective_provider": "", "effective_model": ""}
 CHAT = {

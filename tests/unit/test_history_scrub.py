@@ -10,13 +10,10 @@ from tests.conftest import costly
 
 from clawdapus import entry_line
 from conftest import fresh_plane
+from memplane.adapters.importers import scrubbed_lines
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import BadLine, entry_id
-from memplane.ledger.history_entry import Payload, ToolCall, ToolRound
-from memplane.ledger.history_received import received_line
-from memplane.ledger.history_reply import reply_text
-from memplane.ledger.history_scrub import scrub_line
-from memplane.transfer import scrubbed_lines
+from memplane.ledger.history import BadLine, Payload, ToolCall, ToolRound, entry_id
+from memplane.ledger.history_text import received_line, reply_text, scrub_line
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 NOW = 1_775_217_600_000_000

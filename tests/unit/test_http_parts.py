@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 import memplane
 from memplane import Settings
-from memplane.doors.http.body import DEPTH_MAX, check_depth, check_media, decode_body, decode_json
-from memplane.doors.http.doors import all_doors
-from memplane.doors.http.endpoint import AsgiRoute, Endpoint, Query, json_response
-from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.guard import Guard, MissingCredential, check_names, credential_of
-from memplane.doors.http.logs import set_up_logs
-from memplane.doors.http.query import read_query
-from memplane.doors.http.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
-from memplane.doors.http.routes import Routes
+from memplane.adapters.all import all_doors
+from memplane.auth.principal import DOORS, Right, Unauthenticated
 from memplane.errors import InvalidRequest, MemplaneError, SettingsInvalid, StorageUnavailable
-from memplane.identity.principal import DOORS, Right, Unauthenticated
+from memplane.server.body import DEPTH_MAX, check_depth, check_media, decode_body, decode_json
+from memplane.server.endpoint import AsgiRoute, Endpoint, Query, json_response
+from memplane.server.envelope import envelope_of
+from memplane.server.guard import Guard, MissingCredential, check_names, credential_of
+from memplane.server.logs import set_up_logs
+from memplane.server.query import read_query
+from memplane.server.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
+from memplane.server.routes import Routes
 
 SOURCE = Path(memplane.__file__).parent
 REFERENCE = (SOURCE.parents[1] / "docs/reference/http.md").read_text("utf-8")
@@ -194,9 +194,9 @@ def test_a_line_that_cannot_be_written_ends_nobody(monkeypatch, capsys):
         def log(self, *_said, **_fields):
             raise BrokenPipeError
 
-    log = logging.getLogger("memplane.fleet")
+    log = logging.getLogger("memplane.worker.cluster")
     set_up_logs("info")
-    monkeypatch.setattr("memplane.doors.http.logs.structlog.get_logger", Gone)
+    monkeypatch.setattr("memplane.server.logs.structlog.get_logger", Gone)
     log.error("worker cannot work", extra={"fields": {"holder": "h"}})
 
     assert "BrokenPipeError" in capsys.readouterr().err

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tests.conftest import HandClock, fresh_folder
 
 from memplane import Memplane, Settings
+from memplane.auth.identity import USED_EVERY
+from memplane.auth.keys import Grant
+from memplane.auth.principal import DOORS, Forbidden, Principal, Right, Secret, Unauthenticated
+from memplane.auth.tokens import Claims
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid
-from memplane.identity.identity import USED_EVERY
-from memplane.identity.keys import Grant
-from memplane.identity.principal import DOORS, Forbidden, Principal, Right, Unauthenticated
-from memplane.identity.secret import Secret
-from memplane.identity.tokens import Claims
 
 PEER = "203.0.113.7"
 

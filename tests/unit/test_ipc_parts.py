@@ -7,9 +7,9 @@ from threading import Event
 
 import pytest
 
-from memplane.doors.ipc.brief import get_brief
-from memplane.doors.ipc.replies import KEPT_S, Replies
-from memplane.doors.ipc.sanitize import PLACEHOLDER_TEXT, sanitize
+from memplane.adapters.carapace.brief import get_brief
+from memplane.adapters.carapace.pipeline import KEPT_S, Replies
+from memplane.adapters.carapace.wire import PLACEHOLDER_TEXT, sanitize
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 

@@ -7,10 +7,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
+from memplane.auth import jwks as module
+from memplane.auth.jwks import FRESH, PAUSE, STALE_MAX, KeySet
+from memplane.auth.principal import KeySetUnavailable
 from memplane.errors import SettingsInvalid
-from memplane.identity import jwks as module
-from memplane.identity.jwks import FRESH, PAUSE, STALE_MAX, KeySet
-from memplane.identity.principal import KeySetUnavailable
 from stub_server import Handler, StubServer
 
 RSA = RSAKey.generate_key(2048, private=True)

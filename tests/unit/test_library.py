@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engines import both_if_thorough
 from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.preparation import cleaned
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
-from memplane.memory.shelving import cleaned
 from memplane.storage.filter import Scope
 from memplane.types import Draft
 

@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_server import claim
-from memplane.enrich.answer import AnswerUnreadable, Rejection, check_answer
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import PROPOSITIONS_MAX, extract
-from memplane.enrich.prompt import SCHEMA, Message, system_prompt, user_prompt
-from memplane.enrich.proposition import Polarity, Tense
+from memplane.extract.catalog import load_catalog
+from memplane.extract.llm_answer import (
+    SCHEMA,
+    AnswerUnreadable,
+    Message,
+    Rejection,
+    check_answer,
+    system_prompt,
+    user_prompt,
+)
+from memplane.extract.proposition import Polarity, Tense
+from memplane.extract.rules import PROPOSITIONS_MAX, extract
 
 CATALOG = load_catalog()
 

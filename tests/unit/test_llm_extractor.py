@@ -5,10 +5,10 @@ import json
 import pytest
 
 from llm_server import claim
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_llm import Limits, LLMExtractor, Status
-from memplane.enrich.prompt import Message
-from memplane.providers.llm import Completion, LLMFailed, LLMUnavailable, LLMUnusable, Stop
+from memplane.extract.catalog import load_catalog
+from memplane.extract.llm import Limits, LLMExtractor, Status
+from memplane.extract.llm_answer import Message
+from memplane.models.llm import Completion, LLMFailed, LLMUnavailable, LLMUnusable, Stop
 
 CATALOG = load_catalog()
 

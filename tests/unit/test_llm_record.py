@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.deriver import Deriver
-from memplane.enrich.proposition import Polarity, Proposition, Tense
+from memplane.extract.catalog import load_catalog
+from memplane.extract.deriver import Deriver
+from memplane.extract.proposition import Polarity, Proposition, Tense
 from memplane.ledger.payloads import Derived, decode_body, encode
 from memplane.types import Op, Turn
 

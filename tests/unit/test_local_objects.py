@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from memplane.errors import Changed, InvalidRequest, RemoteDenied, RemoteUnavailable
-from memplane.objects.local import LocalObjects
+from memplane.sync.local import LocalObjects
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ import pytest
 from memory_objects import MemoryObjects
 from memplane import Settings
 from memplane.errors import InvalidRequest, NotFound
-from memplane.objects import manifest
-from memplane.objects.daily_push import daily_push
-from memplane.objects.interactions import compose as line_of
-from memplane.objects.interactions import interaction
-from memplane.objects.local import LocalObjects
-from memplane.objects.made import NOTE, is_made
-from memplane.objects.seen import keep_target
-from memplane.objects.tree import read_tree, take_in, write_tree
-from memplane.objects.tree.daily import made_files, summary_of
+from memplane.sync import manifest
+from memplane.sync.digests import NOTE, is_made
+from memplane.sync.interactions import compose as line_of
+from memplane.sync.interactions import interaction
+from memplane.sync.local import LocalObjects
+from memplane.sync.remote_state import keep_target
+from memplane.sync.tree import read_tree, take_in, write_tree
+from memplane.sync.tree.daily import made_files, summary_of
+from memplane.sync.watch import daily_push
 from memplane.types import Op
 from sync_machines import Machine, content, keys
 

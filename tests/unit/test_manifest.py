@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from memory_objects import MemoryObjects
 from memplane.errors import ManifestUnreadable, RemoteUnavailable, Unchanged
-from memplane.objects import manifest
-from memplane.objects.counting import Counting
-from memplane.objects.manifest import KEY, Manifest, ManifestEntry
-from memplane.objects.store import ABSENT
+from memplane.sync import manifest
+from memplane.sync.counting import Counting
+from memplane.sync.manifest import KEY, Manifest, ManifestEntry
+from memplane.sync.store import ABSENT
 
 
 def entered(store, key, size=1, **options):

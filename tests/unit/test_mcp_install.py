@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.doors.mcp.install import CLIENTS, carry_out, config_path, planned, server_entry
+from memplane.adapters.mcp.install import CLIENTS, carry_out, config_path, planned, server_entry
 from memplane.errors import InvalidRequest
 
 ENTRY = {"command": "python", "args": ["-m", "memplane", "mcp"]}

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from conftest import HandClock, SqliteEngine, fresh_folder
 from memplane import Settings
+from memplane.auth.limits import Allowance, What, cycle_of, to_date, to_day
+from memplane.auth.usage import Meter
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, QuotaExceeded, RateLimited, SettingsInvalid, StorageFull
-from memplane.metering.allowance import Allowance, What
-from memplane.metering.cycle import cycle_of, to_date, to_day
-from memplane.metering.meter import Meter
 from memplane.storage.accounts import Account, Tally
 
 INGEST = "POST /v6/ingest"
@@ -229,7 +228,7 @@ def test_who_writes_outlives_a_bug_and_says_so(accounts, clock, caplog):
     meter.close()
 
     assert [tally.requests for _, tally in accounts.tallies("t", first=0, last=99_999)] == [1]
-    said = [record.message for record in caplog.records if record.name == "memplane.metering"]
+    said = [record.message for record in caplog.records if record.name == "memplane.usage"]
     assert said == ["usage cannot be written"]
 
 

@@ -12,17 +12,17 @@ from tests.conftest import TENANT, fresh_folder
 from tests.unit.test_merge import PICK, WHERE, Replica, Replicas, _by_seq, remembered
 
 from memplane import Memplane
+from memplane.auth.keys import Grant
+from memplane.auth.principal import Unauthenticated
 from memplane.errors import KeyMismatch
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Unauthenticated
-from memplane.moving import Move
-from memplane.moving import compare as comparing
-from memplane.moving.tables import NotACopy
 from memplane.storage.accounts import Account, Quota, Tally
 from memplane.storage.directory import Sort
 from memplane.storage.filter import Filter
 from memplane.storage.moving import CATALOG_TABLES, SPACE_TABLES
 from memplane.storage.sqlite.names import space_path
+from memplane.transfer import tables as comparing
+from memplane.transfer.move import Move
+from memplane.transfer.tables import NotACopy
 from memplane.types import Caller, Draft
 from stub_embedder import StubEmbedder
 

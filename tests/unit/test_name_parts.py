@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.recall.name_parts import NameParts
+from memplane.documents.naming import NameParts
 
 NAMES = [
     "One year later (TechCrunch)",

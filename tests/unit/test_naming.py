@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.recall.naming import (
+from memplane.documents.naming import (
     asks_for_whole,
     asks_in_short,
     best_sections,

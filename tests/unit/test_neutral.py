@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.governance.neutral import one_line, printable
+from memplane.safety.sanitize import one_line, printable
 
 NEWLINES = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 HARMFUL = [

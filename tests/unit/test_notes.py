@@ -2,11 +2,11 @@
 
 import pytest
 
-from memplane.enrich.catalog import load_catalog
-from memplane.enrich.extract_rules import extract
-from memplane.enrich.parse import parse
-from memplane.enrich.phrasing import phrasings
-from memplane.enrich.render import render
+from memplane.extract.catalog import load_catalog
+from memplane.extract.claims import render
+from memplane.extract.parse import parse
+from memplane.extract.rules import extract
+from memplane.extract.wording import phrasings
 
 CATALOG = load_catalog()
 

@@ -11,16 +11,16 @@ from tests.conftest import costly
 from clawdapus import entry_line, later
 from conftest import fresh_plane
 from memplane import Settings
+from memplane.adapters.clawdapus.history_pages import page_of, parse_limit
+from memplane.adapters.clawdapus.recall import LATE, Recaller, answer_of
+from memplane.adapters.importers import scrubbed_lines
+from memplane.auth.principal import Forbidden, Principal, Right
 from memplane.config import settings_from
-from memplane.doors.http.endpoint import Call, Endpoint
-from memplane.doors.http.plane.history import page_of, parse_limit
-from memplane.doors.http.plane.recall import LATE, Recaller, answer_of
-from memplane.governance.blocked import is_blocked
-from memplane.governance.redact import find_secrets
-from memplane.identity.principal import Forbidden, Principal, Right
 from memplane.recall.result import Block
-from memplane.transfer import scrubbed_lines
-from memplane.turns.timebox import TimeBox
+from memplane.recall.timebox import TimeBox
+from memplane.safety.outgoing import is_blocked
+from memplane.safety.redact import find_secrets
+from memplane.server.endpoint import Call, Endpoint
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=3_000)
 ANYTHING = st.one_of(

@@ -8,10 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplane.adapters.clawdapus.pod.compile import DescriptorInvalid, parse_descriptor
+from memplane.adapters.clawdapus.pod.podfile import PodInvalid, interpolate, parse_pod, read_env_file
 from memplane.errors import InvalidRequest
-from memplane.pod.descriptor import DescriptorInvalid, parse_descriptor
-from memplane.pod.interpolate import interpolate, read_env_file
-from memplane.pod.podfile import PodInvalid, parse_pod
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.objects.positions import Positions, union
+from memplane.sync.segments import Positions, union
 
 NUMBERS = st.sets(st.integers(1, 40))
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.recall.postings import Postings, places_of
+from memplane.storage.postings import Postings, places_of
 
 HELD = {"cat": [3, 3, 7], "dog": [7], "owl": [], "hen": [9], "ant": [1]}
 

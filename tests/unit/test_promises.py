@@ -18,8 +18,8 @@ import pytest
 import memplane
 from memplane import Caller, State
 from memplane.errors import InvalidRequest, NotFound
-from memplane.governance.fence import END
 from memplane.ledger.payloads import Said, encode
+from memplane.safety.fence import END
 from memplane.types import Draft, Op
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane import Settings
+from memplane.adapters.proxy.answer import Answer, Charge, Tally
+from memplane.adapters.proxy.apis import Api, Asked, NotPlain, api_of, items_of, members_of
+from memplane.adapters.proxy.credentials import Credentials
+from memplane.adapters.proxy.headers import to_client, to_upstream
+from memplane.adapters.proxy.prices import Prices
+from memplane.adapters.proxy.upstreams import Upstreams
+from memplane.auth.principal import Unauthenticated
 from memplane.config import settings_from
-from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.proxy.answer import Answer, Charge, Tally
-from memplane.doors.http.proxy.apis import Api, Asked, api_of
-from memplane.doors.http.proxy.credentials import Credentials
-from memplane.doors.http.proxy.headers import to_client, to_upstream
-from memplane.doors.http.proxy.splice import NotPlain, items_of, members_of
-from memplane.doors.http.proxy.upstreams import Upstreams
-from memplane.doors.http.refusal import Refusal
 from memplane.errors import SettingsInvalid
-from memplane.identity.principal import Unauthenticated
-from memplane.turns.prices import Prices
+from memplane.server.envelope import envelope_of
+from memplane.server.refusal import Refusal
 from provider_server import chat, chat_stream, message_stream, response_stream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

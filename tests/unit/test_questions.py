@@ -7,8 +7,8 @@ import pytest
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane
-from memplane.providers.embedding import EmbeddingUnavailable
-from memplane.recall.questions import Cores, Questions
+from memplane.models.embedding import EmbeddingUnavailable
+from memplane.recall.question_vectors import Cores, Questions
 
 
 class Watched(StubEmbedder):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memplane.governance.fence import BEGIN, END, strip_injected
 from memplane.ledger.payloads import Said, encode
+from memplane.safety.fence import BEGIN, END, strip_injected
 from memplane.types import Draft, Op
 
 HEAD = BEGIN.format(service="memplane")

@@ -16,7 +16,7 @@ from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
 from memplane.ledger.payloads import Said, encode
-from memplane.recall.vectors import VectorTable
+from memplane.models.vectors import VectorTable
 from memplane.types import Draft, Op
 
 ROOT = Path(__file__).parents[2]

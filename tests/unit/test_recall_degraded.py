@@ -4,13 +4,13 @@ import pytest
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
-from memplane.background import Background
 from memplane.ledger.payloads import Said, encode
-from memplane.providers.embedding import EmbeddingFailed
-from memplane.providers.embedding_local import LocalEmbedder
-from memplane.providers.llm import LLMFailed, LLMUnavailable
+from memplane.models.embedding import EmbeddingFailed
+from memplane.models.llm import LLMFailed, LLMUnavailable
+from memplane.models.local import LocalEmbedder
 from memplane.recall.result import Limits
 from memplane.types import Draft, Op
+from memplane.worker.background import Background
 
 
 @pytest.fixture

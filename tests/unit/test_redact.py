@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memplane.governance.redact import (
+from memplane.safety.redact import (
     CARAPACE,
     CLAWDAPUS,
     NATIVE,
@@ -25,7 +25,7 @@ from memplane.governance.redact import (
     redact,
     redact_tree,
 )
-from memplane.governance.redact import find as module
+from memplane.safety.redact import find as module
 
 ROOT = Path(__file__).parents[2]
 STYLES = (NATIVE, CARAPACE, CLAWDAPUS)

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, a_memory
 
-from memplane.governance.fence import BEGIN, END, fence, strip_injected
-from memplane.recall.render import Tamer, render
+from memplane.recall.render import Tamer, render, tokens_of
 from memplane.recall.result import Conflict, RecallHit
-from memplane.recall.tokens import tokens_of
+from memplane.safety.fence import BEGIN, END, fence, strip_injected
 from memplane.types import Kind, State, TimeTold, Turn
 
 HEAD = BEGIN.format(service="memplane")

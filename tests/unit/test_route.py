@@ -2,9 +2,8 @@
 
 import pytest
 
-from memplane.enrich.catalog import load_catalog
-from memplane.recall.asked import read_question
-from memplane.recall.route import route
+from memplane.extract.catalog import load_catalog
+from memplane.recall.query import read_question, route
 
 CATALOG = load_catalog(None)
 

@@ -5,10 +5,10 @@ from tests.conftest import HandClock
 from tests.stub_embedder import StubEmbedder
 
 from engines import both_if_thorough
+from memplane.adapters.clawdapus.importer import append_history, history_lines
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import decode
 from memplane.recall.result import Limits
-from memplane.transfer.history import append_history, history_lines
 from memplane.types import Reach, State, within
 
 pytestmark = both_if_thorough

@@ -11,9 +11,9 @@ from tests.conftest import HandClock, costly
 from engines import both_engines
 from memplane import Memplane
 from memplane.errors import InvalidRequest
-from memplane.governance.fence import BEGIN, END, strip_injected
-from memplane.governance.neutral import visible
-from memplane.governance.redact import redact
+from memplane.safety.fence import BEGIN, END, strip_injected
+from memplane.safety.redact import redact
+from memplane.safety.sanitize import visible
 
 pytestmark = both_engines
 

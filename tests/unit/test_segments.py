@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.objects import segments
-from memplane.objects.segments import SegmentDamaged, Written
+from memplane.sync import segments
+from memplane.sync.segments import SegmentDamaged, Written
 from memplane.transfer.full import line_of
 
 LINE = b'{"memplane":1,"id":"t1","op":"turn","recorded":5,"body":{"role":"user","content":"hi","at":5}}'

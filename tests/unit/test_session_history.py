@@ -10,15 +10,23 @@ from datetime import timedelta
 import pytest
 
 from clawdapus import NOON, entry_line, later
+from memplane.adapters.clawdapus.session_history import (
+    MAX_BYTES_DEFAULT,
+    OVERLAP,
+    TORN_NAME,
+    Checkpoint,
+    Index,
+    Recorder,
+    agent_folder_name,
+    build_index,
+    read_session,
+    rotate,
+)
 from memplane.clock import to_instant
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, StorageError, StorageUnavailable
-from memplane.folder import Folder
-from memplane.history import MAX_BYTES_DEFAULT, Index, Recorder, agent_folder_name, build_index, read_session
-from memplane.history.files import OVERLAP
-from memplane.history.index import Checkpoint
-from memplane.history.recorder import TORN_NAME, rotate
 from memplane.ledger.history import BadLine, HistoryLine, Rejected, parse_line, read_history
+from memplane.safety.safe_directory import Folder
 
 
 def lines_of(count, *, start=0, seconds=1):

@@ -8,12 +8,11 @@ from tests.conftest import fresh_folder
 from tests.stub_embedder import DIMENSION, StubEmbedder
 
 from memplane import Memplane
+from memplane.documents.span_index import SpanIndex
+from memplane.documents.span_ranking import PARTS_MAX, REACH_MIN, parts_of, rank_spans
 from memplane.errors import StorageUnreachable
-from memplane.recall.question_parts import PARTS_MAX, parts_of
-from memplane.recall.relevance import Question
-from memplane.recall.span_index import SpanIndex
-from memplane.recall.span_ranking import REACH_MIN, rank_spans
-from memplane.recall.vectors import VectorTable
+from memplane.extract.relevance import Question
+from memplane.models.vectors import VectorTable
 from memplane.storage.words import stems_of
 
 MODEL = ("stub", DIMENSION)
@@ -173,9 +172,9 @@ def test_only_the_documents_asked_for(shelf):
 
 def test_a_restriction_holds_where_codes_choose(open_plane, monkeypatch):
     """Also among so many spans that not all of them are compared."""
-    monkeypatch.setattr("memplane.recall.span_ranking._EXACT_MAX", 1)
-    monkeypatch.setattr("memplane.recall.span_ranking._MOST", 2)
-    monkeypatch.setattr("memplane.recall.span_index.VectorTable", _small_table)
+    monkeypatch.setattr("memplane.documents.span_ranking._EXACT_MAX", 1)
+    monkeypatch.setattr("memplane.documents.span_ranking._MOST", 2)
+    monkeypatch.setattr("memplane.documents.span_index.VectorTable", _small_table)
     embedder = StubEmbedder()
     space = open_plane(embedder=embedder).space("alice")
     for place in range(30):
@@ -204,7 +203,7 @@ def test_a_second_span_of_a_document_is_put_back(space, monkeypatch):
 
     place, found = place_of_the_other()
     assert found[1].contributions["repeated"] == -1.0
-    monkeypatch.setattr("memplane.recall.span_ranking._REPEATED", 0.0)
+    monkeypatch.setattr("memplane.documents.span_ranking._REPEATED", 0.0)
 
     assert place < place_of_the_other()[0]
 

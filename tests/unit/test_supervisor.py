@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-from memplane.doors.http.supervisor import Supervisor
+from memplane.server.supervisor import Supervisor
 
 LIVES = "import signal; signal.pause()"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)\nwhile True: signal.pause()"

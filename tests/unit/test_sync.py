@@ -7,12 +7,12 @@ import pytest
 from conftest import HandClock
 from memory_objects import MemoryObjects
 from memplane.errors import RemoteDenied, RemoteUnavailable, StorageBusy
-from memplane.objects import manifest, push, segments
-from memplane.objects.counting import Counting
-from memplane.objects.link import only_one
-from memplane.objects.standing import standing_of, without_secrets
-from memplane.objects.sync import Sync
-from memplane.objects.watch import Stopped, Watch
+from memplane.sync import manifest, push, segments
+from memplane.sync.counting import Counting
+from memplane.sync.link import only_one
+from memplane.sync.status import standing_of, without_secrets
+from memplane.sync.sync import Sync
+from memplane.sync.watch import Stopped, Watch
 from memplane.types import Op
 from sync_machines import Machine, content, keys
 

@@ -10,8 +10,8 @@ from memory_objects import MemoryObjects
 from memplane import Memplane
 from memplane.clock import DAY, INSTANT_MAX
 from memplane.errors import ManifestUnreadable
-from memplane.objects import manifest
-from memplane.objects.sync import Sync
+from memplane.sync import manifest
+from memplane.sync.sync import Sync
 
 END_OF_TIME = "9999-12-31T23:59:59.999999Z"
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memplane.clock import to_datetime, to_instant
-from memplane.temporal import TimeMention, find_times
+from memplane.extract.time import TimeMention, find_times
 
 NOW = datetime(2023, 7, 20, 14, 30, tzinfo=UTC)
 

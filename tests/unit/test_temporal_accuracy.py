@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memplane.evaluate.files import read_json
-from memplane.evaluate.temporal import score_ctparse, score_duckling
+from memplane_eval.files import read_json
+from memplane_eval.temporal import score_ctparse, score_duckling
 
 CTPARSE_FLOOR = 0.86
 PAST_OR_NEUTRAL_FLOOR = 0.90

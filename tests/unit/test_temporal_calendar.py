@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memplane.clock import to_datetime, to_instant
-from memplane.temporal import find_times
-from memplane.temporal.feasts import easter, orthodox_easter
-from memplane.temporal.moons import chinese_new_year, hebrew_new_year
+from memplane.extract.time import find_times
+from memplane.extract.time.holidays import chinese_new_year, easter, hebrew_new_year, orthodox_easter
 
 
 def begin(text, *now, **options):

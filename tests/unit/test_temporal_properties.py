@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import DAY, to_instant
-from memplane.temporal import find_times
+from memplane.extract.time import find_times
 
 VOCABULARY = """
 the a an last next this past coming first second third of in on at by for from to until since between and or before after

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.enrich.tier import tier_of
+from memplane.extract.claims import tier_of
 from memplane.types import Tier
 
 ORDER = [Tier.COLD, Tier.WARM, Tier.HOT]

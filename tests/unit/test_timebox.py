@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from memplane.turns.timebox import TimeBox
+from memplane.recall.timebox import TimeBox
 
 
 class Hours:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplane.adapters.clawdapus.pod.tombstones import Tombstone, compose_tombstone, parse_tombstone
 from memplane.clock import parse_instant
 from memplane.ledger.history import BadLine
-from memplane.ledger.tombstones import Tombstone, compose_tombstone, parse_tombstone
 
 AT = parse_instant("2026-04-03T12:00:00Z", field="ts")
 GO_HEAD = (

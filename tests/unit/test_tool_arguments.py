@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.doors.mcp.server import TOOLS as MCP_TOOLS
-from memplane.doors.plugin.arguments import ArgumentsInvalid, checked
-from memplane.doors.plugin.manifest import TOOLS, skill_text
-from memplane.doors.plugin.schema import KEYWORDS, violations
-from memplane.doors.plugin.tools import RIGHTS
+from memplane.adapters.carapace.schema import KEYWORDS, ArgumentsInvalid, checked, violations
+from memplane.adapters.carapace.tools import RIGHTS, TOOLS, skill_text
+from memplane.adapters.mcp.server import TOOLS as MCP_TOOLS
 
 SCHEMAS = {name: tool.arguments for name, tool in MCP_TOOLS.items()}
 DEFAULTS = {

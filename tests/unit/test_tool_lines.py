@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.doors.tool.lines import inserted, line_count, numbered, occurrences
-from memplane.doors.tool.listing import listing, size_text
-from memplane.governance.veil import Veil
+from memplane.adapters.anthropic.commands import (
+    inserted,
+    line_count,
+    listing,
+    numbered,
+    occurrences,
+    size_text,
+)
+from memplane.safety.sanitize import Veil
 from memplane.space.files import FileEntry
 
 

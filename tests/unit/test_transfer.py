@@ -9,12 +9,11 @@ import pytest
 
 from engines import both_if_thorough, only_files
 from memplane import Caller
-from memplane.doctor import examine
+from memplane.adapters.importers import export_lines, import_file, left_out
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import entry_id
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history import Payload, compose_line, entry_id
+from memplane.space.doctor import examine
 from memplane.storage.filter import Filter
-from memplane.transfer import export_lines, import_file, left_out
 from memplane.types import Draft, Op
 
 pytestmark = both_if_thorough

@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
-from memplane.governance.veil import Veil
-from memplane.objects.tree import files_of, take_in
-from memplane.objects.tree.behavioral import FILE_BYTES_MAX
-from memplane.objects.tree.frontmatter import part
+from memplane.safety.sanitize import Veil
+from memplane.sync.tree import files_of, take_in
+from memplane.sync.tree.behavioral import FILE_BYTES_MAX
+from memplane.sync.tree.frontmatter import part
 from memplane.types import STORABLE_KINDS, State
 
 SECRET = "AKIA" + "ABCDEFGHIJKLMN27"

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.objects.tree.frontmatter import YAML_CHARS_MAX, _as_written, part, with_members, written
+from memplane.sync.tree.frontmatter import YAML_CHARS_MAX, _as_written, part, with_members, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 NAMES = st.sampled_from(["name", "description", "tags", "some_more", "x-y"])

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from conftest import fresh_plane
 from memory_objects import MemoryObjects
 from memplane.errors import InvalidRequest
-from memplane.objects.interactions import parse
-from memplane.objects.local import LocalObjects
-from memplane.objects.tree import files_of, read_tree, take_in, write_tree
 from memplane.storage.filter import Filter
+from memplane.sync.interactions import parse
+from memplane.sync.local import LocalObjects
+from memplane.sync.tree import files_of, read_tree, take_in, write_tree
 
 DAY = "interactions/2026-04-17.jsonl"
 SECRET = "AKIA" + "ABCDEFGHIJKLMN27"

@@ -10,11 +10,11 @@ from tests.conftest import HandClock, Scribe, SqliteEngine, costly, fresh_folder
 from tests.stub_embedder import StubEmbedder
 from tests.unit.test_fusion import HOUR, JULY, asked, slow_passages, spoken, turns_of
 
-from memplane.recall.asking import Asking
-from memplane.recall.relevance import Question
+from memplane.extract.relevance import Question
+from memplane.models.vectors import VectorTable
+from memplane.recall.query_context import Asking
 from memplane.recall.turn_index import Columns, TurnIndex, Turns
 from memplane.recall.turn_ranking import holders, rank_turns
-from memplane.recall.vectors import VectorTable
 from memplane.storage.filter import Filter
 from memplane.storage.index import TurnHead, TurnVector, turn_number
 from memplane.storage.words import stems_of

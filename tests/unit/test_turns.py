@@ -11,13 +11,12 @@ from datetime import timedelta
 import pytest
 
 from memplane import Settings
+from memplane.adapters.proxy.injection import Teller, Told
+from memplane.adapters.proxy.recorder import FOLDER, Keeper, Kept, Pending
 from memplane.errors import InvalidRequest, StorageFull
-from memplane.governance.events import MemoryOp, spell_event
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history import Payload, compose_line
 from memplane.space import Space
-from memplane.turns.keeping import Keeper
-from memplane.turns.pending import FOLDER, Kept, Pending
-from memplane.turns.telling import Teller, Told
+from memplane.telemetry import MemoryOp, spell_event
 from memplane.types import Pins
 
 PATIENT_MS = 60_000
@@ -263,7 +262,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
         given.append(asyncio.current_task())
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("memplane.services.memory_client.MemoryClient._exchange", asked_service)
+    monkeypatch.setattr("memplane.adapters.clawdapus.memory_client.MemoryClient._exchange", asked_service)
     monkeypatch.setattr(Space, "pins", lambda self, names: let_go.wait(30))
     waited = []
     timeout = asyncio.timeout
@@ -376,7 +375,7 @@ def test_a_turn_is_tried_again_until_it_is_written(processes, monkeypatch, error
         return retain(self, entry, **options)
 
     monkeypatch.setattr(Space, "retain_entry", failing)
-    monkeypatch.setattr("memplane.turns.keeping._RETRY_S", (0.0,))
+    monkeypatch.setattr("memplane.adapters.proxy.recorder._RETRY_S", (0.0,))
 
     async def run():
         keeper = Keeper(process.plane, process.settings, process.events.append, door="proxy")

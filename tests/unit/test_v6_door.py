@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.doors.http.envelope import envelope_of
-from memplane.doors.http.refusal import Refusal, Refused
-from memplane.doors.http.v6.facts import fact_of
-from memplane.doors.http.v6.recall_id import Told, read_recall_id, recall_id_of
+from memplane.adapters.claiv.recall import Told, fact_of, read_recall_id, recall_id_of
+from memplane.server.envelope import envelope_of
+from memplane.server.refusal import Refusal, Refused
 
 
 @given(st.text(min_size=1), st.integers(0, 1 << 52), st.lists(st.text(max_size=50), max_size=30))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.providers.embedding import normalised
-from memplane.recall.vectors import VectorTable, unpacked
+from memplane.models.embedding import normalised
+from memplane.models.vectors import VectorTable, unpacked
 
 DIMENSIONS = [1, 7, 40, 63, 64, 65, 128]
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.governance.neutral import visible
-from memplane.governance.redact import redact
-from memplane.governance.veil import Splice, Veil
+from memplane.safety.redact import redact
+from memplane.safety.sanitize import Splice, Veil, visible
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 TEXTS = st.text("ab \n\u200b\u202e\U000e0041é", max_size=30)

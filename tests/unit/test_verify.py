@@ -5,7 +5,7 @@ import apsw
 import pytest
 
 from memplane import Caller
-from memplane.ledger.history_entry import Payload, compose_line
+from memplane.ledger.history import Payload, compose_line
 from memplane.ledger.payloads import (
     KEEPING,
     Compacted,

@@ -3,9 +3,9 @@
 import apsw
 import pytest
 
+from memplane.adapters.importers import export_lines, import_file
 from memplane.errors import InvalidRequest, NotFound
 from memplane.storage.directory import KEPT, Sort
-from memplane.transfer import export_lines, import_file
 
 TENANT = "default"
 DOCUMENT, RECEIPT = Sort.DOCUMENT, Sort.RECEIPT

@@ -1,7 +1,6 @@
 """Text put together from what a format says, with its blocks, headings and places: for formats that are not text."""
 
-from memplane.documents.limits import Budget
-from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.parsed import Block, BlockKind, Budget, Heading, Parsed
 
 HEADING_CHARS_MAX = 1_000
 """What is longer than this was never closed or is no heading but a style."""

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from memplane.documents.assembly import Assembly
-from memplane.documents.limits import Budget, ParseLimits
-from memplane.documents.parsed import BlockKind, Parsed
+from memplane.documents.parsed import BlockKind, Budget, Parsed, ParseLimits
 from memplane.errors import DocumentUnreadable
 
 _ATTRIBUTE = r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"'][^\s>]*+))?+)?+"""

@@ -8,8 +8,7 @@ sixteen that quote deeply; `tests/unit/test_documents_markdown.py` compares what
 import re
 from typing import NamedTuple
 
-from memplane.documents.limits import Budget, ParseLimits
-from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.parsed import Block, BlockKind, Budget, Heading, Parsed, ParseLimits
 
 TITLE_CHARS_MAX = 300
 """A setext underline makes a heading of all the lines above it; nobody wants a page for a title."""

@@ -5,7 +5,7 @@ import zipfile
 from io import BytesIO
 from typing import Final
 
-from memplane.documents.decode import decoded, is_text
+from memplane.documents.text import decoded, is_text
 from memplane.errors import DocumentUnreadable
 
 PLAIN: Final = "text/plain"

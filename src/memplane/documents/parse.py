@@ -4,13 +4,11 @@ parser, for what is uploaded is anybody's."""
 from collections.abc import Callable
 from importlib import import_module
 
-from memplane.documents.decode import cleaned, decoded, is_text
 from memplane.documents.html import parse_html
-from memplane.documents.limits import Budget, ParseLimits
 from memplane.documents.markdown import parse_markdown
 from memplane.documents.media import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
-from memplane.documents.parsed import Parsed
-from memplane.documents.plain import parse_plain
+from memplane.documents.parsed import Budget, Parsed, ParseLimits
+from memplane.documents.text import cleaned, decoded, is_text, parse_plain
 from memplane.errors import DocumentUnreadable
 
 _LOADED_LATE = {

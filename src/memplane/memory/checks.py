@@ -6,9 +6,9 @@ from typing import Any
 
 from memplane.config import Settings
 from memplane.errors import InvalidRequest
-from memplane.governance.fence import strip_injected
-from memplane.governance.neutral import visible
-from memplane.governance.redact import find_secrets
+from memplane.safety.fence import strip_injected
+from memplane.safety.redact import find_secrets
+from memplane.safety.sanitize import visible
 from memplane.types import STORABLE_KINDS, Kind, Reach, Role, State, Tier
 
 _COUNT_MAX = 100_000

@@ -7,21 +7,39 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant, iso, to_datetime
+from memplane.compaction.digests import promoted_from, surface
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.ids import base_of, models_of, new_id
 from memplane.ledger.payloads import Aftermath, Forgotten, decode, victims_digest
 from memplane.memory import projection
-from memplane.memory.aftermath import aftermath_of
 from memplane.memory.checks import check_encodable
-from memplane.memory.digests import promoted_from, surface
-from memplane.memory.sitting import ANEW, PAUSE
-from memplane.storage.base import Reader, Writer
+from memplane.memory.forget_effects import aftermath_of
+from memplane.storage.base import LedgerRow, Reader, Writer
 from memplane.storage.claims import Evidence
 from memplane.storage.episodes import Untold
 from memplane.storage.filter import Scope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
-from memplane.types import Entry, Memory, Op, Receipt, State, Turn
+from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
+
+# A receipt out of the ledger, where it is kept.
+
+
+def receipt_of(row: LedgerRow) -> Receipt:
+    """What a row of a forget proves."""
+    payload = decode(row.entry)
+    assert isinstance(payload, Forgotten)
+    return Receipt(
+        id=payload.receipt,
+        scope=payload.scope,
+        counts=payload.counts,
+        reason=payload.reason,
+        at=to_datetime(payload.at),
+        seq=row.position,
+        digest=row.digest.hex(),
+        off_disk=None,
+    )
+
 
 _FOLLOWERS_PER_LOOK = 64
 """In order there is one; what was said earlier and came in later makes for more."""

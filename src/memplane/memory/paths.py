@@ -4,8 +4,8 @@ it is checked as if it did, because whoever reads it later may take it for one."
 import re
 
 from memplane.errors import InvalidRequest
-from memplane.governance.neutral import visible
 from memplane.memory.checks import check_encodable, check_no_secret
+from memplane.safety.sanitize import visible
 
 ROOT = "/memories"
 PATH_CHARS_MAX = 512

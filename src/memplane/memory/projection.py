@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from memplane.clock import Instant, to_datetime
+from memplane.compaction import digests
+from memplane.documents.preparation import shelved
 from memplane.errors import MemplaneError
-from memplane.governance.fence import strip_injected
-from memplane.governance.flags import flags_of
-from memplane.governance.neutral import visible
-from memplane.governance.redact import redact
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import came_under, is_variant, variant_id
@@ -31,8 +29,9 @@ from memplane.ledger.payloads import (
     Verdict,
     decode,
 )
-from memplane.memory import digests
-from memplane.memory.shelving import shelved
+from memplane.safety.fence import strip_injected
+from memplane.safety.injection import flags_of
+from memplane.safety.sanitize import clean
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import Shelved
@@ -155,12 +154,6 @@ def _is_derived(writer: Writer, memory_id: str) -> bool:
     first, as it was where that was recorded."""
     memory = writer.memory(memory_id)
     return memory is not None and memory.derived
-
-
-def clean(text: str) -> str:
-    """What may reach derived memory: nothing we injected ourselves, nothing invisible, no secrets. What is invisible
-    goes first, because it could hide a secret from the eye of the redactor and not from the reader's."""
-    return redact(visible(strip_injected(text))).text
 
 
 def _clean_value(put: Put) -> str:

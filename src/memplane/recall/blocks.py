@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memplane.config import Settings
-from memplane.governance.flags import marked
-from memplane.governance.outgoing import RecalledBlock
+from memplane.documents.result import SpanHit
 from memplane.recall.render import Tamer
 from memplane.recall.render_documents import passage
-from memplane.recall.result import Block, Limits, RecallHit, SpanHit
+from memplane.recall.result import Block, Limits, RecallHit
+from memplane.safety.injection import marked
+from memplane.safety.outgoing import RecalledBlock
 
 
 def blocks_of(

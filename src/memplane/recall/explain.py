@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from memplane.clock import Instant
-from memplane.memory.shown import has_expired, looked_at, shown_turn
 from memplane.recall.result import Recall, RecallHit
+from memplane.safety.sanitize import has_expired, looked_at, shown_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import turn_number

@@ -10,12 +10,12 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
-from memplane.memory.shown import looked_at
-from memplane.recall.asked import Asked
-from memplane.recall.asking import Asking
-from memplane.recall.embedded import DEVIATIONS_MIN
+from memplane.extract.relevance import Relevance
+from memplane.models.vectors import DEVIATIONS_MIN
 from memplane.recall.memory_index import Near
-from memplane.recall.relevance import Relevance
+from memplane.recall.query import Asked
+from memplane.recall.query_context import Asking
+from memplane.safety.sanitize import looked_at
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.types import Kind, Memory, State, Tier

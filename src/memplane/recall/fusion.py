@@ -6,8 +6,7 @@ were fitted on two data sets and checked on conversations and questions they wer
 docs/internals/recall.md has the figures and what was tried besides.
 
 Everything here is arithmetic over arrays. `places` are the turns to judge; in a space that is too large to judge every
-turn they are those that some channel favours, and a sample of all that says what is usual.
-"""
+turn they are those that some channel favours, and a sample of all that says what is usual."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,22 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.clock import DAY
-from memplane.recall.asked import Asked
-from memplane.recall.turn_index import WINDOW_TURNS, Floats, Ints, Turns
+from memplane.models.vectors import Floats, Ints, Usual, standard
+from memplane.recall.query import Asked
+from memplane.recall.turn_index import WINDOW_TURNS, Turns
 
 _BM25_K1 = 1.2
 _BM25_B = 0.75
 SESSION_PASSAGE_SHARE = 0.25
-_DEVIATION_MIN = 1e-9
 _SPREAD_MAX = 2_000
 """A word that more turns hold counts where it stands only: it tells no passage from another."""
 _FEW = 50
 _DAYS_AFTER = 7
 """What happened on a day is talked about within a week."""
-
-
-Usual = tuple[float, float]
-"""The mean and the deviation of a channel."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,29 +145,6 @@ def _around(places: Ints, counts: Floats, turns: Turns) -> tuple[Ints, Floats]:
 
 def _slack(lengths: Floats, usual: float) -> Floats:
     return _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths / usual)
-
-
-def standard(
-    values: Floats | NDArray[np.float32],
-    sample: NDArray[np.bool_] | None = None,
-    known_usual: Usual | None = None,
-) -> Floats:
-    """Mean 0 and deviation 1 over the sample, or over all, unless they are known. What is missing (NaN) has no opinion, and
-    neither has a channel that says one thing."""
-    numbers = np.asarray(values, np.float64)
-    if known_usual is not None:
-        moved: Floats = (numbers - known_usual[0]) / known_usual[1]
-        moved[~np.isfinite(moved)] = 0.0
-        return moved
-    usual = numbers if sample is None else numbers[sample]
-    known = None if np.isfinite(usual.sum()) else np.isfinite(usual)
-    usual = usual if known is None else usual[known]
-    deviation = float(usual.std()) if len(usual) else 0.0
-    if deviation < _DEVIATION_MIN:
-        return np.zeros(len(numbers))
-    scaled: Floats = (numbers - usual.mean()) / deviation
-    scaled[~np.isfinite(scaled)] = 0.0
-    return scaled
 
 
 def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:

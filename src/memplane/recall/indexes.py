@@ -3,8 +3,8 @@
 import threading
 from collections import OrderedDict
 
+from memplane.documents.span_index import SpanIndex
 from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.span_index import SpanIndex
 from memplane.recall.turn_index import TurnIndex
 
 _SPACES_MAX = 64

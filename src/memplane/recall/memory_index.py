@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.providers.embedding import Vector
-from memplane.recall.large import LargeIndex
-from memplane.recall.vectors import VectorTable, dots, unpacked
+from memplane.models.embedding import Vector
+from memplane.models.vectors import VectorTable, dots, unpacked
+from memplane.recall.large_spaces import LargeIndex
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.storage.index import Marks, MemoryVector, VectorSearch

@@ -8,31 +8,30 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.config import Settings
-from memplane.enrich.catalog import Catalog
-from memplane.memory.shown import shown_turn
-from memplane.providers.embedding import Vector
-from memplane.recall.asked import Asked, names_taken_out, read_nameless
-from memplane.recall.asking import Asking
+from memplane.documents.result import SpanHit
+from memplane.documents.search import Consulted, DocumentsAsked, Ranking, consult
+from memplane.documents.span_index import SpanIndex
+from memplane.documents.span_ranking import RankedSpan, rank_spans
+from memplane.extract.catalog import Catalog
+from memplane.extract.relevance import Question
+from memplane.models.embedding import Vector
 from memplane.recall.blocks import blocks_of
-from memplane.recall.documents import Consulted, DocumentsAsked, Ranking, consult
-from memplane.recall.embedded import NEARNESS_MIN
 from memplane.recall.fact_ranking import Gathered, facts_apart, gather_facts
-from memplane.recall.large import LargeTurns, LargeWords
+from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.questions import Embedded, Questions
-from memplane.recall.relevance import Question
+from memplane.recall.query import Asked, names_taken_out, read_nameless, route, working_memory
+from memplane.recall.query_context import Asking
+from memplane.recall.question_vectors import Embedded, Questions
 from memplane.recall.render import Tamer, render
 from memplane.recall.render_documents import share_of
 from memplane.recall.request import RecallRequest
-from memplane.recall.result import Limits, Recall, RecallHit, Routing, SpanHit
-from memplane.recall.route import route
+from memplane.recall.result import Limits, Recall, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
-from memplane.recall.span_index import SpanIndex
-from memplane.recall.span_ranking import RankedSpan, rank_spans
-from memplane.recall.told import SUSPECTS_MAX, Told, alternating, tell, with_suspects
+from memplane.recall.selection import SUSPECTS_MAX, Told, alternating, tell, with_suspects
+from memplane.recall.turn_embedding import NEARNESS_MIN
 from memplane.recall.turn_index import EMPTY, TurnIndex, Turns
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
-from memplane.recall.working import working_memory
+from memplane.safety.sanitize import shown_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.storage.index import turn_number

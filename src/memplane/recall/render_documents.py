@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from memplane.governance.flags import flags_of, marked
-from memplane.recall.documents import Consulted
-from memplane.recall.naming import bare, is_title, without_title
+from memplane.documents.naming import bare, is_title, without_title
+from memplane.documents.result import DocumentTold, SpanHit, Strategy
+from memplane.documents.search import Consulted
 from memplane.recall.render import Group, Share, Tamer
-from memplane.recall.result import DEGRADED, DocumentTold, SpanHit, Strategy
+from memplane.recall.result import DEGRADED
+from memplane.safety.injection import flags_of, marked
 
 _CITED_CHARS_MAX = 200
 _BRACKETS = str.maketrans("[]", "()")

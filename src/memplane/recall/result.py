@@ -2,27 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
 
 import msgspec
 
-from memplane.types import Memory, Span, Turn
+from memplane.documents.result import DocumentTold, SpanHit, Strategy
+from memplane.types import Memory, Turn
 
 SPANS_MAX = 50
 DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
 """Stands in the text while a document that is asked for is not told in short yet."""
-
-
-class Strategy(StrEnum):
-    """How documents are looked into."""
-
-    LOCAL = "local"
-    """For passages, in all of them."""
-    SECTION = "section"
-    """The question names a section."""
-    DOCUMENT = "document"
-    """One document is asked for."""
-    COLLECTION = "collection"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,39 +60,6 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     """A turn of which everything that was read out of it was replaced since."""
     flags: tuple[str, ...] = ()
     """What it is flagged for, where nobody has released it: it is told last, and with a warning."""
-
-
-class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage of a document, where it stands, and why it is told."""
-
-    span: Span
-    document_name: str
-    section: tuple[str, ...] = ()
-    """The titles it stands under."""
-    updated_at: datetime
-    """When its document was uploaded."""
-    score: float = 0.0
-    channels: Mapping[str, float] = {}
-    ranks: Mapping[str, int] = {}
-
-
-class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
-    """A section in short."""
-
-    id: str
-    path: tuple[str, ...]
-    distillation: str | None
-
-
-class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
-    """A document in short, and those of its sections that were asked for."""
-
-    id: str
-    name: str
-    distillation: str | None
-    degraded: bool
-    """It is not told in short yet."""
-    sections: tuple[SectionTold, ...] = ()
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant
-from memplane.memory.shown import shown, shown_turn
-from memplane.recall.relevance import STOP_WORDS, Question, Relevance
+from memplane.extract.relevance import STOP_WORDS, Question, Relevance
+from memplane.safety.sanitize import shown, shown_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.words import begun, words_of

@@ -1,8 +1,7 @@
 """What ranking knows about the turns of a space: a cache, brought up to date from the store before every use.
 
 A turn is known by its place: 0, 1, 2, … in the order of the ledger. The store says by its marks what changed since the
-last look; when something was forgotten, everything is read anew.
-"""
+last look; when something was forgotten, everything is read anew."""
 
 import threading
 from collections import Counter
@@ -12,18 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.memory.sitting import PAUSE
-from memplane.recall.embedded import ROLES
-from memplane.recall.postings import Postings, places_of
-from memplane.recall.vectors import VectorTable
+from memplane.models.vectors import Floats, Ints, VectorTable
+from memplane.recall.turn_embedding import ROLES
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, TurnVector, turn_number
+from memplane.storage.postings import Postings, places_of
 from memplane.storage.words import is_prefix, stems_of
-from memplane.types import Role
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from memplane.types import PAUSE, Role
 
 WINDOW_TURNS = 2
 """A passage is a turn with at most so many before and after it …"""

@@ -8,15 +8,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.providers.embedding import Vector
-from memplane.recall.asking import Asking
-from memplane.recall.embedded import DEVIATIONS_MIN
+from memplane.extract.relevance import Question
+from memplane.models.embedding import Vector
+from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, unpacked
 from memplane.recall.fusion import Fused, best, fuse, word_scores
-from memplane.recall.large import judged
+from memplane.recall.large_spaces import judged
 from memplane.recall.memory_index import Near
-from memplane.recall.relevance import Question
-from memplane.recall.turn_index import Floats, Ints, TurnIndex, Turns
-from memplane.recall.vectors import dots, unpacked
+from memplane.recall.query_context import Asking
+from memplane.recall.turn_index import TurnIndex, Turns
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX

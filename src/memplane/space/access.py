@@ -9,14 +9,14 @@ import msgspec
 from memplane.clock import Instant
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
-from memplane.governance.events import Events, nobody
-from memplane.governance.redact import redact
 from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
 from memplane.memory import projection
-from memplane.providers.llm import LLMFailed
+from memplane.models.llm import LLMFailed
+from memplane.safety.redact import redact
 from memplane.space.parts import Parts
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.directory import Sort
+from memplane.telemetry import Events, nobody
 from memplane.types import Caller, Draft, Op
 
 T = TypeVar("T")

@@ -12,17 +12,10 @@ from datetime import timedelta
 import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime
-from memplane.enrich.judging import Discarded, Kept, judge
-from memplane.enrich.rawday import items_of, settled, undecided
-from memplane.enrich.threads import said_last
-from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.ids import confirmed_id, content_id
-from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, decode, encode
-from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_caller, check_limit
-from memplane.memory.digests import instant_of, same_learnings
-from memplane.memory.forget import bury
-from memplane.memory.retention import (
+from memplane.compaction.days import items_of, said_last, settled, undecided
+from memplane.compaction.digests import instant_of, same_learnings
+from memplane.compaction.judging import Discarded, Kept, judge
+from memplane.compaction.retention import (
     Retention,
     begin_of,
     day_of,
@@ -31,7 +24,7 @@ from memplane.memory.retention import (
     retention_of,
     week_of,
 )
-from memplane.memory.review import (
+from memplane.compaction.review import (
     Compaction,
     DayCompacted,
     DayDue,
@@ -40,6 +33,12 @@ from memplane.memory.review import (
     learnings_of,
     standing_of,
 )
+from memplane.errors import InvalidRequest, NotFound
+from memplane.ledger.ids import confirmed_id, content_id
+from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, decode, encode
+from memplane.memory import projection
+from memplane.memory.checks import check_asked, check_caller, check_limit
+from memplane.memory.forget import bury
 from memplane.space.records import waiting
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer

@@ -8,12 +8,12 @@ import msgspec
 
 from memplane.clock import Instant, to_instant
 from memplane.errors import InvalidRequest, NotFound, PathTaken
-from memplane.governance.veil import Splice, Veil
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Put, decode
 from memplane.memory import projection
 from memplane.memory.checks import check_encodable, check_news
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
+from memplane.safety.sanitize import Splice, Veil
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter, Scope

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from memplane.clock import DAY, parse_instant, to_datetime
+from memplane.compaction.digests import learned_from
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Purged
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_list, check_text
-from memplane.memory.digests import learned_from
 from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
 from memplane.space.records import Moment
 from memplane.space.writing import Writing

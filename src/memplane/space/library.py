@@ -5,8 +5,9 @@ from contextlib import suppress
 import msgspec
 
 from memplane.clock import to_instant
-from memplane.documents.limits import ParseLimits
 from memplane.documents.media import PLAIN, media_type_of
+from memplane.documents.parsed import ParseLimits
+from memplane.documents.preparation import shelved
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Collected, Payload, Uploaded
@@ -19,7 +20,6 @@ from memplane.memory.checks import (
     check_name,
     check_text,
 )
-from memplane.memory.shelving import shelved
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
 from memplane.storage.directory import Sort

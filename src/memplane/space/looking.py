@@ -3,12 +3,12 @@
 from memplane.clock import INSTANT_MAX, Instant
 from memplane.errors import InvalidRequest, NotFound
 from memplane.memory.checks import check_asked, check_counts, check_limit
-from memplane.memory.comparison import Comparison, compare
-from memplane.memory.glance import DAYS, Glance, counted, health_of, marks_of, needs_of, today_of
-from memplane.memory.graph import Graph, graph_of, subject_of
-from memplane.memory.receipts import receipt_of
-from memplane.memory.shown import shown
+from memplane.memory.forget import receipt_of
+from memplane.safety.sanitize import shown
 from memplane.space.access import Access
+from memplane.space.comparison import Comparison, compare
+from memplane.space.graph import Graph, graph_of, subject_of
+from memplane.space.summary import DAYS, Glance, counted, health_of, marks_of, needs_of, today_of
 from memplane.storage.overview import TurnSpan
 from memplane.types import Memory, Receipt
 

@@ -4,17 +4,17 @@ import msgspec
 
 from memplane.clock import Clock
 from memplane.config import Settings
-from memplane.enrich.catalog import Catalog
-from memplane.governance.events import Events
-from memplane.memory.glance import Kept
-from memplane.providers.embedding import Embedder
+from memplane.extract.catalog import Catalog
+from memplane.models.embedding import Embedder
+from memplane.recall.access_counts import Uses
 from memplane.recall.indexes import Indexes
-from memplane.recall.questions import Questions
-from memplane.recall.uses import Uses
-from memplane.shift import Enriching
+from memplane.recall.question_vectors import Questions
+from memplane.space.summary import Kept
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory
-from memplane.worker import Worker
+from memplane.telemetry import Events
+from memplane.worker.batch import Enriching
+from memplane.worker.pipeline import Worker
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,23 +7,23 @@ from contextlib import suppress
 import msgspec
 
 from memplane.clock import Instant, parse_instant
-from memplane.enrich.feedback import can_be_rated
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid, StorageError
+from memplane.extract.feedback import can_be_rated
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Rated, Resolved
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts, check_ids, check_name, check_rating
-from memplane.memory.shown import shown
-from memplane.providers.embedding import EmbeddingFailed
+from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
 from memplane.recall.recall import Tools, recall, recall_by_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
+from memplane.safety.sanitize import shown
 from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter
 from memplane.types import Memory, Op
-from memplane.worker import Enrichment, note_accesses
+from memplane.worker.pipeline import Enrichment, note_accesses
 
 _EXPLAINED = Limits(turns=1_000, facts=1_000)
 

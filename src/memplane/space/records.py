@@ -6,17 +6,16 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
+from memplane.compaction.days import SaidPage, said_since
 from memplane.errors import NotFound
 from memplane.ledger.payloads import KEEPING, Derived, Forgotten, Promoted, Said, decode, decode_body, encode
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.memory.forget import bury
+from memplane.memory.forget import bury, receipt_of
 from memplane.memory.merge import Taken, merge
-from memplane.memory.receipts import receipt_of
-from memplane.memory.said import SaidPage, said_since
-from memplane.memory.shown import shown, shown_turn
-from memplane.memory.timeline import Happening, names_lately, tell, told
+from memplane.safety.sanitize import shown, shown_turn
 from memplane.space.access import Access, redacted
+from memplane.space.timeline import Happening, names_lately, tell, told
 from memplane.storage.base import Reader, Sizes, Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Narrowed, Scope

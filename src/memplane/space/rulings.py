@@ -9,8 +9,8 @@ from memplane.ledger.payloads import Pinned, Released
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts, check_limit, check_list
 from memplane.memory.forget import checked_scope
-from memplane.memory.quarantine import Suspect, suspects, turns_of
-from memplane.memory.shown import looked_at, shown, shown_turn
+from memplane.safety.quarantine import Suspect, suspects, turns_of
+from memplane.safety.sanitize import looked_at, shown, shown_turn
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Scope

@@ -8,12 +8,10 @@ import msgspec
 
 from memplane.clock import parse_instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
-from memplane.ledger.history_received import received_line
-from memplane.ledger.history_scrub import scrub_line
+from memplane.ledger.history_text import received_line, scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, is_variant, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import Said, Stored
 from memplane.memory import projection
-from memplane.memory.brief import Brief, make_brief
 from memplane.memory.checks import (
     check_asked,
     check_counts,
@@ -33,20 +31,24 @@ from memplane.memory.checks import (
     check_window,
 )
 from memplane.memory.facts import checked_fact
-from memplane.memory.keys import current_id
-from memplane.memory.plans import PLAN_HISTORY, PlanGroup, PlanRun, group_plans
+from memplane.memory.idempotency import current_id
 from memplane.memory.runs import (
     PACK_HISTORY,
     PIPELINE_HISTORY,
+    PLAN_HISTORY,
     Defaults,
     PackRun,
     PipelineRun,
+    PlanGroup,
+    PlanRun,
+    group_plans,
     learn,
     run_row,
 )
-from memplane.memory.shown import shown, shown_turn
 from memplane.memory.supersession import chain_of, head_of, lineage_of
+from memplane.recall.brief import Brief, make_brief
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
+from memplane.safety.sanitize import shown, shown_turn
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
 from memplane.space.forgetting import Forgetting
@@ -57,17 +59,7 @@ from memplane.space.rulings import Rulings
 from memplane.space.writing import present
 from memplane.storage.base import Category, Writer
 from memplane.storage.filter import Audience, Filter
-from memplane.types import (
-    STORABLE_KINDS,
-    Conversation,
-    Draft,
-    Memory,
-    Op,
-    Pins,
-    Reach,
-    Retained,
-    Turn,
-)
+from memplane.types import STORABLE_KINDS, Conversation, Draft, Memory, Op, Pins, Reach, Retained, Turn
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5

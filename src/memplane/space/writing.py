@@ -8,7 +8,7 @@ from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import Forgotten, Put
 from memplane.memory import projection
 from memplane.memory.forget import forget
-from memplane.memory.shown import has_expired
+from memplane.safety.sanitize import has_expired
 from memplane.space.recalling import Recalling
 from memplane.storage.base import Writer
 from memplane.storage.directory import Sort

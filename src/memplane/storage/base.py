@@ -26,17 +26,7 @@ from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.storage.work import Work
-from memplane.types import (
-    AuditRecord,
-    Caller,
-    Conversation,
-    Draft,
-    Entry,
-    Head,
-    Memory,
-    Tombstone,
-    Turn,
-)
+from memplane.types import AuditRecord, Caller, Conversation, Draft, Entry, Head, Memory, Tombstone, Turn
 
 T = TypeVar("T")
 

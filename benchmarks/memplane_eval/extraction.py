@@ -1,0 +1,219 @@
+"""How well the offline extractor does on labelled dialogues, dated statements and numbered facts.
+
+Every scorer takes the data as loaded and returns figures only; none of them prints or keeps what it read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from memplane.extract.catalog import Catalog
+from memplane.extract.claims import render
+from memplane.extract.conflict import Known, Outcome, settle
+from memplane.extract.english import content_stems
+from memplane.extract.gate import UTILITY_MIN, utility_of_message, worth_keeping
+from memplane.extract.proposition import Proposition
+from memplane.extract.rules import extract
+
+MATCH_MIN = 0.5
+_TOKENS = re.compile(r"\w+")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+_NUMBERED = re.compile(r"\d+\. ")
+
+
+class Score(msgspec.Struct, frozen=True):
+    """Precision, recall and their harmonic mean."""
+
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+
+class Extraction(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures for dialogues in which people wrote down, per turn, what they learned."""
+
+    gate: Score
+    """Messages that pass, against turns of which something was written down."""
+    stored: Score
+    """Messages of which at least one proposition is kept, against the same."""
+    facts: Score
+    """Against each sentence that was written down."""
+    notes: Score
+    """Against each turn's note as a whole, all extracted sentences joined."""
+    quotes_exact: float
+    messages: int
+
+
+def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: Catalog) -> Extraction:
+    gate, stored, facts, notes = _Tally(), _Tally(), _Tally(), _Tally()
+    quotes = exact = messages = 0
+    for turn in (turn for dialogue in dialogues for turn in dialogue):
+        text, gold = turn["text"], [fact for fact in turn["facts"] if fact.strip()]
+        found = extract(text, role="user", catalog=catalog)
+        quotes += len(found)
+        exact += sum(_is_exact(text, proposition) for proposition in found)
+        kept = [render(proposition) for proposition in found if worth_keeping(proposition, catalog)]
+        passed = utility_of_message(text, found, catalog) >= UTILITY_MIN
+        gate.add(hits=int(passed and bool(gold)), found=int(passed), wanted=int(bool(gold)))
+        stored.add(hits=int(bool(kept and gold)), found=int(bool(kept)), wanted=int(bool(gold)))
+        sentences = gold_sentences(gold)
+        facts.add(hits=matches(kept, sentences), found=len(kept), wanted=len(sentences))
+        whole = [" ".join(kept)] if kept else []
+        notes.add(
+            hits=matches(whole, [" ".join(gold)] if gold else []), found=len(whole), wanted=int(bool(gold))
+        )
+        messages += 1
+    return Extraction(
+        gate=gate.score(),
+        stored=stored.score(),
+        facts=facts.score(),
+        notes=notes.score(),
+        quotes_exact=exact / quotes if quotes else 1.0,
+        messages=messages,
+    )
+
+
+def gold_sentences(facts: Sequence[str]) -> list[str]:
+    """What was written down of one turn, sentence by sentence: a note often holds several facts."""
+    return [sentence for fact in facts for sentence in _SENTENCES.split(fact.strip()) if sentence]
+
+
+def matches(found: Sequence[str], wanted: Sequence[str]) -> int:
+    """How many pairs can be made, best first, each sentence once, of those alike enough."""
+    pairs = sorted(
+        ((token_f1(one, other), i, j) for i, one in enumerate(found) for j, other in enumerate(wanted)),
+        key=lambda pair: (-pair[0], pair[1], pair[2]),
+    )
+    used_found: set[int] = set()
+    used_wanted: set[int] = set()
+    for score, i, j in pairs:
+        if score >= MATCH_MIN and i not in used_found and j not in used_wanted:
+            used_found.add(i)
+            used_wanted.add(j)
+    return len(used_found)
+
+
+def token_f1(one: str, other: str) -> float:
+    left, right = Counter(_TOKENS.findall(one.lower())), Counter(_TOKENS.findall(other.lower()))
+    shared = sum((left & right).values())
+    return 2 * shared / (left.total() + right.total()) if shared else 0.0
+
+
+class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures for dated statements that replace each other."""
+
+    active: float
+    """Questions for which the current value is active and the superseded one is not."""
+    current: float
+    superseded: float
+    questions: int
+
+
+def score_conflicts(scenarios: Sequence[Mapping[str, Any]], catalog: Catalog) -> Conflicts:
+    both = current = superseded = questions = 0
+    for scenario in scenarios:
+        memory = Model(catalog)
+        for said in scenario["propositions"]:
+            memory.tell(said["text"], datetime.fromisoformat(said["asserted_at"]))
+        active = "\n".join(memory.active()).lower()
+        for question in scenario["questions"]:
+            if question["type"] != "current_belief":
+                continue
+            has = all(value.lower() in active for value in question["expected_current_contains"])
+            free = not any(value.lower() in active for value in question["expected_superseded_contains"])
+            questions += 1
+            current, superseded, both = current + has, superseded + free, both + (has and free)
+    count = max(questions, 1)
+    return Conflicts(
+        active=both / count, current=current / count, superseded=superseded / count, questions=questions
+    )
+
+
+def score_consolidation(sets: Sequence[Mapping[str, Any]], catalog: Catalog) -> dict[str, float]:
+    """Per set: how often the first active fact found for a question holds the answer."""
+    scores: dict[str, float] = {}
+    for one in sets:
+        memory = Model(catalog)
+        for line in one["context"].splitlines():
+            if _NUMBERED.match(line):
+                memory.tell(line, None)
+        right = sum(
+            any(answer.lower() in memory.first(question).lower() for answer in answers)
+            for question, answers in zip(one["questions"], one["answers"], strict=True)
+        )
+        scores[one["metadata"]["source"]] = right / max(len(one["questions"]), 1)
+    return scores
+
+
+class Model:
+    """Memory as a plain dict: enough to see what a run of statements leaves active."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[str, Known] = {}
+        self._by_subject: dict[str, list[str]] = {}
+        self._told = 0
+
+    def tell(self, text: str, at: datetime | None) -> None:
+        found = extract(text, role="user", catalog=self._catalog)
+        for proposition in found:
+            self._file(proposition, text[proposition.start : proposition.end], at)
+
+    def active(self) -> list[str]:
+        return [render(known.proposition) for known in self._known.values()]
+
+    def first(self, question: str) -> str:
+        """The active fact that shares the most words with the question."""
+        asked = content_stems(question)
+        ranked = max(
+            self._known.values(),
+            key=lambda known: (
+                len(asked & content_stems(known.text)) / (len(asked | content_stems(known.text)) or 1)
+            ),
+            default=None,
+        )
+        return render(ranked.proposition) if ranked else ""
+
+    def _file(self, proposition: Proposition, text: str, at: datetime | None) -> None:
+        subject = proposition.subject.lower()
+        ids = self._by_subject.setdefault(subject, [])
+        existing = [self._known[id] for id in ids if id in self._known]
+        decision = settle(proposition, existing, catalog=self._catalog, text=text, at=at)
+        if decision.outcome in {Outcome.DUPLICATE, Outcome.IGNORE}:
+            return
+        if decision.outcome in {Outcome.SUPERSEDE, Outcome.RETIRE}:
+            for id in decision.targets:
+                del self._known[id]
+        if decision.outcome is Outcome.RETIRE:
+            return
+        self._told += 1
+        id = f"m{self._told}"
+        ids.append(id)
+        contested = decision.outcome is Outcome.CONTEST
+        self._known[id] = Known(id=id, proposition=proposition, text=text, at=at, contested=contested)
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self._hits = self._found = self._wanted = 0
+
+    def add(self, *, hits: int, found: int, wanted: int) -> None:
+        self._hits += hits
+        self._found += found
+        self._wanted += wanted
+
+    def score(self) -> Score:
+        return Score(self._hits / max(self._found, 1), self._hits / max(self._wanted, 1))
+
+
+def _is_exact(text: str, proposition: Proposition) -> bool:
+    quote = text[proposition.start : proposition.end]
+    return bool(quote) and 0 <= proposition.start < proposition.end <= len(text) and quote == quote.strip()

@@ -1,0 +1,209 @@
+"""One measurement from a file to a report: `memplane eval` and `make eval` both end here."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+import msgspec
+
+from memplane.errors import InvalidRequest
+from memplane.extract.catalog import load_catalog
+from memplane.main import embedder_of
+from memplane_eval import conflicts
+from memplane_eval.cache import CachedEmbedder, Stopwatch
+from memplane_eval.extraction import Score, score_dialogues
+from memplane_eval.files import read_json
+from memplane_eval.multihop import TOKENS_MAX, load_multihop, multihop_rows, reachable
+from memplane_eval.product import memplane_documents
+from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, Report, Request, Row
+from memplane_eval.retrieval import EvalStore, first_questions, load_locomo, load_longmemeval, recalls
+from memplane_eval.systems import Asked, Figures, ask_all, finders, latency_rows, rows_of
+from memplane_eval.temporal import Score as Accuracy
+from memplane_eval.temporal import score_ctparse, score_duckling
+
+LOCOMO_CATEGORIES = {"1": "1 multi-hop", "2": "2 temporal", "3": "3 open-domain", "4": "4 single-hop"}
+
+Measure = Callable[[Request, Advance], Report]
+
+
+def run(request: Request, advance: Advance = lambda _done, _total: None) -> Report:
+    """Measure. Raises `InvalidRequest` for a file that is missing or of another kind."""
+    return _MEASURES[request.subject](request, advance)
+
+
+@contextmanager
+def _reading(request: Request) -> Iterator[None]:
+    """What is not there, or not of the expected type, means that the file is something else."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as exc:
+        raise InvalidRequest(
+            f"{request.path} does not look like data for `eval {request.subject}`: {exc!r}"
+        ) from exc
+
+
+# ── what is found ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _locomo(request: Request, advance: Advance) -> Report:
+    with _reading(request):
+        stores = [_named(store) for store in load_locomo(request.path)]
+    return _turns(request, first_questions(stores, request.limit), advance)
+
+
+def _longmemeval(request: Request, advance: Advance) -> Report:
+    with _reading(request):
+        stores = load_longmemeval(request.path, request.limit)
+    return _turns(request, stores, advance)
+
+
+def _turns(request: Request, stores: Sequence[EvalStore], advance: Advance) -> Report:
+    with _asking(request, stores, advance) as asked:
+        figures: dict[str, list[Figures]] = {
+            system: [
+                (one.question.category, recalls(one.store, one.question, one.found.places)) for one in cases
+            ]
+            for system, cases in asked.items()
+        }
+        return _report(request, asked, [*rows_of(figures), *latency_rows(asked)])
+
+
+def _multihop(request: Request, advance: Advance) -> Report:
+    with _reading(request):
+        articles = load_multihop(request.path, request.limit)
+    documents = [(document.name, document.body, document.first) for document in articles.documents]
+    with _asking(request, [articles.store], advance, documents) as asked:
+        rows = [*multihop_rows(articles, asked), *latency_rows(asked)]
+    return _report(
+        request,
+        asked,
+        rows,
+        f"{len(documents)} articles in {len(articles.spans):,} spans; one span holds {reachable(articles):.3f} of the"
+        " evidence whole",
+        f"evidence and words: within {TOKENS_MAX:,} tokens of spans, as `tokens_of` counts them",
+        "nothing told: the share of questions that get no span; among those that no article answers it should be large",
+    )
+
+
+def _conflicts(request: Request, advance: Advance) -> Report:
+    samples = read_json(request.path)
+    with _reading(request):
+        if conflicts.is_scenarios(samples):
+            stores, make_rows = conflicts.load_scenarios(samples, request.limit), conflicts.scenario_rows
+        else:
+            stores = conflicts.load_consolidation(samples, request.limit)
+            make_rows = conflicts.consolidation_rows
+    with _asking(request, stores, advance) as asked:
+        return _report(request, asked, [*make_rows(samples, asked), *latency_rows(asked)])
+
+
+@contextmanager
+def _asking(
+    request: Request,
+    stores: Sequence[EvalStore],
+    advance: Advance,
+    documents: Sequence[tuple[str, str, int]] | None = None,
+) -> Iterator[dict[str, list[Asked]]]:
+    """With documents, these are what Memplane is given instead of turns."""
+    _check_some(request, sum(len(store.questions) for store in stores))
+    with ExitStack() as opened:
+        inner = embedder_of(request.settings) if request.embeddings else None
+        if inner is not None and request.cache is not None:
+            inner = opened.enter_context(CachedEmbedder(inner, request.cache))
+        embedder = None if inner is None else Stopwatch(inner)
+        product = None if documents is None else memplane_documents(embedder, documents)
+        yield ask_all(stores, finders(request.compare, embedder, product), advance)
+
+
+def _named(store: EvalStore) -> EvalStore:
+    """LoCoMo numbers its categories; people know their names."""
+    questions = [
+        msgspec.structs.replace(
+            question, category=LOCOMO_CATEGORIES.get(question.category, question.category)
+        )
+        for question in store.questions
+    ]
+    return msgspec.structs.replace(store, questions=questions)
+
+
+# ── what is understood ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _msc(request: Request, advance: Advance) -> Report:
+    _refuse_comparison(request)
+    with _reading(request):
+        scores = score_dialogues(read_json(request.path)[: request.limit], load_catalog())
+    _check_some(request, scores.messages)
+    advance(1, 1)
+    rows = [
+        Row(group=group, metric=metric, questions=scores.messages, values={MEMPLANE: value})
+        for group in ("gate", "stored", "facts", "notes")
+        for metric, value in _parts(getattr(scores, group))
+    ]
+    quotes = Row(
+        group="quotes", metric="exact", questions=scores.messages, values={MEMPLANE: scores.quotes_exact}
+    )
+    return _report(
+        request,
+        {MEMPLANE: None},
+        [*rows, quotes],
+        "gate: messages that pass; stored: messages of which a fact is kept; facts: each sentence people wrote down; notes:"
+        " each turn's note as a whole. Sentences match at a token F1 of 0.5",
+    )
+
+
+def _temporal(request: Request, advance: Advance) -> Report:
+    _refuse_comparison(request)
+    data = read_json(request.path)
+    with _reading(request):
+        if isinstance(data, list):
+            scores: dict[str, Accuracy] = {EVERYTHING: score_ctparse(data[: request.limit])}
+        else:
+            parts = {part: data[part][: request.limit] for part in ("positive", "negative")}
+            scores = score_duckling({**data, **parts})
+    _check_some(request, sum(score.cases for score in scores.values()))
+    advance(1, 1)
+    rows = [
+        Row(group=name, metric="accuracy", questions=score.cases, values={MEMPLANE: score.accuracy})
+        for name, score in scores.items()
+    ]
+    return _report(request, {MEMPLANE: None}, rows)
+
+
+def _check_some(request: Request, count: int) -> None:
+    if not count:
+        raise InvalidRequest(f"{request.path} holds nothing that can be measured")
+
+
+def _refuse_comparison(request: Request) -> None:
+    if request.compare:
+        raise InvalidRequest(
+            f"`eval {request.subject}` searches nothing, so there is no baseline to compare with"
+        )
+
+
+def _parts(score: Score) -> Iterator[tuple[str, float]]:
+    yield from (("precision", score.precision), ("recall", score.recall), ("F1", score.f1))
+
+
+def _report(request: Request, asked: Mapping[str, object], rows: Sequence[Row], *notes: str) -> Report:
+    if request.limit is not None:
+        notes = (*notes, f"limited to the first {request.limit:,}, so not comparable with the whole data set")
+    if not request.embeddings:
+        notes = (*notes, "without embeddings: words only")
+    return Report(
+        subject=request.subject,
+        file=request.path.name,
+        systems=tuple(asked),
+        rows=tuple(rows),
+        notes=notes,
+    )
+
+
+_MEASURES: dict[str, Measure] = {
+    "locomo": _locomo,
+    "longmemeval": _longmemeval,
+    "msc": _msc,
+    "conflicts": _conflicts,
+    "temporal": _temporal,
+    "multihop": _multihop,
+}

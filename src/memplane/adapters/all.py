@@ -1,0 +1,41 @@
+"""The one list of HTTP doors."""
+
+from memplane.adapters import clawdapus as plane_door
+from memplane.adapters import proxy as proxy_door
+from memplane.adapters.anthropic import routes as tool
+from memplane.adapters.claiv.routes import door as v6_door
+from memplane.adapters.helmdeck.routes import door as facts_door
+from memplane.adapters.mcp import http as mcp
+from memplane.auth.principal import Authenticator
+from memplane.config import Settings
+from memplane.console.routes import door as console_door
+from memplane.engine import Engine
+from memplane.server import system
+from memplane.server.endpoint import Door
+from memplane.server.exchange import PassedListener
+from memplane.server.metrics import Metrics
+from memplane.telemetry import Listener, log_event
+
+
+def all_doors(
+    plane: Engine,
+    settings: Settings,
+    metrics: Metrics | None = None,
+    *,
+    authenticator: Authenticator | None = None,
+    listener: Listener = log_event,
+    passed: PassedListener | None = None,
+) -> list[Door]:
+    """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
+    doors: list[Door] = [
+        plane_door.door(plane, settings),
+        facts_door(plane, settings, authenticator),
+        mcp.door(plane, settings),
+        tool.door(),
+        v6_door(plane, settings),
+        console_door(plane, authenticator),
+        proxy_door.door(
+            plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
+        ),
+    ]
+    return [system.door(plane, settings, doors, metrics or Metrics()), *doors]

@@ -1,0 +1,53 @@
+"""The memory tool over HTTP: for programs that are not in Python, or not on this machine."""
+
+import msgspec
+
+from memplane.adapters.anthropic.commands import Command, Refused, View, run
+from memplane.auth.principal import Right
+from memplane.server.endpoint import Call, Door, Endpoint, Query, Response, json_response
+
+DOOR = "tool"
+PATH = "/api/memory-tool"
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """What belongs into the `tool_result` block, under the same names."""
+
+    content: str
+    is_error: bool = False
+
+
+def door() -> Door:
+    return Door(
+        name=DOOR,
+        routes=(
+            Endpoint(
+                method="POST",
+                path=PATH,
+                door=DOOR,
+                summary="Carry out a command of Anthropic's memory tool (memory_20250818).",
+                handle=_handle,
+                right=Right.READ,
+                body=Command,
+                answer=ToolResult,
+                query=(
+                    Query(name="space", description="Whose memory; else that of the credential."),
+                    Query(
+                        name="session", default="", description="Counts deletes against a session's limit."
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def _handle(call: Call) -> Response:
+    """A command that is refused is an answer for the model, not an error of the request."""
+    right = Right.READ if isinstance(call.body, View) else Right.WRITE
+    owner = call.query["space"] or call.principal.subject
+    space = call.space(owner, right, session=call.query["session"])
+    call.check_there(owner)
+    try:
+        return json_response(ToolResult(run(space, call.body)))
+    except Refused as exc:
+        return json_response(ToolResult(str(exc), is_error=True))

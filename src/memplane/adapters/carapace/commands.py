@@ -1,0 +1,141 @@
+"""Serving Carapace's `ipc` client."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from memplane.adapters.carapace.audit import AuditLog
+from memplane.adapters.carapace.groups import GROUP_DEFAULT, Groups, read_identity
+from memplane.adapters.carapace.pipeline import Pipeline
+from memplane.adapters.carapace.router import Router
+from memplane.adapters.carapace.tools import PLUGIN, PLUGIN_FILES
+from memplane.errors import InvalidRequest
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.output import line, path_text
+
+app = typer.Typer()
+
+_AUDIT_FOLDER = "audit"
+
+
+@command(
+    app,
+    examples=[
+        "memplane ipc --socket ipc:///run/user/1000/memplane.sock",
+        "memplane ipc --socket ipc://memplane.sock --group family --identity 7f3c…=work",
+        "memplane ipc --write-plugin plugins/memory",
+        "CARAPACE_SOCKET=ipc://memplane.sock ipc tool.invoke.memory_brief '{}'",
+    ],
+)
+def ipc(
+    call: Call,
+    socket: Annotated[
+        str | None,
+        typer.Option(
+            "--socket", metavar="ADDRESS", help="Where to listen: ipc://FILE or tcp://127.0.0.1:PORT."
+        ),
+    ] = None,
+    group: Annotated[
+        str,
+        typer.Option(
+            "--group", metavar="NAME", help="The group of connections that --identity does not name."
+        ),
+    ] = GROUP_DEFAULT,
+    identity: Annotated[
+        list[str] | None,
+        typer.Option("--identity", metavar="ID=GROUP", help="The group of one connection; may be repeated."),
+    ] = None,
+    known_only: Annotated[
+        bool, typer.Option("--known-only", help="Turn away connections that --identity does not name.")
+    ] = False,
+    errors_in_result: Annotated[
+        bool,
+        typer.Option(
+            "--errors-in-result", help="Tell refusals as Carapace's host does: as results, exit code 0."
+        ),
+    ] = False,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit", metavar="DIR", help="Where to note every request; else audit in the data directory."
+        ),
+    ] = None,
+    write_plugin: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-plugin",
+            metavar="DIR",
+            help="Write the plugin's manifest and skill there instead of serving.",
+        ),
+    ] = None,
+) -> None:
+    """Serve the memory tools to Carapace's `ipc` client until it is told to stop (SIGTERM, Ctrl-C)."""
+    if write_plugin is not None:
+        written = _write(write_plugin)
+        call.out.answer(
+            {"written": [path_text(path) for path in written]}, *(line(str(path)) for path in written)
+        )
+        return
+    if socket is None:
+        raise typer.BadParameter("give --socket, or --write-plugin")
+    groups = Groups(_identities(identity or []), default=None if known_only else group)
+    plane = call.plane
+    pipeline = Pipeline(
+        plane,
+        groups,
+        audit=AuditLog(audit or call.directory / _AUDIT_FOLDER),
+        errors_in_result=errors_in_result,
+    )
+    router = Router(pipeline, socket)
+
+    def ready(address: str) -> None:
+        served = {"socket": address, "group": None if known_only else group}
+        call.out.answer(served, line("Serving ", address))
+        sys.stdout.flush()
+
+    with _until_told(router):
+        router.serve(ready)
+
+
+def _write(folder: Path) -> list[Path]:
+    written = []
+    for name in PLUGIN_FILES:
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(PLUGIN.joinpath(*name.split("/")).read_bytes())
+        except OSError as exc:
+            raise InvalidRequest(f"{path} cannot be written: {exc.strerror}") from exc
+        written.append(path)
+    return written
+
+
+def _identities(given: list[str]) -> dict[bytes, str]:
+    found: dict[bytes, str] = {}
+    for text in given:
+        name, group = read_identity(text)
+        if found.setdefault(name, group) != group:
+            raise InvalidRequest(f"--identity {text}: this identity is in group {found[name]!r} already")
+    return found
+
+
+@contextmanager
+def _until_told(router: Router) -> Iterator[None]:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        router.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    woken = signal.set_wakeup_fd(router.wake_descriptor, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(woken)
+        for number, handler in before.items():
+            signal.signal(number, handler)

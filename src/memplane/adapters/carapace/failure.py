@@ -1,0 +1,113 @@
+"""What a request that was not carried out is answered with: Carapace's codes, and the table from our errors to them."""
+
+from enum import StrEnum
+
+import msgspec
+
+from memplane.adapters.carapace.schema import ArgumentsInvalid
+from memplane.auth.principal import Forbidden
+from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFound
+
+
+class Code(StrEnum):
+    """Why."""
+
+    UNKNOWN_TOOL = "UNKNOWN_TOOL"
+    VALIDATION_FAILED = "VALIDATION_FAILED"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    RATE_LIMITED = "RATE_LIMITED"
+    PLUGIN_TIMEOUT = "PLUGIN_TIMEOUT"
+    PLUGIN_UNAVAILABLE = "PLUGIN_UNAVAILABLE"
+    PLUGIN_ERROR = "PLUGIN_ERROR"
+    HANDLER_ERROR = "HANDLER_ERROR"
+
+
+class Stage(StrEnum):
+    """Where on its way a request was stopped."""
+
+    CONSTRUCT = "construct"
+    TOPIC = "topic"
+    PAYLOAD = "payload"
+    AUTHORIZE = "authorize"
+    ROUTE = "route"
+
+    @property
+    def number(self) -> int:
+        """As Carapace counts; the fifth, confirmation, is for tools that are not of low risk."""
+        return {"construct": 1, "topic": 2, "payload": 3, "authorize": 4, "route": 6}[self.value]
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The wire's error payload. `stage` is there when the request never reached the tool."""
+
+    code: Code
+    message: str
+    retriable: bool
+    stage: int | None = None
+    field: str | None = None
+    retry_after: int | None = None
+
+
+class Refused(Exception):
+    """A request that is not carried out, and where it was stopped."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        code: Code,
+        message: str,
+        *,
+        field: str | None = None,
+        retriable: bool = False,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.failure = Failure(
+            code=code,
+            message=message,
+            retriable=retriable,
+            stage=stage.number,
+            field=field,
+            retry_after=retry_after,
+        )
+
+
+_LIMITS = {
+    "store": "Maximum {limit} memory_store calls per session reached.",
+    "supersede": "Maximum {limit} supersedes per session reached.",
+    "delete": "Maximum {limit} memory_delete calls per session reached.",
+}
+
+_NOT_FOUND = {
+    "memory_store": 'Superseded entry "{name}" not found',
+    "memory_delete": 'Memory entry "{name}" not found.',
+}
+
+_UNAVAILABLE = "Memory cannot be reached just now; try again."
+_BROKEN = "Memory has a problem that only the host can mend; its log says which."
+
+
+def refused(error: MemplaneError) -> Refused | None:
+    """Errors that stop a request before its tool."""
+    if isinstance(error, ArgumentsInvalid):
+        return Refused(Stage.PAYLOAD, Code.VALIDATION_FAILED, str(error), field=error.field)
+    if isinstance(error, Forbidden):
+        return Refused(Stage.AUTHORIZE, Code.UNAUTHORIZED, str(error))
+    return None
+
+
+def handler_failure(tool: str, error: MemplaneError) -> Failure:
+    """What the tool itself says. Only what the caller can mend is told in words; paths and causes stay on the host."""
+    match error:
+        case LimitReached():
+            message = _LIMITS[error.action].format(limit=error.limit)
+            return Failure(code=Code.RATE_LIMITED, message=message, retriable=False)
+        case NotFound() if tool in _NOT_FOUND:
+            message = _NOT_FOUND[tool].format(name=error.name)
+            return Failure(code=Code.HANDLER_ERROR, message=message, retriable=False)
+        case InvalidRequest():
+            return Failure(code=Code.HANDLER_ERROR, message=str(error), retriable=False)
+    if error.retryable:
+        return Failure(code=Code.PLUGIN_UNAVAILABLE, message=_UNAVAILABLE, retriable=True)
+    return Failure(code=Code.PLUGIN_ERROR, message=_BROKEN, retriable=False)

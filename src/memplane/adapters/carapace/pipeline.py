@@ -1,0 +1,232 @@
+"""One request on its way: read, checked, carried out, answered, noted. Knows no sockets."""
+
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from memplane.adapters.carapace.audit import AuditError, AuditLine, AuditLog
+from memplane.adapters.carapace.brief import Plane
+from memplane.adapters.carapace.failure import Code, Failure, Refused, Stage, handler_failure, refused
+from memplane.adapters.carapace.groups import DOOR, Groups, Session
+from memplane.adapters.carapace.schema import checked
+from memplane.adapters.carapace.tools import RIGHTS, TOOLS, Arguments, call_tool
+from memplane.adapters.carapace.wire import Message, check_limits, envelope, parse, sanitize
+from memplane.auth.principal import Forbidden, Right
+from memplane.clock import Clock, system_clock
+from memplane.errors import InvalidRequest, MemplaneError
+from memplane.types import Caller
+
+# Answers to writes, kept for a while: who sends the very same request again gets the same answer, and nothing is
+# written twice.
+
+
+KEPT_S = 30.0
+"""As long as Carapace's host remembers a correlation."""
+
+_REPLIES_MAX = 2_048
+
+
+class Replies:
+    """Safe to use from many threads."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = Lock()
+        self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+
+    def find(self, identity: bytes, payload: bytes) -> bytes | None:
+        with self._lock:
+            self._drop_old()
+            found = self._kept.get(_key(identity, payload))
+        return None if found is None else found[1]
+
+    def keep(self, identity: bytes, payload: bytes, reply: bytes) -> None:
+        with self._lock:
+            self._kept[_key(identity, payload)] = self._now() + KEPT_S, reply
+            while len(self._kept) > _REPLIES_MAX:
+                self._kept.popitem(last=False)
+
+    def _drop_old(self) -> None:
+        now = self._now()
+        while self._kept and next(iter(self._kept.values()))[0] <= now:
+            self._kept.popitem(last=False)
+
+
+def _key(identity: bytes, payload: bytes) -> bytes:
+    return hashlib.sha256(bytes([len(identity)]) + identity + payload).digest()
+
+
+CORE = "core"
+"""The source of answers that no tool gave."""
+
+_PREFIX = "tool.invoke."
+_NAME_CHARS_MAX = 200
+
+_log = logging.getLogger("memplane.ipc")
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """How a request ended."""
+
+    result: dict[str, Any] | None = None
+    failure: Failure | None = None
+    stage: Stage = Stage.ROUTE
+    session: Session | None = None
+    """None where the request never reached a tool."""
+    mendable: bool = False
+    """A failure that the tool itself told, as it tells results."""
+
+
+class Pipeline:
+    """Answers requests. Safe to use from many threads; who wants an order calls in that order."""
+
+    def __init__(
+        self,
+        plane: Plane,
+        groups: Groups,
+        *,
+        audit: AuditLog | None = None,
+        errors_in_result: bool = False,
+        clock: Clock = system_clock,
+    ) -> None:
+        """With `errors_in_result`, what a tool refuses is told as Carapace's own host tells it: as a result that holds an
+        error, which `ipc` takes for success."""
+        self._plane = plane
+        self._groups = groups
+        self._audit = audit
+        self._errors_in_result = errors_in_result
+        self._clock = clock
+        self._replies = Replies()
+
+    def answer(self, identity: bytes, payload: bytes) -> bytes | None:
+        """The response to a request; None where there is nobody to tell."""
+        message = parse(payload)
+        if message is None:
+            return None
+        before = self._replies.find(identity, payload)
+        if before is not None:
+            return before
+        answer = self._carry_out(identity, message)
+        reply = self._respond(identity, message, answer)
+        if answer.result is not None and RIGHTS[_tool_name(message.topic)] is Right.WRITE:
+            self._replies.keep(identity, payload, reply)
+        return reply
+
+    def refuse(self, identity: bytes, payload: bytes, refusal: Refused) -> bytes | None:
+        """The response to a request that is not even looked at, nor noted: a flood must not become one of lines."""
+        message = parse(payload)
+        if message is None:
+            return None
+        return self._respond(
+            identity, message, Answer(failure=refusal.failure, stage=refusal.stage), noted=False
+        )
+
+    def _carry_out(self, identity: bytes, message: Message) -> Answer:
+        try:
+            check_limits(message)
+            name = _tool_name(message.topic)
+            arguments = checked(TOOLS[name].arguments_schema, message.arguments)
+            session = self._groups.session(identity)
+            session.principal.check(RIGHTS[name], door=DOOR, space=session.group)
+        except Refused as exc:
+            return Answer(failure=exc.failure, stage=exc.stage)
+        except MemplaneError as exc:
+            stopped = refused(exc)
+            assert stopped is not None
+            return Answer(failure=stopped.failure, stage=stopped.stage)
+        return self._call(name, arguments, session)
+
+    def _call(self, name: str, arguments: Arguments, session: Session) -> Answer:
+        caller = Caller(actor=session.id, door=DOOR, session=session.id)
+        try:
+            result = call_tool(self._plane.space(session.group, caller=caller), name, arguments)
+        except MemplaneError as exc:
+            mendable = isinstance(exc, InvalidRequest)
+            if not mendable:
+                _log.exception("%s failed in group %s", name, session.group)
+            return Answer(failure=handler_failure(name, exc), session=session, mendable=mendable)
+        except Exception:  # noqa: BLE001 - a bug in one call is told to its caller and ends nobody else's
+            _log.exception("%s failed in group %s", name, session.group)
+            failure = Failure(code=Code.PLUGIN_ERROR, message="Unexpected error", retriable=False)
+            return Answer(failure=failure, session=session)
+        return Answer(result=result, session=session)
+
+    def _respond(self, identity: bytes, message: Message, answer: Answer, *, noted: bool = True) -> bytes:
+        error = None if answer.failure is None else msgspec.to_builtins(answer.failure)
+        payload: dict[str, Any] = {"result": answer.result, "error": error}
+        if self._errors_in_result and answer.mendable:
+            payload = {"result": {"error": error}, "error": None}
+        payload, paths = sanitize(payload)
+        if noted:
+            self._note(identity, message, answer, paths)
+        session = answer.session
+        return envelope(
+            message,
+            source=CORE if session is None else session.id,
+            group="" if session is None else session.group,
+            payload=payload,
+            now=self._clock(),
+        )
+
+    def _note(self, identity: bytes, message: Message, answer: Answer, paths: list[str]) -> None:
+        if self._audit is None:
+            return
+        try:
+            session = answer.session or self._groups.session(identity)
+        except Forbidden:
+            return  # there is no group whose file it could stand in
+        line = AuditLine(
+            group=session.group,
+            source=session.id,
+            topic=message.topic_text,
+            correlation=message.correlation,
+            stage=answer.stage.value,
+            outcome="routed",
+        )
+        try:
+            self._audit.append(*_audit_lines(line, answer, paths))
+        except OSError:
+            _log.exception("the audit log cannot be written")
+
+
+def _audit_lines(line: AuditLine, answer: Answer, paths: list[str]) -> list[AuditLine]:
+    replace = msgspec.structs.replace
+    failure = answer.failure
+    if failure is None:
+        lines = [line]
+    elif answer.session is None:
+        lines = [replace(line, outcome="rejected", reason=failure.message)]
+    else:
+        error = AuditError(failure.code, failure.message)
+        failed = replace(line, outcome="error", error=error)
+        lines = [
+            replace(failed, phase="before_normalization"),
+            replace(failed, phase="after_normalization"),
+        ]
+    if paths:
+        lines.append(replace(line, outcome="sanitized", field_paths=tuple(paths)))
+    return lines
+
+
+def _tool_name(topic: Any) -> str:
+    if not isinstance(topic, str):
+        raise Refused(Stage.CONSTRUCT, Code.VALIDATION_FAILED, "topic: must be string", field="topic")
+    shown = topic[:_NAME_CHARS_MAX]
+    if not topic.startswith(_PREFIX):
+        raise _unknown(f'Malformed topic: "{shown}" (expected "tool.invoke.<name>")')
+    name = topic.removeprefix(_PREFIX)
+    if not name:
+        raise _unknown(f'Malformed topic: "{shown}" (tool name is empty)')
+    if name not in TOOLS:
+        raise _unknown(f'Unknown tool: "{name[:_NAME_CHARS_MAX]}"')
+    return name
+
+
+def _unknown(text: str) -> Refused:
+    return Refused(Stage.TOPIC, Code.UNKNOWN_TOOL, text)

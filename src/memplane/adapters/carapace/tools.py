@@ -1,0 +1,164 @@
+"""The four memory tools carried out on a space, with the answers that Carapace's plugin gives.
+
+Arguments have been checked against the manifest and hold its defaults."""
+
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from memplane.adapters.carapace.schema import Schema
+from memplane.auth.principal import Right
+from memplane.clock import iso
+from memplane.recall.brief import Brief, BriefEntry
+from memplane.recall.search import LIMIT_MAX
+from memplane.safety.injection import marked
+from memplane.safety.sanitize import shortened
+from memplane.space import Space
+from memplane.types import STORABLE_KINDS, Memory
+
+# The four memory tools as data: what they are called, what they are for, which arguments they take.
+#
+# The manifest in `plugins/memory` is the one place where that stands; every door that offers these tools reads it here.
+
+
+PLUGIN: Final = files("memplane.adapters.carapace").joinpath("plugin")
+"""The plugin's folder as Carapace lays it out: `manifest.json` and `skill/memory.md`."""
+PLUGIN_FILES: Final = ("manifest.json", "skill/memory.md")
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool of the manifest."""
+
+    name: str
+    description: str
+    risk_level: str
+    arguments_schema: Schema
+
+
+class _Provided(msgspec.Struct, frozen=True):
+    tools: list[Tool]
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    provides: _Provided
+
+
+def _load() -> dict[str, Tool]:
+    raw = PLUGIN.joinpath("manifest.json").read_bytes()
+    return {tool.name: tool for tool in msgspec.json.decode(raw, type=_Manifest).provides.tools}
+
+
+TOOLS: Final[Mapping[str, Tool]] = MappingProxyType(_load())
+
+
+def skill_text() -> str:
+    """What an agent is told about the tools, as Markdown."""
+    return PLUGIN.joinpath("skill", "memory.md").read_text(encoding="utf-8")
+
+
+_CONTENT_CHARS_MAX = 2_000
+
+RIGHTS: Final[Mapping[str, Right]] = MappingProxyType(
+    {
+        "memory_store": Right.WRITE,
+        "memory_search": Right.READ,
+        "memory_brief": Right.READ,
+        "memory_delete": Right.WRITE,
+    }
+)
+"""What a caller must be allowed for each tool."""
+
+
+Arguments = Mapping[str, Any]
+Result = dict[str, Any]
+
+
+def call_tool(space: Space, name: str, arguments: Arguments) -> Result:
+    """Carry the tool out; raises whatever the space raises."""
+    return _TOOLS[name](space, arguments)
+
+
+def store(space: Space, arguments: Arguments) -> Result:
+    memory = space.store(
+        arguments["type"],
+        arguments["content"],
+        tags=arguments["tags"],
+        supersedes=arguments.get("supersedes"),
+    )
+    return _entry(memory, memory.text) | {
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "session_id": memory.caller.session,
+        "group": space.owner,
+        "created_at": iso(memory.created_at),
+    }
+
+
+def search(space: Space, arguments: Arguments) -> Result:
+    limit = arguments["limit"]
+    if limit == 0:
+        return {"results": []}
+    hits = space.search(
+        arguments.get("query", ""),
+        kinds=[arguments["type"]] if "type" in arguments else STORABLE_KINDS,
+        tags=arguments.get("tags", ()),
+        include_superseded=arguments["include_superseded"],
+        turns=False,
+        limit=limit if limit > 0 else LIMIT_MAX,  # a negative limit is none, as in SQL
+    )
+    found = [(hit.memory, hit.score) for hit in hits if hit.memory is not None]
+    return {
+        "results": [
+            _entry(memory, _content(memory))
+            | {"created_at": iso(memory.created_at), "relevance_score": score}
+            for memory, score in found
+        ]
+    }
+
+
+def show_brief(space: Space, brief: Brief, arguments: Arguments) -> Result:
+    """A brief as data; a door may tell its words beside it."""
+    entries: list[Result] = []
+    for entry in brief.entries:
+        told = _entry(entry, entry.content) | {"age_days": entry.age_days}
+        if arguments["include_provenance"]:
+            told |= {"session_id": entry.caller.session, "group": space.owner}
+        entries.append(told)
+    return {
+        "entries": entries,
+        "generated_at": iso(brief.generated_at),
+        "entry_count": brief.entry_count,
+        "brief_count": brief.brief_count,
+    }
+
+
+def delete(space: Space, arguments: Arguments) -> Result:
+    space.delete(arguments["id"])
+    return {"deleted": True, "id": arguments["id"]}
+
+
+_TOOLS: Mapping[str, Callable[[Space, Arguments], Result]] = {
+    "memory_store": store,
+    "memory_search": search,
+    "memory_brief": lambda space, arguments: show_brief(space, space.brief(), arguments),
+    "memory_delete": delete,
+}
+
+
+def _entry(memory: Memory | BriefEntry, content: str) -> Result:
+    return {
+        "id": memory.id,
+        "type": memory.kind.value,
+        "content": content,
+        "behavioral": memory.behavioral,
+        "tags": list(memory.tags),
+    }
+
+
+def _content(memory: Memory) -> str:
+    """A keyed fact of another door says its key, and is no longer than what can be stored here."""
+    line = f"{marked(memory.flags or ())} {memory.line}" if memory.quarantined else memory.line
+    return shortened(line, _CONTENT_CHARS_MAX)

@@ -1,0 +1,84 @@
+"""Events come in, are forgotten, and what became of a recall is told."""
+
+from datetime import timedelta
+
+from memplane.adapters.claiv.recall import read_recall_id
+from memplane.adapters.claiv.receipts import counts_of
+from memplane.adapters.claiv.shapes import FeedbackTaken, Forgotten, Ingested
+from memplane.adapters.claiv.wire import FeedbackBody, ForgetBody, IngestBody, answer, moment
+from memplane.auth.limits import What
+from memplane.clock import iso
+from memplane.errors import InvalidRequest
+from memplane.recall.render import tokens_of
+from memplane.server.endpoint import Call, Response
+
+IDEMPOTENT_FOR = timedelta(hours=24)
+
+_ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
+"""Who speaks where nobody is named. What a tool or an application says never overrules the user."""
+
+
+def ingest(call: Call) -> Response:
+    """Durable and searchable when it is answered; facts follow."""
+    body: IngestBody = call.body
+    if body.scope == "project" and body.project_id is None:
+        raise InvalidRequest(
+            "scope project needs a project_id; give one, or another scope", field="project_id"
+        )
+    space, at = call.space(body.user_id), moment(body.event_time, "event_time")
+    with call.using(What.INGEST):
+        kept = space.retain(
+            body.content,
+            role=body.role or _ROLES[body.type],
+            conversation=body.conversation_id,
+            project=body.project_id,
+            at=at,
+            scope=body.scope or "global",
+            idempotency_key=body.idempotency_key,
+            idempotency_window=None if body.idempotency_key is None else IDEMPOTENT_FOR,
+            document=body.document_id,
+            document_name=body.document_name,
+            metadata=_metadata(body),
+        )
+    call.spent.tokens += tokens_of(body.content)
+    return answer(Ingested(event_id=kept.id, deduped=kept.deduped or kept.suppressed))
+
+
+def _metadata(body: IngestBody) -> dict[str, object] | None:
+    """As it was given; what sort of event it was stands beside it, where it was no message."""
+    if body.type == "message":
+        return body.metadata
+    return {**(body.metadata or {}), "event_type": body.type}
+
+
+def forget(call: Call) -> Response:
+    """With nothing but a user, all of theirs."""
+    body: ForgetBody = call.body
+    conversation = body.conversation_id or body.thread_id
+    if body.thread_id is not None and conversation != body.thread_id:
+        raise InvalidRequest(
+            "thread_id is the former name of conversation_id; give one of them", field="thread_id"
+        )
+    narrowed = (conversation, body.project_id, body.document_id, body.from_time, body.to_time)
+    receipt = call.space(body.user_id).forget(
+        conversation=conversation,
+        project=body.project_id,
+        document=body.document_id,
+        since=moment(body.from_time, "from_time"),
+        until=moment(body.to_time, "to_time"),
+        everything=all(condition is None for condition in narrowed),
+        reason="forgotten through the v6 door",
+    )
+    return answer(Forgotten(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
+
+
+def feedback(call: Call) -> Response:
+    """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
+    body: FeedbackBody = call.body
+    recall_id = call.path["recall_id"]
+    told = read_recall_id(recall_id)
+    space = call.existing_space(told.owner)
+    recorded = 0
+    if space is not None:
+        recorded = space.feedback(body.selected_ids, told.facts, recall=iso(told.at), rating=body.user_rating)
+    return answer(FeedbackTaken(recall_id=recall_id, facts_recorded=recorded))

@@ -1,0 +1,313 @@
+"""Recall: a question in, facts and passages and a text for the prompt out."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from memplane.adapters.claiv.shapes import (
+    Conflict,
+    DocumentSpan,
+    DocumentTold,
+    Episode,
+    Fact,
+    Focus,
+    LLMContext,
+    Message,
+    Recalled,
+    Routing,
+    SectionTold,
+    TemporalMatch,
+    TemporalRange,
+    WorkingMemory,
+)
+from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, answer, moment, spelled
+from memplane.auth.limits import What
+from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
+from memplane.recall.render import tokens_of
+from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.server.endpoint import Call, Response
+from memplane.server.refusal import Refused
+from memplane.space import Space
+from memplane.types import AboutDocument, Memory, TimeTold
+
+# A memory, as clients of CLAIV Memory read a fact.
+
+
+SUBJECT = "user"
+"""Whom something is about that was stored on purpose, and names nobody."""
+
+About = Mapping[str, AboutDocument]
+"""By entry: the document that the event is about."""
+
+
+def fact_of(memory: Memory, about: About) -> Fact:
+    """What was stored on purpose has no predicate: its key says what it is, or its kind."""
+    predicate = memory.predicate or memory.key or memory.kind.value
+    said = memory.object_text or memory.text
+    document, name = about.get(memory.entry_id, (None, None))
+    return Fact(
+        fact_id=memory.id,
+        subject=memory.subject or SUBJECT,
+        kind=memory.kind.value,
+        predicate=predicate,
+        object=said,
+        object_text=said,
+        relation_phrase=predicate.replace("_", " "),
+        source_text=memory.quote,
+        confidence=memory.confidence,
+        importance=memory.importance,
+        created_at=iso(memory.created_at),
+        temporal_matches=[_match(told) for told in memory.times],
+        document_id=document,
+        document_name=name,
+        tier=memory.tier.value,
+        state=memory.state.value,
+        superseded_at=spelled(memory.superseded_at),
+        text=memory.line,
+    )
+
+
+def _match(told: TimeTold) -> TemporalMatch:
+    start, end = iso(told.begin), iso(told.until)
+    return TemporalMatch(
+        ts_start=start,
+        ts_end=end,
+        raw_expression=told.raw,
+        anchor_time=None,
+        date_type=told.kind,
+        granularity=told.granularity,
+        temporal_range=TemporalRange(start, end),
+    )
+
+
+# The id of a recall says itself what was told to whom, so that feedback finds it at any process and at any time, and
+# nothing is kept for the many recalls that nobody gives feedback to.
+
+
+_PREFIX = "r1_"
+_CHARS_MAX = 32_768
+_TOLD_MAX = 400
+"""More than a recall can be asked for."""
+_LAST: Instant = to_instant(datetime.max.replace(tzinfo=UTC))
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """Whom what was told, and when."""
+
+    owner: Annotated[str, msgspec.Meta(min_length=1)]
+    at: Annotated[Instant, msgspec.Meta(ge=0, le=_LAST)]
+    facts: Annotated[tuple[str, ...], msgspec.Meta(max_length=_TOLD_MAX)]
+
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(Told)
+
+
+def recall_id_of(told: Told) -> str:
+    kept = msgspec.structs.replace(told, facts=told.facts[:_TOLD_MAX])
+    return _PREFIX + base64.urlsafe_b64encode(_encode(kept)).decode().rstrip("=")
+
+
+def read_recall_id(text: str) -> Told:
+    """Whoever makes one up reaches no further than their credential does, and facts that are not there are passed over."""
+    try:
+        if not text.startswith(_PREFIX) or len(text) > _CHARS_MAX:
+            raise ValueError(text)
+        coded = text.removeprefix(_PREFIX)
+        return _decoder.decode(base64.b64decode(coded + "=" * (-len(coded) % 4), b"-_", validate=True))
+    except (ValueError, binascii.Error, msgspec.MsgspecError) as exc:
+        raise Refused(404, "not_found", "no recall has this id; give the recall_id of an answer") from exc
+
+
+_ANCHORS = {"request": "request", "now": "server_now"}
+
+
+class Recaller:
+    """Answers `POST /v6/recall`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def handle(self, call: Call) -> Response:
+        body: RecallBody = call.body
+        space = call.existing_space(body.user_id)
+        with call.using(What.RECALL):
+            told = self._nothing(body) if space is None else _told(space, body)
+        call.spent.tokens += tokens_of(body.query) + told.tokens
+        about = {} if space is None else _about(space, told)
+        recalled = _recalled(body, told, about, self._recall_id(body.user_id, told))
+        if (body.include or IncludeBody()).debug:
+            recalled = msgspec.structs.replace(recalled, debug=_debug(body, told))
+        return answer(recalled)
+
+    def _nothing(self, body: RecallBody) -> Recall:
+        """What is told of somebody of whom nothing is known."""
+        reference = moment(body.reference_time, "reference_time")
+        return Recall(
+            query=body.query,
+            text="",
+            reference_time=reference or to_datetime(self._clock()),
+            anchor="now" if reference is None else "request",
+        )
+
+    def _recall_id(self, owner: str, told: Recall) -> str:
+        """Facts that are always told are not in it: whoever did not need them for this question did not pass them over."""
+        ids = tuple(hit.id for hit in told.answer_facts + told.supporting_facts)
+        return recall_id_of(Told(owner, self._clock(), ids))
+
+
+def _told(space: Space, body: RecallBody) -> Recall:
+    return space.recall(
+        body.query,
+        conversation=body.conversation_id,
+        project=body.project_id,
+        document=body.document_id,
+        collection=body.collection_id,
+        reference_time=moment(body.reference_time, "reference_time"),
+        limits=_limits(body.limits or LimitsBody()),
+    )
+
+
+def _limits(asked: LimitsBody) -> Limits:
+    given = {
+        "answers": asked.answer_facts,
+        "supporting": asked.supporting_facts,
+        "background": asked.background_facts,
+        "list_items": asked.max_list_items,
+        "spans": asked.document_chunks,
+    }
+    usual = Limits()
+    wanted = sum(count for name, count in given.items() if count is not None and name != "spans")
+    chosen = {name: count for name, count in given.items() if count is not None}
+    return msgspec.structs.replace(usual, facts=max(usual.facts, wanted), **chosen)
+
+
+def _about(space: Space, told: Recall) -> About:
+    pairs = [memory for conflict in told.conflicts for memory in (conflict.left, conflict.right)]
+    facts = [hit.memory for hit in told.facts if hit.memory is not None]
+    return space.about_documents([*facts, *pairs])
+
+
+def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> Recalled:
+    def facts(hits: tuple[RecallHit, ...]) -> list[Any]:
+        return [fact_of(hit.memory, about) for hit in hits if hit.memory is not None]
+
+    return Recalled(
+        answer_facts=facts(told.answer_facts),
+        supporting_facts=facts(told.supporting_facts),
+        background_context=facts(told.background_facts),
+        llm_context=_context(told),
+        working_memory=_working(body, told),
+        pending_plan=None,
+        routing=Routing(
+            mode=told.routing.mode,
+            kinds=list(told.routing.kinds),
+            predicates=list(told.routing.predicates),
+            temporal_intent=told.routing.temporal_intent,
+            strategy=told.routing.strategy,
+            channels=list(told.routing.channels),
+        ),
+        recall_id=recall_id,
+        conflicts=[
+            Conflict(
+                content=f"{conflict.left.line}; but also: {conflict.right.line}",
+                facts=[fact_of(conflict.left, about), fact_of(conflict.right, about)],
+            )
+            for conflict in told.conflicts
+        ],
+        episodes=[_episode(episode) for episode in told.episodes],
+        document_spans=[
+            DocumentSpan(
+                document_id=hit.span.document,
+                document_name=hit.document_name,
+                section=list(hit.section),
+                start=hit.span.start,
+                end=hit.span.end,
+                text=hit.span.text,
+                score=hit.score,
+                place=hit.span.place,
+            )
+            for hit in told.spans
+        ],
+        documents=[
+            DocumentTold(
+                document_id=document.id,
+                document_name=document.name,
+                distillation=document.distillation,
+                degraded=document.degraded,
+                sections=[
+                    SectionTold(
+                        node_id=section.id, path=list(section.path), distillation=section.distillation
+                    )
+                    for section in document.sections
+                ],
+            )
+            for document in told.documents
+        ],
+        degraded=list(told.degraded),
+    )
+
+
+def _context(told: Recall) -> LLMContext:
+    return LLMContext(
+        reference_time=spelled(told.reference_time),
+        anchor_source=_ANCHORS[told.anchor],  # type: ignore[arg-type]
+        conversation_history=[
+            Message(role=turn.role, content=turn.text, event_time=iso(turn.at))
+            for turn in told.conversation_history
+        ],
+        fact_ids=[hit.id for hit in told.facts],
+        text=told.text,
+    )
+
+
+def _working(body: RecallBody, told: Recall) -> WorkingMemory | None:
+    """Nothing where nothing was said in this conversation yet."""
+    if not told.conversation_history:
+        return None
+    working = told.working_memory
+    constraints: dict[str, Any] = {"topics": list(working.topics)} if working.topics else {}
+    if told.routing.ranges:
+        constraints["times"] = [[iso(begin), iso(until)] for begin, until in told.routing.ranges]
+    here = [episode.text for episode in told.episodes if episode.conversation == body.conversation_id]
+    return WorkingMemory(
+        focus=Focus(
+            entities=list(working.entities),
+            last_subjects=list(working.subjects),
+            last_constraints=constraints,
+        ),
+        pending_confirmation=None,
+        last_plan=None,
+        turn_summary=here[0] if here else None,
+    )
+
+
+def _episode(episode: Memory) -> Episode:
+    return Episode(
+        episode_id=episode.id,
+        conversation_id=episode.conversation,
+        content=episode.text,
+        created_at=iso(episode.created_at),
+    )
+
+
+def _debug(body: RecallBody, told: Recall) -> dict[str, Any]:
+    """Why each thing was found: what each channel added to its score, and the rank it had there."""
+    return {
+        "mode_hint": body.mode_hint,
+        "timings_ms": dict(told.timings),
+        "tokens": told.tokens,
+        "speakers": list(told.routing.speakers),
+        "ranges": [[iso(begin), iso(until)] for begin, until in told.routing.ranges],
+        "facts": {hit.id: _ranked(hit) for hit in told.facts},
+        "events": {hit.id: _ranked(hit) for hit in told.hits if hit.turn is not None},
+        "spans": {hit.span.id: _ranked(hit) for hit in told.spans},
+    }
+
+
+def _ranked(hit: Any) -> dict[str, Any]:
+    return {"score": hit.score, "channels": dict(hit.channels), "ranks": dict(hit.ranks)}

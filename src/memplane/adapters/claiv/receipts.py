@@ -1,0 +1,106 @@
+"""Proofs of forgetting."""
+
+from collections.abc import Collection
+
+from memplane.adapters.claiv.shapes import DeletedCounts, DeletionReceipt, DeletionScope, ReceiptList
+from memplane.adapters.claiv.wire import answer
+from memplane.auth.usage import Period
+from memplane.clock import iso
+from memplane.engine import Engine
+from memplane.server.endpoint import Call, Query, Response
+from memplane.types import Receipt
+
+
+class Receipts:
+    """Answers for receipts of one user, or of all that a credential opens."""
+
+    def __init__(self, plane: Engine) -> None:
+        self._plane = plane
+
+    def list(self, call: Call) -> Response:
+        limit, offset = call.query["limit"], call.query["offset"]
+        page = self._plane.receipts(call.principal.tenant, owners=_owners(call), limit=limit, offset=offset)
+        return answer(
+            ReceiptList(
+                receipts=[receipt_of(one.receipt, one.owner) for one in page.receipts],
+                total=page.total,
+                limit=limit,
+                offset=offset,
+            )
+        )
+
+    def one(self, call: Call) -> Response:
+        found = self._plane.receipt(call.principal.tenant, call.path["receipt_id"], owners=_owners(call))
+        return answer(receipt_of(found.receipt, found.owner))
+
+
+def _owners(call: Call) -> Collection[str] | None:
+    """Whose receipts may be seen; None is everybody's."""
+    user = call.query["user_id"]
+    if user is None:
+        return call.principal.spaces
+    call.check_opens(user)
+    return (user,)
+
+
+def counts_of(receipt: Receipt) -> DeletedCounts:
+    """In CLAIV's words: what was said is an event, a place where a fact was said is a claim, and a conflict that nobody
+    settled is an open loop."""
+    counts = receipt.counts
+    return DeletedCounts(
+        events=counts.get("turns", 0),
+        chunks=counts.get("spans", 0),
+        episodes=counts.get("episodes", 0),
+        facts=counts.get("memories", 0) + counts.get("facts", 0),
+        claims=counts.get("claims", 0),
+        open_loops=counts.get("conflicts", 0),
+    )
+
+
+def receipt_of(receipt: Receipt, owner: str) -> DeletionReceipt:
+    """Forgetting is over when it is answered, so both times are one."""
+    scope = receipt.scope
+    return DeletionReceipt(
+        receipt_id=receipt.id,
+        scope=DeletionScope(
+            user_id=owner,
+            conversation_id=scope.get("conversation"),
+            project_id=scope.get("project"),
+            thread_id=None,
+            from_time=scope.get("since"),
+            to_time=scope.get("until"),
+            document_id=scope.get("document"),
+        ),
+        requested_at=iso(receipt.at),
+        completed_at=iso(receipt.at),
+        deleted_counts=counts_of(receipt),
+        seq=receipt.seq,
+        digest=receipt.digest,
+    )
+
+
+# What a tenant used, and what is left.
+
+
+RANGE = Query(
+    name="range",
+    type=Period,
+    default="7d",
+    description="The last seven or thirty days, the month of the calendar so far, or today; in UTC.",
+)
+
+
+class Usage:
+    """Answers for what lies under `/v1/usage`, for the tenant of the key."""
+
+    def __init__(self, plane: Engine) -> None:
+        self._plane = plane
+
+    def summary(self, call: Call) -> Response:
+        return answer(self._plane.usage.summary(call.principal.tenant, call.query["range"]))
+
+    def breakdown(self, call: Call) -> Response:
+        return answer(self._plane.usage.breakdown(call.principal.tenant, call.query["range"]))
+
+    def limits(self, call: Call) -> Response:
+        return answer(self._plane.usage.limits(call.principal.tenant))

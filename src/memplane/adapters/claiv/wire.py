@@ -1,0 +1,162 @@
+"""How the v6 door reads queries and spells what it answers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from memplane.clock import iso, parse_instant, to_datetime
+from memplane.server.endpoint import Query, Response, json_response
+from memplane.server.refusal import Refused
+
+PAGE_MAX = 1_000
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=200)]
+Position = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+Moment = str | float
+"""ISO 8601, or Unix seconds."""
+
+Page = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+USER = Query(name="user_id", type=Name, required=True, description="Whose.")
+MAYBE_USER = Query(
+    name="user_id", type=Name, description="Whose; needed only where several users have the same id."
+)
+PROJECT = Query(name="project_id", type=Name, description="Only those of it.")
+
+
+def paging(limit: int) -> tuple[Query, Query]:
+    return (
+        Query(name="limit", type=Page, default=limit, description=f"At most so many; {limit} by default."),
+        Query(name="offset", type=Offset, default=0, description="So many are passed over."),
+    )
+
+
+def answer(value: Any) -> Response:
+    return json_response(value)
+
+
+def spelled(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def moment(value: str | float | None, field: str) -> datetime | None:
+    """ISO 8601 or Unix seconds, refused under the name it came with."""
+    return None if value is None else to_datetime(parse_instant(value, field=field))
+
+
+def missing(what: str, name: str) -> Refused:
+    """For one who may not know whether anybody else has it."""
+    return Refused(404, "not_found", f"no {what} {name!r} that this credential may open")
+
+
+# What clients of CLAIV Memory send. A member that nobody knows is refused by name; `null` is as good as left out.
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A strict body."""
+
+
+class IngestBody(_Body, frozen=True, kw_only=True):
+    """An event to remember."""
+
+    user_id: Name
+    conversation_id: Name
+    type: Literal["message", "tool_call", "app_event"]
+    content: Name
+    role: Literal["user", "assistant", "system", "tool"] | None = None
+    project_id: Name | None = None
+    scope: Literal["global", "project", "conversation"] | None = None
+    document_id: Name | None = None
+    document_name: Name | None = None
+    metadata: dict[str, Any] | None = None
+    event_time: Moment | None = None
+    idempotency_key: Name | None = None
+
+
+class LimitsBody(_Body, frozen=True, kw_only=True):
+    """How much a recall tells."""
+
+    answer_facts: Count | None = None
+    supporting_facts: Count | None = None
+    background_facts: Count | None = None
+    max_list_items: Count | None = None
+    document_chunks: Annotated[int, msgspec.Meta(ge=1, le=50)] | None = None
+
+
+class IncludeBody(_Body, frozen=True, kw_only=True):
+    """What a recall tells besides."""
+
+    pending_plan: bool | None = None
+    debug: bool | None = None
+
+
+class RecallBody(_Body, frozen=True, kw_only=True):
+    """A question, and where it is asked."""
+
+    user_id: Name
+    conversation_id: Name
+    query: str
+    project_id: Name | None = None
+    document_id: Name | None = None
+    collection_id: Name | None = None
+    reference_time: Moment | None = None
+    mode_hint: str | None = None
+    limits: LimitsBody | None = None
+    include: IncludeBody | None = None
+
+
+class FeedbackBody(_Body, frozen=True, kw_only=True):
+    """Which of the facts that a recall told were of use."""
+
+    selected_ids: Annotated[list[str], msgspec.Meta(max_length=1_000)]
+    user_rating: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
+
+
+class ForgetBody(_Body, frozen=True, kw_only=True):
+    """What to forget of a user; with nothing but the user, all of it."""
+
+    user_id: Name
+    conversation_id: Name | None = None
+    project_id: Name | None = None
+    document_id: Name | None = None
+    from_time: Moment | None = None
+    to_time: Moment | None = None
+    thread_id: Name | None = None
+    """The former name of `conversation_id`."""
+
+
+class UploadBody(_Body, frozen=True, kw_only=True):
+    """A document: text or Markdown in `content`, or any format in `data` as base64."""
+
+    user_id: Name
+    project_id: Name
+    document_name: Name | None = None
+    content: str | None = None
+    document_id: Name | None = None
+    collection_id: Name | None = None
+    position: Position | None = None
+    data: bytes | None = None
+    content_type: Name | None = None
+    filename: Name | None = None
+    """Another name of `document_name`."""
+
+
+class CollectionBody(_Body, frozen=True, kw_only=True):
+    """A collection to make."""
+
+    user_id: Name
+    project_id: Name
+    name: Name
+    ordered: bool | None = None
+    collection_id: Name | None = None
+
+
+class MemberBody(_Body, frozen=True, kw_only=True):
+    """A document to put into a collection."""
+
+    user_id: Name
+    document_id: Name
+    position: Position | None = None

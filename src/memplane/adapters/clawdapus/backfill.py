@@ -1,0 +1,293 @@
+"""Catching up by itself: Clawdapus tells a memory service where histories are, and this fetches what is missing.
+
+The proxy's pages go by time in seconds and in the order turns ended, while their times are when they began. So each page
+is asked for from somewhat before the end of the last, and what is known already is passed over by its id.
+"""
+
+import logging
+import sys
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from memplane.adapters.clawdapus.importer import append_lines
+from memplane.clock import SECOND, Instant, parse_instant
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.errors import MemplaneError, SettingsInvalid
+from memplane.ledger.history import LINE_BYTES_MAX, BadLine, HistoryLine, parse_line, spell_ts
+from memplane.ledger.history_text import scrub_line
+from memplane.models.http import LinesClient, Unanswered, waits
+from memplane.space import Space
+from memplane.types import Caller
+
+if sys.platform != "win32":
+    import fcntl
+
+PAGE_LINES = 500
+PAGE_LINES_MAX = 1_000
+"""More the proxy never tells at once."""
+_LINES_MAX = 20_000
+"""A server that never cuts a second in two may send more than it was asked for."""
+_OVERLAP = 900 * SECOND
+"""Longer than a turn takes."""
+_OVERLAP_SHRINKS = 8
+_ATTEMPTS_MAX = 10
+_TIMEOUT_S = 60.0
+_CLOSING_S = 5.0
+"""A proxy that does not answer does not keep a server from ending."""
+_CALLER = Caller(actor="backfill", door="plane")
+
+_log = logging.getLogger("memplane.backfill")
+
+Wait = Callable[[threading.Event, float], bool]
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """How far it is with one agent."""
+
+    agent: str
+    state: str = "waiting"
+    """`waiting`, `running`, `done`, `failed`, `stopped`, or `elsewhere`: another process of the server does it."""
+    added: int = 0
+    known: int = 0
+    forgotten: int = 0
+    rejected: int = 0
+    error: str = ""
+
+
+class Backfill:
+    """One thread that fetches the history of each agent in turn. It keeps nobody waiting, and a new one goes on where
+    this one stopped."""
+
+    def __init__(
+        self,
+        plane: Engine,
+        settings: Settings,
+        *,
+        wait: Wait = threading.Event.wait,
+        page_lines: int = PAGE_LINES,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._wait = wait
+        self._page_lines = page_lines
+        self._timeout_s = timeout_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memplane-backfill", daemon=True)
+        agents = dict.fromkeys(agent for agent in settings.claw_history_agent_ids if agent)
+        self._progress = [Progress(agent=agent) for agent in agents]
+
+    @classmethod
+    def of(cls, plane: Engine, settings: Settings) -> "Backfill | None":
+        """None where no history is named."""
+        return cls(plane, settings) if settings.claw_history_url and settings.claw_history_agent_ids else None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until every agent was tried."""
+        self._thread.join(timeout_s)
+
+    def close(self) -> None:
+        """Finish the page at hand, or leave it: it will be asked for again."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSING_S)
+
+    def progress(self) -> list[Progress]:
+        return [msgspec.structs.replace(progress) for progress in self._progress]
+
+    def degraded(self) -> tuple[str, ...]:
+        """Codes of what is not there yet, for whoever asks whether the server is ready; it is, meanwhile."""
+        states = {progress.state for progress in self._progress}
+        running = ("backfill",) if states & {"waiting", "running"} else ()
+        return running + (("backfill_failed",) if "failed" in states else ())
+
+    def _run(self) -> None:
+        try:
+            client = self._client()
+        except SettingsInvalid as exc:
+            self._all("failed", f"CLAW_HISTORY_URL or CLAW_HISTORY_TOKEN: {exc}")
+            _log.error("backfill cannot start: %s", exc)
+            return
+        with _only_one(self._plane.settings.folder) as mine:
+            if mine:
+                self._pull_all(client)
+            else:
+                self._all("elsewhere")
+
+    def _all(self, state: str, error: str = "") -> None:
+        for progress in self._progress:
+            progress.state, progress.error = state, error
+
+    def _pull_all(self, client: LinesClient) -> None:
+        for progress in self._progress:
+            if self._stop.is_set():
+                progress.state = "stopped"
+                continue
+            self._pull(client, progress)
+            said = (progress.agent, progress.state, progress.added, progress.known, progress.rejected)
+            _log.info("backfill of %r %s: %d added, %d known, %d rejected", *said)
+
+    def _client(self) -> LinesClient:
+        token = self._settings.claw_history_token
+        return LinesClient(
+            self._settings.claw_history_url or "",
+            headers={"Accept": "application/x-ndjson"}
+            | ({"Authorization": f"Bearer {token}"} if token else {}),
+            timeout_s=self._timeout_s,
+            line_bytes_max=LINE_BYTES_MAX,
+            lines_max=_LINES_MAX,
+        )
+
+    def _pull(self, client: LinesClient, progress: Progress) -> None:
+        progress.state = "running"
+        try:
+            space = self._plane.space(progress.agent, caller=_CALLER)
+            mark = f"backfill:{sha256(client.place.encode()).hexdigest()[:16]}"
+            done = self._pages(client, space, mark, progress)
+            progress.state = "done" if done else "stopped"
+        except (Unanswered, MemplaneError) as exc:
+            progress.state, progress.error = "failed", str(exc)
+            _log.warning("backfill of %r gives up: %s", progress.agent, exc)
+        except Exception as exc:  # noqa: BLE001 - the edge of a thread: one agent never keeps the next from its history
+            progress.state, progress.error = "failed", type(exc).__name__
+            _log.exception("backfill of %r failed", progress.agent)
+
+    def _pages(self, client: LinesClient, space: Space, mark: str, progress: Progress) -> bool:
+        """Page after page, until there is no more (True) or it is to stop (False)."""
+        place = _Place(space.bookmark(mark), self._page_lines)
+        patience = _Patience(self._stop, self._wait)
+        while not self._stop.is_set():
+            try:
+                page = client.get(_path(progress.agent, place.after, place.limit))
+                found = list(self._parsed(page.lines, progress))
+                self._keep(space, found, progress)
+            except (Unanswered, MemplaneError) as failed:
+                patience.lose(failed)
+                continue
+            fresh = place.advance(found)
+            if place.newest is not None:
+                space.set_bookmark(mark, spell_ts(place.newest))
+            if fresh:
+                patience = _Patience(self._stop, self._wait)
+            if page.broken is not None:
+                patience.lose(page.broken)
+            elif page.count < place.limit:
+                return True
+            elif not place.step_on(fresh=fresh):
+                raise Unanswered(f"{client.place} tells the same page again and again", retryable=False)
+        return False
+
+    def _parsed(self, lines: Iterable[bytes], progress: Progress) -> Iterator[HistoryLine]:
+        """A line that is no entry is counted and passed over."""
+        for number, raw in enumerate(lines, start=1):
+            try:
+                line = parse_line(raw, trust_ids=True, line_bytes_max=self._settings.entry_bytes_max)
+            except BadLine as exc:
+                progress.rejected += 1
+                _log.warning("backfill of %r: line %d of a page: %s", progress.agent, number, exc.reason)
+                continue
+            if self._settings.redact_ledger:
+                line = msgspec.structs.replace(line, line=scrub_line(line.line)[0])
+            yield line
+
+    def _keep(self, space: Space, lines: list[HistoryLine], progress: Progress) -> None:
+        if not lines:
+            return
+        loaded = append_lines(space, lines)
+        if loaded.added:
+            space.catch_up()
+        progress.added += loaded.added
+        progress.known += loaded.known
+        progress.forgotten += loaded.forgotten
+
+
+@contextmanager
+def _only_one(data: Path) -> Iterator[bool]:
+    """Whether no other process on the same data is at it. Where that cannot be told, all of them are: what one has done
+    the others pass over."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = (data / "backfill.lock").open("w")
+    except OSError:
+        yield True
+        return
+    with file:
+        yield _locked(file.fileno())
+
+
+def _locked(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _path(agent: str, after: Instant | None, limit: int) -> str:
+    asked = {"limit": str(limit)} | ({} if after is None else {"after": spell_ts(after)})
+    return f"/{urllib.parse.quote(agent, safe='')}?{urllib.parse.urlencode(asked)}"
+
+
+class _Place:
+    """Where in a history the next page begins."""
+
+    def __init__(self, bookmark: str | None, limit: int) -> None:
+        self.limit = limit
+        self.newest = None if bookmark is None else parse_instant(bookmark, field="bookmark")
+        self.after = None if self.newest is None else self.newest - _OVERLAP
+        self._overlap = _OVERLAP
+        self._seen: dict[str, Instant] = {}
+
+    def advance(self, lines: list[HistoryLine]) -> bool:
+        """Take note of a page; whether it brought anything that was asked for and that no page before it had."""
+        fresh = any(
+            line.id not in self._seen and (self.after is None or line.at > self.after) for line in lines
+        )
+        self._seen |= {line.id: line.at for line in lines}
+        times = [line.at for line in lines]
+        self.newest = max(times if self.newest is None else [*times, self.newest], default=self.newest)
+        return fresh
+
+    def step_on(self, *, fresh: bool) -> bool:
+        """Where so much happened that a page does not reach beyond the overlap, pages grow, and when they are as large as
+        can be, the overlap shrinks; False if nothing helps."""
+        if self.newest is None:
+            return False
+        if not fresh and self.limit < PAGE_LINES_MAX:
+            self.limit = min(2 * self.limit, PAGE_LINES_MAX)
+            return True
+        self._overlap = _OVERLAP if fresh else self._overlap // _OVERLAP_SHRINKS // SECOND * SECOND
+        before, self.after = self.after, self.newest - self.newest % SECOND - self._overlap
+        self._seen = {id_: at for id_, at in self._seen.items() if at > self.after}
+        return fresh or self.after != before
+
+
+class _Patience:
+    """How often one may be disappointed."""
+
+    def __init__(self, stop: threading.Event, wait: Wait) -> None:
+        self._stop = stop
+        self._wait = wait
+        self._pauses = waits()
+        self._attempts = 0
+
+    def lose(self, failed: Unanswered | MemplaneError) -> None:
+        """Wait before the next attempt; raises what failed where there is none."""
+        self._attempts += 1
+        if not failed.retryable or self._attempts == _ATTEMPTS_MAX:
+            raise failed
+        asked = failed.wait_s if isinstance(failed, Unanswered) else None
+        pause = next(self._pauses)
+        self._wait(self._stop, pause if asked is None else min(asked, 60.0))

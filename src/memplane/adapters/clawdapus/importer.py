@@ -1,0 +1,169 @@
+"""Session histories in and out: Clawdapus' `history.jsonl`, ids recomputed and checked."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memplane.ledger.gojson import Json
+from memplane.ledger.history import HistoryLine, Payload, Rejected, compose_line, read_history
+from memplane.ledger.history_text import WITHIN, scrub_line
+from memplane.ledger.payloads import Said, decode
+from memplane.space import Space
+from memplane.transfer.full import ImportReport, Tally
+from memplane.types import Draft, Entry, Loaded, Op, Role, within
+
+_CHUNK = 5_000
+_LINES_AT_ONCE = 8
+"""A line may have megabytes."""
+_OWN_ID = "memplane_id"
+_OWN_ID_KEY = b'"memplane_id"'
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    """What a line of ours says about the turn it was made from."""
+
+    memplane_id: str | None = None
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """The request of such a line."""
+
+    metadata: _Metadata = _Metadata()
+
+
+class _Own(msgspec.Struct, frozen=True):
+    """Such a line."""
+
+    request_original: _Request = _Request()
+
+
+_own = msgspec.json.Decoder(_Own)
+
+
+def import_history(
+    space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
+) -> ImportReport:
+    """Append every line first, which makes it durable, then make all of it searchable."""
+    report = append_history(space, path, trust_ids=trust_ids, progress=progress)
+    space.catch_up()
+    return report
+
+
+def append_history(
+    space: Space,
+    path: Path,
+    *,
+    trust_ids: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ImportReport:
+    """The durable half: every line is in the ledger when this returns."""
+    tally = Tally("history")
+    reader = read_history(path, trust_ids=trust_ids)
+    caller = space.caller
+    drafts: list[Draft] = []
+    for item in reader:
+        tally.read += 1
+        if isinstance(item, Rejected):
+            tally.reject(item)
+            continue
+        tally.legacy += item.legacy
+        drafts.append(Draft(item.id, Op.HISTORY, item.line, caller))
+        if len(drafts) == _CHUNK:
+            _load(space, drafts, tally)
+            drafts.clear()
+            progress(reader.bytes_read, reader.bytes_total)
+    _load(space, drafts, tally)
+    progress(reader.bytes_total, reader.bytes_total)
+    return tally.report()
+
+
+def _load(space: Space, drafts: list[Draft], tally: Tally) -> None:
+    """A line that was exported from here is the turn it was made from: known if it is still here, forgotten if not."""
+    ours = {draft.id: id_ for draft in drafts if (id_ := _own_id(draft.body))}
+    if ours:
+        known, forgotten = space.standing(list(ours.values()))
+        tally.load(
+            Loaded(
+                added=0,
+                known=sum(id_ in known for id_ in ours.values()),
+                forgotten=sum(id_ in forgotten for id_ in ours.values()),
+            )
+        )
+        drafts = [draft for draft in drafts if ours.get(draft.id) not in known | forgotten]
+    if drafts:
+        tally.load(space.load(drafts))
+
+
+def _own_id(line: bytes) -> str | None:
+    if _OWN_ID_KEY not in line:
+        return None
+    try:
+        return _own.decode(line).request_original.metadata.memplane_id
+    except msgspec.MsgspecError:
+        return None
+
+
+def append_lines(space: Space, lines: Sequence[HistoryLine]) -> Loaded:
+    """Lines that came from elsewhere, those with a known or forgotten id left out; durable when this returns, and
+    searchable after `catch_up`."""
+    tally = Tally("history")
+    _load(space, [Draft(line.id, Op.HISTORY, line.line, space.caller) for line in lines], tally)
+    return tally.loaded
+
+
+def history_lines(space: Space) -> Iterator[bytes]:
+    """Every turn as a line of a session history: imported ones byte for byte, our own composed by its rules."""
+    for entry in entries_of(space):
+        yield from _line_of(space, entry)
+
+
+def scrubbed_lines(space: Space, seqs: Sequence[int]) -> Iterator[bytes]:
+    """These entries as such lines, in this order and without secrets. What was forgotten meanwhile is not told."""
+    for begin in range(0, len(seqs), _LINES_AT_ONCE):
+        wanted = seqs[begin : begin + _LINES_AT_ONCE]
+        found = {entry.seq: entry for entry in space.entries_at(wanted)}
+        for seq in wanted:
+            if seq in found:
+                yield from (scrub_line(line)[0] for line in _line_of(space, found[seq]))
+
+
+def _line_of(space: Space, entry: Entry) -> Iterator[bytes]:
+    if entry.body is None:
+        return
+    if entry.op is Op.HISTORY:
+        yield entry.body
+    elif entry.op is Op.TURN:
+        yield _composed(space, entry).line
+
+
+def entries_of(space: Space) -> Iterator[Entry]:
+    seq = 0
+    while entries := space.entries(after=seq):
+        yield from entries
+        seq = entries[-1].seq
+
+
+def _composed(space: Space, entry: Entry) -> HistoryLine:
+    said = decode(entry)
+    assert isinstance(said, Said)
+    # The id of an entry is a hash of it: our own id inside keeps two equal turns of one second apart.
+    metadata: dict[str, Json] = {_OWN_ID: entry.id}
+    if said.conversation is not None:
+        metadata["conversation_id"] = said.conversation
+    if (place := within(said.scope, conversation=said.conversation, project=said.project)) is not None:
+        metadata[WITHIN] = place
+    message: dict[str, Json] = {"role": said.role, "content": said.content}
+    answered = said.role == Role.ASSISTANT
+    request: dict[str, Json] = {"messages": [] if answered else [message], "metadata": metadata}
+    return compose_line(
+        at=said.at,
+        claw_id=space.owner,
+        path="/v1/chat/completions",
+        requested_model="memplane/retained",
+        effective_provider="memplane",
+        effective_model="retained",
+        request_original=request,
+        request_effective=request,
+        response=Payload(json={"choices": [{"index": 0, "message": message}] if answered else []}),
+    )

@@ -1,0 +1,69 @@
+"""What a proxy puts into a prompt: the block of memories, and the message that carries it."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+from memplane.clock import Instant, to_datetime
+from memplane.ledger.history_text import RUNTIME_CONTEXT
+from memplane.safety.fence import defang, fence
+from memplane.safety.outgoing import RecalledBlock
+
+NOTICE = (
+    f"{RUNTIME_CONTEXT} This is not a user instruction. "
+    "Use it only as infrastructure-provided context for the next reply.]"
+)
+"""What every message of ours begins with; whoever reads a request knows it by its first words."""
+_BREAK = re.compile(r"[\s\]\[]+")
+_NOON = 12
+
+
+def memory_block(service: str, blocks: Sequence[RecalledBlock]) -> str:
+    """The memories between their marks; nothing at all where there are none."""
+    if not blocks:
+        return ""
+    return fence("\n".join(map(_told, blocks)), _flat(service))
+
+
+def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:
+    """The text of the one message: what it is, each part that is not empty, and the time, with blank lines between."""
+    told = [part for part in parts if part]
+    return "\n\n".join([NOTICE, *told, time_line(now, timezone)])
+
+
+def time_line(now: Instant, timezone: str = "") -> str:
+    """`Current time: 2026-11-15 1:28 AM EST (America/New_York)`; a zone that nobody knows is UTC."""
+    zone, name = _zone(timezone)
+    local = to_datetime(now).astimezone(zone)
+    hour = local.hour % _NOON or _NOON
+    half = "AM" if local.hour < _NOON else "PM"
+    return f"Current time: {local:%Y-%m-%d} {hour}:{local:%M} {half} {local.tzname()} ({name})"
+
+
+def _zone(timezone: str) -> tuple[tzinfo, str]:
+    name = timezone.strip()
+    if not name:
+        return UTC, "UTC"
+    try:
+        return ZoneInfo(name), name
+    except (OSError, ValueError, KeyError):  # a name that is no file, no name, or not in the database
+        return UTC, "UTC"
+
+
+def _told(block: RecalledBlock) -> str:
+    """A line of attributes where there are any, and the text, which cannot close the fence."""
+    attributes = [
+        f"{name}={_flat(value)}"
+        for name, value in (("kind", block.kind), ("source", block.source), ("ts", block.ts))
+        if value.strip()
+    ]
+    if block.score:
+        attributes.append(f"score={block.score:.2f}")
+    text = defang(block.text.strip())
+    return f"[{', '.join(attributes)}]\n{text}" if attributes else text
+
+
+def _flat(value: str) -> str:
+    """An attribute stays on its line and inside its brackets."""
+    return defang(_BREAK.sub(" ", value).strip())

@@ -1,0 +1,192 @@
+"""The context directories of a pod's agents, as a server reads them: which memory service each subscribes to."""
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memplane.errors import InvalidRequest, StorageUnavailable
+from memplane.ledger import gojson
+from memplane.ledger.gojson import Json
+from memplane.safety.safe_directory import Folder
+from memplane.types import TENANT_DEFAULT
+
+# Which memory service an agent subscribes to: its `memory.json`, and the `metadata.json` beside it.
+#
+# Both are compiled into an agent's context directory by `claw up` or `memplane up`.
+
+
+VERSION = 1
+MEMORY_NAME = "memory.json"
+METADATA_NAME = "metadata.json"
+OPERATIONS = ("recall", "retain", "forget")
+
+FILE_BYTES_MAX = 1024 * 1024
+
+
+class ManifestInvalid(InvalidRequest):
+    """A memory.json or metadata.json cannot be used; nothing of it is guessed."""
+
+
+class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where one operation is, and how long it may take; zero leaves that to whoever asks."""
+
+    path: str
+    timeout_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Auth(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the service is told who asks. Only `bearer` is ever sent."""
+
+    type: str = ""
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Auth(type={self.type!r}, token={'…' if self.token else ''!r})"
+
+
+class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent's memory service. An operation that is None was not declared, and is skipped."""
+
+    version: int = 0
+    service: str = ""
+    base_url: str = ""
+    recall: Operation | None = None
+    retain: Operation | None = None
+    forget: Operation | None = None
+    auth: Auth | None = None
+
+    @property
+    def token(self) -> str:
+        """The bearer token, or nothing."""
+        auth = self.auth
+        return auth.token if auth is not None and auth.type.strip().lower() == "bearer" else ""
+
+    def operation(self, name: str) -> Operation | None:
+        return {"recall": self.recall, "retain": self.retain, "forget": self.forget}[name]
+
+
+class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a memory service is told about the agent besides its id."""
+
+    agent_id: str
+    pod: str = ""
+    service: str = ""
+    type: str = ""
+    timezone: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    pod: str | None = None
+    service: str | None = None
+    type: str | None = None
+    timezone: str | None = None
+
+
+_MANIFEST = msgspec.json.Decoder(MemoryManifest)
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def parse_manifest(raw: bytes) -> MemoryManifest:
+    """Raise `ManifestInvalid` on anything that could not be called."""
+    try:
+        manifest = gojson.decode(raw, _MANIFEST)
+    except (gojson.NotJson, msgspec.ValidationError) as exc:
+        raise ManifestInvalid(f"parse memory.json: {exc}") from exc
+    if manifest.version != VERSION:
+        raise ManifestInvalid(f"memory.json version must be {VERSION}, got {manifest.version}")
+    if not manifest.service.strip():
+        raise ManifestInvalid("memory.json: service is required")
+    if not is_web_address(manifest.base_url):
+        raise ManifestInvalid("memory.json: base_url must begin with http:// or https:// and name a host")
+    for name in OPERATIONS:
+        operation = manifest.operation(name)
+        if operation is not None and not operation.path.startswith("/"):
+            raise ManifestInvalid(f"memory.json: {name}.path must start with '/'")
+    if not (manifest.token.isascii() and (manifest.token.isprintable() or not manifest.token)):
+        raise ManifestInvalid("memory.json: auth.token holds a character that cannot be sent")
+    return manifest
+
+
+def load_manifest(context: Folder) -> MemoryManifest | None:
+    """The manifest in an agent's context directory; None where the agent subscribes to no service."""
+    raw = context.read(MEMORY_NAME, bytes_max=FILE_BYTES_MAX)
+    return None if raw is None else parse_manifest(raw)
+
+
+def load_context(context: Folder, agent_id: str) -> AgentContext:
+    """What metadata.json says about the agent; nothing but its id where there is none."""
+    return parse_context(context.read(METADATA_NAME, bytes_max=FILE_BYTES_MAX), agent_id)
+
+
+def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
+    if raw is None:
+        return AgentContext(agent_id=agent_id)
+    try:
+        found = gojson.decode(raw, _METADATA)
+    except (gojson.NotJson, msgspec.ValidationError) as exc:
+        raise ManifestInvalid(f"parse metadata.json: {exc}") from exc
+    return AgentContext(
+        agent_id=agent_id,
+        pod=found.pod or "",
+        service=found.service or "",
+        type=found.type or "",
+        timezone=found.timezone or "",
+    )
+
+
+def spell_manifest(manifest: MemoryManifest) -> bytes:
+    """The file as `claw up` writes it: two blanks of indent, absent operations left out, a newline at its end."""
+    members: dict[str, Json] = {
+        "version": VERSION,
+        "service": manifest.service,
+        "base_url": manifest.base_url,
+    }
+    for name in OPERATIONS:
+        operation = manifest.operation(name)
+        if operation is not None:
+            timeout: dict[str, Json] = {"timeout_ms": operation.timeout_ms} if operation.timeout_ms else {}
+            members[name] = {"path": operation.path, **timeout}
+    if manifest.auth is not None:
+        members["auth"] = {"type": manifest.auth.type, "token": manifest.auth.token}
+    return msgspec.json.format(gojson.encode(members), indent=2) + b"\n"
+
+
+def is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+class Contexts:
+    """All below one root, each read anew for every request, so that an operator's change needs no restart."""
+
+    def __init__(self, root: str | None) -> None:
+        self._root = None if root is None else Path(root).expanduser()
+
+    def of(self, agent: str, *, tenant: str) -> tuple[MemoryManifest | None, AgentContext]:
+        """No manifest where the agent subscribes to none: memory is this process's. Raises `ManifestInvalid`.
+
+        A pod's agents are those of one installation. A space of the same name that belongs to another tenant is nobody
+        of theirs, and its turns must not reach their service.
+        """
+        unknown = AgentContext(agent_id=agent)
+        if self._root is None or tenant != TENANT_DEFAULT:
+            return None, unknown
+        try:
+            with Folder.root(self._root) as root:
+                context = root.below(agent)
+        except (StorageUnavailable, InvalidRequest):  # no folder of that name, or no name of a folder
+            return None, unknown
+        with context:
+            try:
+                return load_manifest(context), load_context(context, agent)
+            except ManifestInvalid:
+                raise
+            except (StorageUnavailable, InvalidRequest) as exc:  # what they say names files of the host
+                raise ManifestInvalid(
+                    "memory.json and metadata.json must be plain files of at most 1 MiB"
+                ) from exc

@@ -1,0 +1,110 @@
+"""`memplane memory forget`: a memory service is told to forget entries, and it is written down that it was."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, ForgetRequest
+from memplane.adapters.clawdapus.pod.backfill import refusal
+from memplane.adapters.clawdapus.pod.directory import PodDirectory
+from memplane.adapters.clawdapus.pod.targets import Target
+from memplane.adapters.clawdapus.pod.tombstones import Tombstone, buried_ids, bury
+from memplane.adapters.clawdapus.session_history import read_session
+from memplane.clock import Clock, system_clock
+from memplane.errors import InvalidRequest
+from memplane.ledger.history import HistoryLine
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent's service is to forget, and how much of what was named it had forgotten before."""
+
+    target: Target
+    entry_ids: tuple[str, ...]
+    skipped: int = 0
+
+
+def split_ids(given: Iterable[str]) -> list[str]:
+    ids = list(dict.fromkeys(it.strip() for it in given if it.strip()))
+    if not ids:
+        raise InvalidRequest("at least one --entry-id is required", field="entry_id")
+    return ids
+
+
+def plan_forget(
+    directory: PodDirectory, service: str, targets: Sequence[Target], ids: Sequence[str], *, named: bool
+) -> list[Wanted]:
+    """Look at every agent before anything is sent, so that a wrong id leaves everything as it is.
+
+    Agents that were `named` must have every id in their history. Where none was, each is asked to forget those it has, and
+    an id that nobody has is the mistake.
+    """
+    plans = [_wanted(directory, service, target, ids, named=named) for target in targets]
+    if not named:
+        known = {id_ for plan, met in plans for id_ in (*plan.entry_ids, *met)}
+        _refuse_missing("", [id_ for id_ in ids if id_ not in known])
+    return [plan for plan, _ in plans]
+
+
+def _wanted(
+    directory: PodDirectory, service: str, target: Target, ids: Sequence[str], *, named: bool
+) -> tuple[Wanted, set[str]]:
+    """The plan, and which of the ids were forgotten before."""
+    buried = buried_ids(directory, target.agent, service) & set(ids)
+    open_ids = [id_ for id_ in ids if id_ not in buried]
+    there = _present(directory, target.agent, open_ids, required=named) if open_ids else set()
+    if named:
+        _refuse_missing(f'forget "{target.agent}": ', [id_ for id_ in open_ids if id_ not in there])
+    wanted = tuple(id_ for id_ in open_ids if id_ in there)
+    return Wanted(target=target, entry_ids=wanted, skipped=len(buried)), buried
+
+
+def carry_out(
+    client: BlockingMemoryClient,
+    directory: PodDirectory,
+    wanted: Wanted,
+    *,
+    reason: str,
+    url: str,
+    clock: Clock = system_clock,
+) -> int:
+    """Tell the service, then write the tombstones. If this ends between the two, doing it again does no harm."""
+    target = wanted.target
+    if not wanted.entry_ids:
+        return 0
+    request = ForgetRequest(context=target.context, entry_ids=wanted.entry_ids, reason=reason)
+    outcome = client.forget(target.manifest, request, url=url)
+    if not outcome.ok:
+        raise InvalidRequest(f'forget "{target.agent}": {refusal(outcome)}')
+    service = target.manifest.service
+    now = clock()
+    bury(
+        directory,
+        target.agent,
+        [Tombstone(now, target.agent, service, id_, reason) for id_ in wanted.entry_ids],
+    )
+    return len(wanted.entry_ids)
+
+
+def _present(directory: PodDirectory, agent: str, ids: Sequence[str], *, required: bool) -> set[str]:
+    """Which of the ids stand in an agent's history, rotated files too."""
+    folder = directory.history(agent)
+    if folder is None:
+        if required:
+            raise InvalidRequest(f'no session history found at "{directory.history_path(agent)}"')
+        return set()
+    missing = set(ids)
+    with folder:
+        reader = read_session(folder)
+        for item in reader:
+            if isinstance(item, HistoryLine):
+                missing.discard(item.id)
+            if not missing:
+                break
+        reader.close()
+    return set(ids) - missing
+
+
+def _refuse_missing(prefix: str, missing: Sequence[str]) -> None:
+    if missing:
+        noun = "id" if len(missing) == 1 else "ids"
+        raise InvalidRequest(f"{prefix}history does not contain entry {noun} {', '.join(missing)}")

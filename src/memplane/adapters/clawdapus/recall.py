@@ -1,0 +1,72 @@
+"""Recall: the current turn in, a few governed blocks out, in time."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memplane.adapters.clawdapus.wire import RecallAsked, Recalled, RecalledBlock, read
+from memplane.config import Settings
+from memplane.ledger.history_text import question_in
+from memplane.recall.result import Block, Limits, Recall
+from memplane.recall.timebox import TimeBox
+from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, is_blocked
+from memplane.server.endpoint import JSON, Call, Response
+from memplane.space import Space
+
+ANSWER_BYTES_MAX = 16_384
+
+LATE = "time: recall was not ready in time"
+_REASONS_MAX = 6
+_REASON_CHARS_MAX = 160
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Recaller:
+    """Answers `POST /recall`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._box: TimeBox[Recall] = TimeBox()
+
+    def handle(self, call: Call) -> Response:
+        asked = read(call, RecallAsked, "recall")
+        space = call.existing_space(asked.agent)
+        if space is None:
+            return Response(body=answer_of((), ()), media=JSON)
+        question = question_in({"messages": asked.messages, "system": asked.system})
+        left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
+        told = self._told(space, question, left_s) if left_s > 0 else None
+        if told is None:
+            return Response(body=answer_of((), (LATE,)), media=JSON)
+        return Response(body=answer_of(told.blocks, told.degraded), media=JSON)
+
+    def close(self) -> None:
+        self._box.close()
+
+    def _told(self, space: Space, question: str, seconds: float) -> Recall | None:
+        limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
+        return self._box.answer(
+            lambda: space.recall(question, limits=limits),
+            lambda: space.recall_by_words(question, limits=limits),
+            seconds=seconds,
+        )
+
+
+def answer_of(blocks: Sequence[Block], degraded: Iterable[str]) -> bytes:
+    """The answer within its bytes; a block that does not fit gives way to a smaller one after it."""
+    reasons = [reason[:_REASON_CHARS_MAX] for reason in degraded][:_REASONS_MAX]
+    left = ANSWER_BYTES_MAX - len(_encode(Recalled(memories=[], degraded=reasons)))
+    text_left = TEXT_BYTES_MAX
+    kept: list[RecalledBlock] = []
+    for block in blocks:
+        text = block.text.strip()
+        if not text or is_blocked(block.kind, block.source) or len(kept) == BLOCKS_MAX:
+            continue
+        told = RecalledBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        size, text_size = len(_encode(told)) + 1, len(text.encode("utf-8"))
+        if size <= left and text_size <= text_left:
+            kept.append(told)
+            left -= size
+            text_left -= text_size
+    return _encode(Recalled(memories=kept, degraded=reasons))

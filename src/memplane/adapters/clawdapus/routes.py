@@ -1,0 +1,194 @@
+"""The endpoints of the memory plane, as Clawdapus' reference service has them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+
+from memplane.adapters.clawdapus.backfill import Backfill
+from memplane.adapters.clawdapus.describe import Descriptor, describe
+from memplane.adapters.clawdapus.history_pages import history_of, own_history
+from memplane.adapters.clawdapus.recall import Recaller
+from memplane.adapters.clawdapus.snapshot import PATH, QUERY, Snapshot, Snapshots
+from memplane.adapters.clawdapus.wire import (
+    ForgetAsked,
+    ForgetBody,
+    RecallBody,
+    Recalled,
+    RetainAsked,
+    RetainBody,
+    bad_request,
+    read,
+    refuse,
+    refuse_foreign,
+    refuse_own,
+)
+from memplane.auth.principal import Right
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.server.endpoint import NDJSON, TEXT, Call, Door, Endpoint, Query, Response
+
+DOOR = "plane"
+
+_ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_PAGING = (
+    Query(name="after", description="RFC 3339; only what was said later is told"),
+    Query(name="limit", description="How many entries, 100 by default and 1,000 at most"),
+    Query(name="cursor", description="Instead of `after`: in the order of arrival, from where a page ended"),
+)
+
+
+def door(plane: Engine, settings: Settings) -> Door:
+    recaller = Recaller(settings)
+    backfill = Backfill.of(plane, settings)
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        if backfill is not None:
+            backfill.start()
+        try:
+            yield
+        finally:
+            if backfill is not None:
+                await anyio.to_thread.run_sync(backfill.close)
+            await anyio.to_thread.run_sync(recaller.close)
+
+    return Door(
+        name=DOOR,
+        routes=(*_operations(recaller), *_history(), _snapshot(Snapshots(settings)), *_open()),
+        lifespan=lifespan,
+        degraded=None if backfill is None else backfill.degraded,
+    )
+
+
+def _operations(recaller: Recaller) -> list[Endpoint]:
+    return [
+        Endpoint(
+            method="POST",
+            path="/recall",
+            door=DOOR,
+            summary="What to tell an agent before its next turn",
+            handle=recaller.handle,
+            right=Right.READ,
+            body=bytes,
+            body_shown=RecallBody,
+            answer=Recalled,
+            statuses=(400,),
+            refuse=refuse,
+        ),
+        Endpoint(
+            method="POST",
+            path="/retain",
+            door=DOOR,
+            summary="Keep an entry of an agent's session history; keeping it again changes nothing",
+            handle=retain,
+            right=Right.WRITE,
+            body=bytes,
+            body_shown=RetainBody,
+            answer_media=TEXT,
+            answer_status=202,
+            statuses=(400,),
+            refuse=refuse,
+        ),
+        Endpoint(
+            method="POST",
+            path="/forget",
+            door=DOOR,
+            summary="Forget entries for good; later replays do not bring them back",
+            handle=forget,
+            right=Right.WRITE,
+            body=bytes,
+            body_shown=ForgetBody,
+            answer_media=TEXT,
+            answer_status=204,
+            statuses=(400,),
+            refuse=refuse,
+        ),
+    ]
+
+
+def _history() -> list[Endpoint]:
+    return [
+        Endpoint(
+            method="GET",
+            path="/history",
+            door=DOOR,
+            summary="An agent's own session history",
+            handle=own_history,
+            right=Right.READ,
+            answer_media=NDJSON,
+            query=_PAGING,
+            statuses=(400, 404),
+            refuse=refuse_own,
+        ),
+        Endpoint(
+            method="GET",
+            path="/history/{agent}",
+            door=DOOR,
+            summary="The session history of an agent",
+            handle=history_of,
+            right=Right.READ,
+            answer_media=NDJSON,
+            query=_PAGING,
+            statuses=(400, 404),
+            refuse=refuse_foreign,
+        ),
+    ]
+
+
+def _snapshot(snapshots: Snapshots) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=PATH,
+        door=DOOR,
+        summary="What an agent would be told now: for the agent itself and for the owner",
+        handle=snapshots.handle,
+        right=Right.READ,
+        answer=Snapshot,
+        query=QUERY,
+        statuses=(404,),
+        refuse=refuse_foreign,
+    )
+
+
+def _open() -> list[Endpoint]:
+    return [
+        Endpoint(
+            method=_ANY,
+            path="/health",
+            door=DOOR,
+            summary="Whether the service is up",
+            handle=lambda _call: Response(media=TEXT),
+            right=None,
+            answer_media=TEXT,
+        ),
+        Endpoint(
+            method="GET",
+            path="/.claw-describe.json",
+            door=DOOR,
+            summary="What this service offers to a pod",
+            handle=describe,
+            right=None,
+            answer=Descriptor,
+        ),
+    ]
+
+
+def retain(call: Call) -> Response:
+    """Durable when it is answered. What is known or forgotten is answered the same, and nothing happens."""
+    asked = read(call, RetainAsked, "retain")
+    space = call.space(asked.agent)
+    space.retain_entry(bytes(asked.entry))
+    return Response(status=202, media=TEXT)
+
+
+def forget(call: Call) -> Response:
+    """Ids that were never seen are forgotten too, so that they cannot arrive later. The receipt's id is in a header,
+    since the original answers without a body."""
+    asked = read(call, ForgetAsked, "forget")
+    space = call.space(asked.agent)
+    ids = dict.fromkeys(id_ for given in asked.entry_ids or () if (id_ := given.strip()))
+    if not ids:
+        raise bad_request("entry_ids is required")
+    receipt = space.forget(entries=ids, reason=(asked.reason or "").strip())
+    return Response(status=204, media=TEXT, headers={"x-memplane-receipt": receipt.id})

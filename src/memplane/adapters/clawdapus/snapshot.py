@@ -1,0 +1,124 @@
+"""What an agent would be told now, for whoever looks after it: the brief, the memory service, and how much there is."""
+
+import msgspec
+
+from memplane.adapters.clawdapus.injection import memory_block
+from memplane.adapters.clawdapus.memory_manifest import (
+    OPERATIONS,
+    AgentContext,
+    Contexts,
+    ManifestInvalid,
+    MemoryManifest,
+)
+from memplane.auth.principal import Forbidden, Right
+from memplane.config import Settings
+from memplane.recall.blocks import as_recalled
+from memplane.recall.result import Limits, Recall
+from memplane.safety.fence import SERVICE
+from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, RecalledBlock, govern
+from memplane.server.endpoint import Call, Query, Response, json_response
+from memplane.server.refusal import Refused
+from memplane.storage.base import Sizes
+
+PATH = "/internal/context/{agent}/snapshot"
+QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)
+
+
+class ShownManifest(msgspec.Struct, kw_only=True):
+    """A memory.json without its token."""
+
+    service: str
+    base_url: str
+    operations: dict[str, str]
+    auth: str
+    """`bearer`, or empty."""
+
+
+class ShownRecall(msgspec.Struct, kw_only=True):
+    """What a turn with that question would be given."""
+
+    blocks: list[RecalledBlock]
+    text: str
+    removed: int
+    degraded: list[str]
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """One agent, now."""
+
+    agent_id: str
+    memory_service: str
+    """Who is asked before a turn: this server, unless a manifest names another."""
+    brief: str
+    manifest: ShownManifest | None
+    manifest_error: str
+    metadata: dict[str, str]
+    counts: Sizes
+    waiting: int
+    """Entries that are kept and cannot be searched yet."""
+    recall: ShownRecall | None
+
+
+class Snapshots:
+    """Answers `GET /internal/context/{agent}/snapshot`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._contexts = Contexts(settings.claw_context_root)
+        self._brief = settings.proxy_brief
+
+    def handle(self, call: Call) -> Response:
+        agent, principal = call.path["agent"], call.principal
+        if Right.ADMIN not in principal.rights and principal.subject != agent:
+            raise Forbidden("a snapshot is for the agent itself and for the owner")
+        space = call.existing_space(agent)
+        if space is None:
+            raise Refused(404, "not_found", "agent context not found")
+        manifest, context, error = None, AgentContext(agent_id=agent), ""
+        try:
+            manifest, context = self._contexts.of(agent, tenant=principal.tenant)
+        except ManifestInvalid as exc:
+            error = str(exc)
+        asked = call.query["query"]
+        shown = None
+        if asked and manifest is None:
+            limits = Limits(blocks=BLOCKS_MAX, bytes=TEXT_BYTES_MAX)
+            shown = _recalled(space.recall(asked, limits=limits))
+        return json_response(
+            Snapshot(
+                agent_id=agent,
+                memory_service=SERVICE if manifest is None else manifest.service,
+                brief=space.brief().markdown if self._brief and manifest is None else "",
+                manifest=None if manifest is None else _without_token(manifest),
+                manifest_error=error,
+                metadata={
+                    name: value
+                    for name in ("pod", "service", "type", "timezone")
+                    if (value := getattr(context, name))
+                },
+                counts=space.stats(),
+                waiting=space.lag(),
+                recall=shown,
+            )
+        )
+
+
+def _without_token(manifest: MemoryManifest) -> ShownManifest:
+    operations = {
+        name: operation.path for name in OPERATIONS if (operation := manifest.operation(name)) is not None
+    }
+    return ShownManifest(
+        service=manifest.service,
+        base_url=manifest.base_url,
+        operations=operations,
+        auth="bearer" if manifest.token else "",
+    )
+
+
+def _recalled(told: Recall) -> ShownRecall:
+    governed = govern(as_recalled(told.blocks))
+    return ShownRecall(
+        blocks=list(governed.blocks),
+        text=memory_block(SERVICE, governed.blocks),
+        removed=governed.removed,
+        degraded=list(told.degraded),
+    )

@@ -1,0 +1,165 @@
+"""What clients of the memory plane send, and how it is read: as leniently as the reference service reads it."""
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from memplane.auth.principal import Forbidden, LockedOut, Unauthenticated
+from memplane.ledger import gojson
+from memplane.server.endpoint import Call
+from memplane.server.guard import MissingCredential
+from memplane.server.refusal import Refusal, Refused
+
+# The bodies of the memory plane as its clients write them, for the description; `wire` reads them more leniently.
+
+
+AgentId = Annotated[str, msgspec.Meta(min_length=1, description="Names the space")]
+
+
+class RecallBody(msgspec.Struct, kw_only=True):
+    """A turn that is about to begin."""
+
+    agent_id: AgentId
+    messages: Any = None
+    """The conversation, as it was sent to OpenAI or Anthropic."""
+    system: Any = None
+    pod: str = ""
+    metadata: dict[str, Any] = {}
+
+
+class ResponseBody(msgspec.Struct, kw_only=True):
+    """What the model answered: a JSON body, or the text of an event stream."""
+
+    format: str
+    json: Any = None
+    text: str = ""
+
+
+class EntryBody(msgspec.Struct, kw_only=True):
+    """An entry of the session history; members that are not listed are kept too."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+    version: int = 1
+    ts: str = ""
+    status: str = ""
+    request_original: Any = None
+    response: ResponseBody | None = None
+
+
+class RetainBody(msgspec.Struct, kw_only=True):
+    """A turn that is over."""
+
+    agent_id: AgentId
+    entry: EntryBody
+    pod: str = ""
+    metadata: dict[str, Any] = {}
+
+
+class ForgetBody(msgspec.Struct, kw_only=True):
+    """What is to be forgotten for good."""
+
+    agent_id: AgentId
+    entry_ids: Annotated[list[str], msgspec.Meta(min_length=1)]
+    reason: str = ""
+    pod: str = ""
+    metadata: dict[str, Any] = {}
+
+
+T = TypeVar("T", bound="Asked")
+
+
+class Asked(msgspec.Struct, kw_only=True):
+    """What every request names. `pod` and `metadata` come too and change nothing."""
+
+    agent_id: str | None = None
+
+    @property
+    def agent(self) -> str:
+        agent = (self.agent_id or "").strip()
+        if not agent:
+            raise bad_request("agent_id is required")
+        return agent
+
+
+class RecallAsked(Asked, kw_only=True):
+    """The conversation as the agent sent it; `system` where the API has a place of its own for it."""
+
+    messages: Any = None
+    system: Any = None
+
+
+class RetainAsked(Asked, kw_only=True):
+    """One entry of the session history."""
+
+    entry: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class ForgetAsked(Asked, kw_only=True):
+    """Entries to be forgotten for good."""
+
+    entry_ids: list[str] | None = None
+    reason: str | None = None
+
+
+class RecalledBlock(msgspec.Struct, kw_only=True):
+    """One thing told."""
+
+    text: str
+    score: float
+    kind: str
+    source: str
+    ts: str
+
+
+class Recalled(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The answer to a recall. `degraded` says what it had to do without; clients that do not know it pass it over."""
+
+    memories: list[RecalledBlock]
+    degraded: list[str] = []
+
+
+_DECODERS: dict[type[Asked], msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (RecallAsked, RetainAsked, ForgetAsked)
+}
+
+
+def read(call: Call, kind: type[T], name: str) -> T:
+    """The body as a request of this kind; `name` is what the reference service calls it when it cannot be read."""
+    try:
+        asked: T = gojson.decode(call.raw, _DECODERS[kind])
+    except (gojson.NotJson, msgspec.ValidationError) as exc:
+        raise bad_request(f"decode {name} request: {exc}") from exc
+    return asked
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "invalid_request", message)
+
+
+def refuse(error: Exception) -> Refusal | None:
+    """The words of the contract for a credential that does not open the door."""
+    if isinstance(error, LockedOut):
+        return None
+    if isinstance(error, MissingCredential):
+        return Refusal(status=401, code=error.code, message="missing bearer token")
+    if isinstance(error, Unauthenticated):
+        return Refusal(status=401, code=error.code, message="invalid bearer token")
+    if isinstance(error, Forbidden):
+        return Refusal(status=403, code=error.code, message="forbidden")
+    return None
+
+
+def refuse_own(error: Exception) -> Refusal | None:
+    """`GET /history` asks for an agent's own `<agent>:<secret>`."""
+    if isinstance(error, MissingCredential):
+        return Refusal(status=401, code=error.code, message="invalid bearer token")
+    if isinstance(error, Unauthenticated) and not isinstance(error, LockedOut):
+        return Refusal(status=403, code=error.code, message="invalid agent secret")
+    return refuse(error)
+
+
+def refuse_foreign(error: Exception) -> Refusal | None:
+    """`GET /history/{agent}`: a wrong credential is forbidden, as one for another agent is."""
+    if isinstance(error, Unauthenticated) and not isinstance(error, MissingCredential | LockedOut):
+        return Refusal(status=403, code=error.code, message="forbidden")
+    return refuse(error)

@@ -1,0 +1,512 @@
+"""EntraBot's memory: provision a place for it, move there and back, and look after what it keeps."""
+
+import json
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from memplane.adapters.entrabot import moving, persona_sync
+from memplane.adapters.entrabot import promise_log as book
+from memplane.adapters.entrabot.config import (
+    CONTAINER,
+    ENDPOINT,
+    ENV_FILE,
+    KEEP_LOCAL,
+    PERSONA_SYNC,
+    EntraBotConfig,
+    config_from,
+    home_of,
+)
+from memplane.adapters.entrabot.env_file import read_env, write_env
+from memplane.adapters.entrabot.hook_install import planned_hook
+from memplane.adapters.entrabot.promise_log import Promise, PromiseBook
+from memplane.adapters.entrabot.scripts import provision_blob_storage as provisioning
+from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write as hook_script
+from memplane.adapters.entrabot.storage.local import LocalBackend
+from memplane.adapters.entrabot.storage.persona import PERSONA_PREFIX, claude_code_memory_dir
+from memplane.adapters.mcp.install import Change, carry_out
+from memplane.errors import InvalidRequest
+from memplane.sync import summaries
+from memplane.sync.backend import Backend, RemoteBackend
+from memplane.sync.interactions import day_of
+from memplane.sync.opening import open_store
+from memplane.sync.store import ObjectStore
+from memplane.terminal.call import Call
+from memplane.terminal.command import command, default
+from memplane.terminal.exits import MENDABLE, USAGE
+from memplane.terminal.options import Yes
+from memplane.terminal.output import line, table
+
+app = typer.Typer()
+entrabot = typer.Typer(help="EntraBot's memory: in the cloud or on this machine.", no_args_is_help=True)
+persona = typer.Typer(help="Claude Code's memory of this project.", no_args_is_help=True)
+promises = typer.Typer(help="What was promised and is not done yet.", no_args_is_help=True)
+hook = typer.Typer(help="Keep Claude Code from writing memory that stays on this machine.")
+app.add_typer(entrabot, name="entrabot")
+entrabot.add_typer(persona, name="persona")
+entrabot.add_typer(promises, name="promises")
+entrabot.add_typer(hook, name="hook")
+
+_SYNC_OFF = f"off: set {PERSONA_SYNC}=on to copy"
+_ATTEMPTS = 8
+
+KeepLocal = Annotated[
+    bool,
+    typer.Option("--keep-memory-local", help=f"On this machine, whatever is set; as {KEEP_LOCAL}=true."),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="URL", help="Another place than the settings name: az://, s3://, gs://, file://."
+    ),
+]
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--env-file",
+        metavar="FILE",
+        help=f"EntraBot's settings, else {ENV_FILE}, else .env; the environment wins over them.",
+    ),
+]
+Project = Annotated[
+    Path | None,
+    typer.Option(
+        "--project", metavar="DIR", help="Whose memory of Claude Code's; else the working directory."
+    ),
+]
+
+
+class Place(NamedTuple):
+    """Where memory is: an object store, or a directory where there is none."""
+
+    config: EntraBotConfig
+    store: ObjectStore | None
+
+    @property
+    def backend(self) -> Backend:
+        return LocalBackend(self.config.data_dir) if self.store is None else RemoteBackend(self.store)
+
+    @property
+    def url(self) -> str:
+        return str(self.config.data_dir) if self.store is None else self.store.url
+
+
+def _env_path(call: Call, env_file: Path | None) -> Path:
+    return env_file or Path(call.wiring.environment.get(ENV_FILE) or ".env").expanduser()
+
+
+def _environment(call: Call, env_file: Path | None) -> Mapping[str, str]:
+    return {**read_env(_env_path(call, env_file)), **call.wiring.environment}
+
+
+def _place(call: Call, *, env_file: Path | None, to: str | None, keep_local: bool) -> Place:
+    """As EntraBot chooses it, but for what the command line says."""
+    environment = _environment(call, env_file)
+    config = config_from(environment)
+    if keep_local or config.keep_memory_local:
+        return Place(config, None)
+    if to is not None:
+        return Place(config, open_store(to, environment))
+    if config.half_configured:
+        call.out.warn(f"memory stays local: {ENDPOINT} and {CONTAINER} are needed, and one is not set")
+    if not (config.blob_endpoint and config.blob_container):
+        return Place(config, None)
+    token = config.storage_token
+    url = f"{config.blob_endpoint.rstrip('/')}/{config.blob_container}"
+    return Place(config, open_store(url, environment, token=(lambda: token) if token else None))
+
+
+def _memory_dir(call: Call, project: Path | None) -> Path:
+    root = (project or Path.cwd()).expanduser().absolute()
+    return claude_code_memory_dir(root, home=home_of(call.wiring.environment))
+
+
+# Provision and move
+
+
+@command(
+    entrabot,
+    examples=[
+        "memplane entrabot provision --tenant-id TENANT --agent-user-object-id ID",
+        "memplane entrabot provision --keep-memory-local        # the way back: memory on this machine again",
+    ],
+)
+def provision(
+    call: Call,
+    tenant_id: Annotated[
+        str | None, typer.Option("--tenant-id", metavar="ID", help="The Entra tenant.")
+    ] = None,
+    agent_user_object_id: Annotated[
+        str | None, typer.Option("--agent-user-object-id", metavar="ID", help="The agent's user.")
+    ] = None,
+    location: Annotated[
+        str, typer.Option("--location", metavar="REGION", help="Where Azure is to keep it.")
+    ] = provisioning.DEFAULT_LOCATION,
+    with_storage_account: Annotated[
+        str | None, typer.Option("--with-storage-account", metavar="NAME", help="This account.")
+    ] = None,
+    with_container: Annotated[
+        str | None, typer.Option("--with-container", metavar="NAME", help="This container.")
+    ] = None,
+    create_new_storage: Annotated[
+        bool, typer.Option("--create-new-storage", help="A new account, even if the tenant has one.")
+    ] = False,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Make a storage account and a container with Azure's `az`, and write them to EntraBot's settings.
+
+    Where that fails, memory is kept on this machine, and the settings say so.
+    """
+    if keep_memory_local:
+        write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
+        call.out.answer(
+            {"keep_memory_local": True},
+            line(f"Memory is kept on this machine ({_env_path(call, env_file)})."),
+        )
+        return
+    environment = _environment(call, env_file)
+    tenant = tenant_id or environment.get("ENTRABOT_TENANT_ID")
+    user = agent_user_object_id or environment.get("ENTRABOT_AGENT_USER_ID")
+    if not tenant or not user:
+        raise InvalidRequest("--tenant-id and --agent-user-object-id are needed: whose memory it will be")
+    try:
+        endpoint, container = provisioning.provision(
+            tenant_id=tenant,
+            agent_user_object_id=user,
+            location=location,
+            storage_account=with_storage_account,
+            container=with_container,
+            create_new_storage=create_new_storage,
+        )
+    except ValueError as exc:
+        raise InvalidRequest(str(exc)) from exc
+    except RuntimeError as exc:
+        write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
+        call.out.warn(f"provisioning failed, so memory is kept on this machine ({KEEP_LOCAL}=true): {exc}")
+        raise typer.Exit(MENDABLE) from exc
+    write_env(_env_path(call, env_file), {ENDPOINT: endpoint, CONTAINER: container, KEEP_LOCAL: "false"})
+    call.out.answer_text(
+        {"endpoint": endpoint, "container": container},
+        f"BLOB_ENDPOINT={endpoint}\nBLOB_CONTAINER={container}",
+    )
+    provisioning.say_cost()
+
+
+@command(
+    entrabot,
+    examples=[
+        "memplane entrabot migrate                       # to where the settings say",
+        "memplane entrabot migrate --to s3://bucket/agent --yes",
+    ],
+)
+def migrate(
+    call: Call,
+    to: To = None,
+    project: Project = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+    yes: Yes = False,
+) -> None:
+    """Upload what there is on this machine, after asking. Files stay; what is there already is left alone.
+
+    Ends with 2 where a file could not be copied; begun again, it goes on where it was.
+    """
+    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    if place.store is None:
+        _stay(call, place, keep_local=keep_memory_local)
+        return
+    sources = [
+        moving.Source(root=place.config.data_dir, prefix="", name="agent data"),
+        moving.Source(
+            root=_memory_dir(call, project), prefix=PERSONA_PREFIX, name="Claude Code persona memory"
+        ),
+    ]
+    there = [source for source in sources if not source.is_empty]
+    if not there:
+        call.out.answer({"copied": 0, "skipped": 0}, line("There is no memory on this machine to upload."))
+        return
+    if next(iter(place.store.list()), None) is not None:
+        call.out.note(f"{place.url} is not empty; what is there is left alone.")
+    if not yes and not _agreed(moving.question(there)):
+        call.out.answer({"copied": 0, "skipped": 0}, line("Nothing was uploaded."))
+        return
+    _tell_moved(call, place, moving.move(there, place.store))
+
+
+def _stay(call: Call, place: Place, *, keep_local: bool) -> None:
+    if not (keep_local or place.config.keep_memory_local):
+        raise InvalidRequest(
+            f"there is no place to move to: set {ENDPOINT} and {CONTAINER} (`memplane entrabot provision`), or give --to"
+        )
+    call.out.answer(
+        {"copied": 0, "skipped": 0}, line("Memory is kept on this machine; nothing was uploaded.")
+    )
+
+
+def _agreed(question: str) -> bool:
+    """As EntraBot's setup asks: a single y, and nothing else is a yes."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() in {"y", "Y"}
+
+
+def _tell_moved(call: Call, place: Place, moved: moving.Moved) -> None:
+    report = moved.report
+    document = {
+        "copied": report.copied,
+        "skipped": report.skipped,
+        "bytes": report.bytes_copied,
+        "verified": moved.verified,
+        "differ": moved.differ,
+        "errors": [{"key": key, "message": message} for key, message in moved.errors],
+        "url": place.url,
+    }
+    call.out.answer(
+        document,
+        line(f"Copied: {report.copied} files ({report.bytes_copied} bytes)"),
+        line(f"Skipped (already in cloud): {report.skipped}"),
+        line(f"Verified against the manifest: {moved.verified} files"),
+    )
+    for key in moved.differ:
+        call.out.warn(f"{key} is another text in the cloud, which was left as it is")
+    for key, message in moved.errors:
+        call.out.warn(f"{key}: {message}")
+    if moved.errors:
+        call.out.warn("the move is incomplete; mend what is named above and run it again")
+        raise typer.Exit(USAGE)
+
+
+# What it keeps
+
+
+@command(
+    entrabot, examples=["memplane entrabot summary", "memplane entrabot summary --day 2026-04-16 --json"]
+)
+def summary(
+    call: Call,
+    day: Annotated[
+        str | None, typer.Option("--day", metavar="YYYY-MM-DD", help="A day of UTC; else today.")
+    ] = None,
+    to: To = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Sort a day's interactions by what they ask of you, and keep the page."""
+    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    found = summaries.summarize(
+        place.backend, day or day_of(datetime.now(UTC)), agent=place.config.agent_user_upn
+    )
+    document = {"day": found.day, "counts": found.counts, "archive": found.archive, "sent_to": []}
+    call.out.answer(
+        document,
+        line(
+            f"{found.day}: {found.counts['needs_you']} need you, {found.counts['handled']} handled, "
+            f"{found.counts['heads_up']} heads-up; kept as {found.archive}"
+        ),
+    )
+
+
+@command(
+    promises,
+    "list",
+    examples=["memplane entrabot promises list", "memplane entrabot promises list --all --json"],
+)
+def list_(
+    call: Call,
+    every: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
+    to: To = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """What was promised and is not done yet."""
+    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    if place.store is None:
+        found = book.listed(place.backend.read_text(book.KEY) or "", open_only=not every)
+    else:
+        found = PromiseBook(place.store).list(open_only=not every)
+    rows = ((one.id, one.status, one.due_by or "", one.chat_id, one.description) for one in found)
+    call.out.answer(
+        {"promises": [one.to_entry() for one in found]},
+        table("id", "status", "due", "chat", "promise", rows=rows),
+    )
+
+
+@command(
+    promises,
+    examples=['memplane entrabot promises add "Send the plan" --chat 19:abc@unq.gbl.spaces --due 2026-04-25'],
+)
+def add(
+    call: Call,
+    description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What was promised.")],
+    chat: Annotated[str, typer.Option("--chat", metavar="ID", help="To whom: the chat it was said in.")],
+    due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
+    to: To = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Note a promise."""
+    now = datetime.now(UTC)
+    made = book.promise(chat_id=chat, description=description, due_by=due, now=now)
+    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    if place.store is None:
+        book.change_text(place.backend, lambda text: (book.added(text, made, now=now), made))
+    else:
+        PromiseBook(place.store, attempts=_ATTEMPTS).add(made, now=now)
+    _tell_promise(call, made)
+
+
+@command(promises, examples=['memplane entrabot promises resolve 3f9c… "Sent on Friday"'])
+def resolve(
+    call: Call,
+    promise_id: Annotated[str, typer.Argument(metavar="ID", help="Which promise.")],
+    resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was settled.")],
+    to: To = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Settle a promise. One that is settled stays as it is."""
+    now = datetime.now(UTC)
+    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    if place.store is None:
+        settled = book.change_text(
+            place.backend, lambda text: book.resolved(text, promise_id, resolution, now=now)
+        )
+    else:
+        settled = PromiseBook(place.store, attempts=_ATTEMPTS).resolve(promise_id, resolution, now=now)
+    _tell_promise(call, settled)
+
+
+def _tell_promise(call: Call, promise: Promise) -> None:
+    call.out.answer(promise.to_entry(), line(f"{promise.id} {promise.status}: {promise.description}"))
+
+
+# Claude Code's memory
+
+
+@command(persona, examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona pull"])
+def pull(
+    call: Call,
+    to: To = None,
+    project: Project = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
+    if _is_on(call, env_file):
+        persona_sync.pull(
+            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_dir(call, project),
+        )
+
+
+@command(persona, examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona push"])
+def push(
+    call: Call,
+    to: To = None,
+    project: Project = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Whatever the cloud does not have."""
+    if _is_on(call, env_file):
+        persona_sync.push(
+            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_dir(call, project),
+        )
+
+
+@command(
+    persona, "push-one", examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona push-one MEMORY.md"]
+)
+def push_one(
+    call: Call,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file of Claude Code's memory.")],
+    to: To = None,
+    project: Project = None,
+    keep_memory_local: KeepLocal = False,
+    env_file: EnvFile = None,
+) -> None:
+    """One file, over what the cloud has."""
+    if _is_on(call, env_file):
+        persona_sync.push_one(
+            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_dir(call, project),
+            path,
+        )
+
+
+def _is_on(call: Call, env_file: Path | None) -> bool:
+    is_on = config_from(_environment(call, env_file)).persona_sync
+    if not is_on:
+        persona_sync.log(_SYNC_OFF)
+    return is_on
+
+
+# The hook
+
+
+@default(hook, examples=["memplane entrabot hook < payload.json", "memplane entrabot hook install"])
+def judge(call: Call) -> None:
+    """Answer Claude Code, whose PreToolUse payload is on stdin: exit code 2 blocks a write to its local memory."""
+    try:
+        payload = json.loads(sys.stdin.buffer.read().decode("utf-8", "replace") or "{}")
+    except (ValueError, RecursionError):
+        return
+    environment = call.wiring.environment
+    path = hook_script.blocked_path(payload, environment, home_of(environment))
+    if path is None:
+        return
+    sys.stdout.write(json.dumps({"decision": "block", "reason": hook_script.reason()}) + "\n")
+    sys.stderr.write(f"blocked: {json.dumps(path)} is local memory of Claude Code. {hook_script.reason()}\n")
+    raise typer.Exit(hook_script.BLOCKED)
+
+
+@command(
+    hook,
+    examples=[
+        "memplane entrabot hook install                  # for this project",
+        "memplane entrabot hook install --user --yes     # for all of yours",
+    ],
+)
+def install(
+    call: Call,
+    user: Annotated[
+        bool, typer.Option("--user", help="For all projects of yours, not only this one.")
+    ] = False,
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", metavar="FILE", help="Another file of Claude Code's settings."),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Write the hook into Claude Code's settings, after showing what would change. Everything else stays as it is."""
+    folder = home_of(call.wiring.environment) if user else Path.cwd()
+    change = planned_hook(settings or folder / ".claude" / "settings.json", sys.executable)
+    if not change.needed:
+        call.out.answer(_document(change, None), line(f"{change.path} has it already"))
+        return
+    if not yes:
+        sys.stderr.write(f"{change.diff}\n\n")
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise InvalidRequest(
+                "nobody can be asked here; this is what would be written, add --yes to write it"
+            )
+        if not call.out.confirm(f"Write this to {change.path}?"):
+            call.out.note("Nothing was written.")
+            raise typer.Exit(MENDABLE)
+    backup = carry_out(change)
+    kept = f"; what was there is in {backup}" if backup else ""
+    call.out.answer(_document(change, backup), line(("Written", "green"), f" to {change.path}{kept}."))
+
+
+def _document(change: Change, backup: Path | None) -> dict[str, object]:
+    return {
+        "path": str(change.path),
+        "changed": change.needed,
+        "backup": None if backup is None else str(backup),
+    }

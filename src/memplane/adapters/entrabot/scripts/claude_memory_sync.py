@@ -1,0 +1,51 @@
+"""`claude_memory_sync pull | push | push-one PATH`: Claude Code's memory of this project, to and from the cloud.
+
+Does nothing unless `ENTRABOT_PERSONA_SYNC` is `on`, and always ends well: Claude Code calls it.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from memplane.adapters.entrabot import persona_sync
+from memplane.adapters.entrabot.environment import get_config
+from memplane.adapters.entrabot.storage.backend import get_backend
+from memplane.adapters.entrabot.storage.persona import claude_code_memory_dir
+from memplane.sync.backend import Backend
+
+
+def _resolve_backend() -> Backend:
+    """Replaced by tests."""
+    return get_backend()
+
+
+def _resolve_memory_dir() -> Path:
+    """Replaced by tests."""
+    return claude_code_memory_dir(Path.cwd())
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="claude_memory_sync",
+        description="Copy Claude Code's memory of this project to and from the cloud.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("pull", help="everything from the cloud, over what is here")
+    commands.add_parser("push", help="whatever the cloud does not have")
+    one = commands.add_parser("push-one", help="one file, over what the cloud has")
+    one.add_argument("path", help="the file")
+    given = parser.parse_args(argv)
+    if not get_config().persona_sync:
+        return 0
+    match given.command:
+        case "pull":
+            persona_sync.pull(_resolve_backend, _resolve_memory_dir)
+        case "push":
+            persona_sync.push(_resolve_backend, _resolve_memory_dir)
+        case _:
+            persona_sync.push_one(_resolve_backend, _resolve_memory_dir, Path(given.path))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Blobs over HTTP: EntraBot's own small client, with its errors.
+
+What it adds to what EntraBot asks of it: listings go on past the first page and give names as they are, any name may be
+a blob's, and a write may be told to create and never replace.
+"""
+
+import re
+import ssl
+from collections.abc import Callable
+from functools import cache
+from html import unescape
+from typing import Final
+from urllib.parse import quote, unquote
+
+import httpx
+import msgspec
+
+from memplane.adapters.entrabot.errors import TokenExpiredError
+from memplane.adapters.entrabot.storage.keys import checked_key
+
+API_VERSION: Final = "2021-08-06"
+"""Of the storage service: pinned, so that what it does cannot change under us."""
+
+_UNAUTHORIZED, _NOT_FOUND, _CONFLICT, _STALE = 401, 404, 409, 412
+_BLOB = re.compile(r"<Blob>(.*?)</Blob>", re.DOTALL)
+_NAME = re.compile(r'<Name(?P<encoded>\s+Encoded="true")?\s*>(?P<name>[^<]*)</Name>')
+_MARKER = re.compile(r"<NextMarker>([^<]+)</NextMarker>")
+
+
+class ConcurrencyError(Exception):
+    """The blob is not what it was when it was read: nothing was written. Read it again and decide anew."""
+
+
+class Blob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a listing says of a blob."""
+
+    name: str
+    size: int
+    etag: str
+    modified: str
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reading the certificates takes longer than most requests, so it is done once."""
+    return httpx.create_ssl_context()
+
+
+class BlobStore:
+    """A container. A token is asked for with every request, so it may change at any time.
+
+    Raises `TokenExpiredError` where the token is not taken and `httpx.HTTPStatusError` for any other refusal.
+    """
+
+    def __init__(self, *, endpoint: str, container: str, token_provider: Callable[[], str]) -> None:
+        self._endpoint = endpoint.rstrip("/")
+        self._container = container
+        self._token_provider = token_provider
+
+    @property
+    def url(self) -> str:
+        return f"{self._endpoint}/{self._container}"
+
+    async def put(
+        self, path: str, data: bytes, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> str:
+        """Write the whole blob and return its ETag. Raises `ConcurrencyError` where a condition does not hold."""
+        headers = {"x-ms-blob-type": "BlockBlob"}
+        if if_match is not None:
+            headers["If-Match"] = if_match
+        if if_none_match is not None:
+            headers["If-None-Match"] = if_none_match
+        response = await self._send("PUT", self._of(path), headers=headers, content=data)
+        existed = if_none_match is not None and response.status_code == _CONFLICT
+        if response.status_code == _STALE or existed:
+            raise ConcurrencyError(f"{path!r} was changed by someone else meanwhile; nothing was written")
+        response.raise_for_status()
+        return str(response.headers.get("ETag", ""))
+
+    async def get(self, path: str) -> bytes:
+        """The whole blob. Raises `KeyError` where there is none."""
+        return (await self.fetch(path))[0]
+
+    async def fetch(self, path: str) -> tuple[bytes, str]:
+        """As `get`, with the ETag to write it back under."""
+        response = await self._send("GET", self._of(path))
+        if response.status_code == _NOT_FOUND:
+            raise KeyError(path)
+        response.raise_for_status()
+        return response.content, response.headers.get("ETag", "")
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is such a blob; its content stays where it is."""
+        response = await self._send("HEAD", self._of(path))
+        if response.status_code == _NOT_FOUND:
+            return False
+        response.raise_for_status()
+        return True
+
+    async def listing(self, prefix: str = "") -> list[Blob]:
+        """As `list`, with what the service says of each blob."""
+        found: list[Blob] = []
+        asked = {"restype": "container", "comp": "list", "prefix": prefix}
+        while True:
+            response = await self._send("GET", self.url, params=asked)
+            response.raise_for_status()
+            page = response.content.decode("utf-8-sig", "replace")
+            found += [_blob(part) for part in _BLOB.findall(page)]
+            following = _MARKER.search(page)
+            if following is None:
+                return found
+            asked["marker"] = unescape(following[1])
+
+    async def list(self, prefix: str = "") -> list[str]:
+        """The names of all blobs that begin with this, however many pages the service makes of them."""
+        return [blob.name for blob in await self.listing(prefix)]
+
+    async def delete(self, path: str) -> None:
+        """Remove it; no error where there is none."""
+        response = await self._send("DELETE", self._of(path))
+        if response.status_code != _NOT_FOUND:
+            response.raise_for_status()
+
+    def _of(self, path: str) -> str:
+        return f"{self.url}/{quote(checked_key(path), safe='/~')}"
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> httpx.Response:
+        every = {"Authorization": f"Bearer {self._token_provider()}", "x-ms-version": API_VERSION}
+        async with httpx.AsyncClient(verify=_tls()) as client:
+            response = await client.request(
+                method, url, headers={**every, **(headers or {})}, params=params, content=content
+            )
+        if response.status_code == _UNAUTHORIZED:
+            raise TokenExpiredError("the storage token has expired, or is not one for storage.azure.com")
+        return response
+
+
+def _blob(part: str) -> Blob:
+    name = _NAME.search(part)
+    text = "" if name is None else unescape(name["name"])
+
+    def of(tag: str) -> str:
+        found = re.search(rf"<{tag}>([^<]*)</{tag}>", part)
+        return "" if found is None else unescape(found[1])
+
+    size = of("Content-Length")
+    return Blob(
+        name=unquote(text) if name is not None and name["encoded"] else text,
+        size=int(size) if size.isdecimal() else 0,
+        etag=of("Etag"),
+        modified=of("Last-Modified"),
+    )

@@ -1,0 +1,98 @@
+"""EntraBot's memory as files under a directory."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from memplane.adapters.entrabot.storage.keys import checked_key
+
+_WAITING = ".memplane-waiting-"
+"""A file under this name is half written. It is not anybody's memory and no listing shows it."""
+
+
+class LocalBackend:
+    """Text in UTF-8, as it was given: no line end is changed. No key leads out of the directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(root)
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    def read_text(self, key: str) -> str | None:
+        try:
+            return self._path(key).read_bytes().decode("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write_text(self, key: str, text: str) -> None:
+        """The file is the old one or the new one, never half of it."""
+        with self._waiting(key, text) as (waiting, path):
+            waiting.replace(path)
+
+    def create_text(self, key: str, text: str) -> bool:
+        """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
+        with self._waiting(key, text) as (waiting, path):
+            try:
+                os.link(waiting, path)
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without links, where looking first is the best there is
+                if path.exists():
+                    return False
+                waiting.replace(path)
+        return True
+
+    def append_text(self, key: str, text: str) -> None:
+        """In one write, so that what others append at the same time stands before it or behind it."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        raw = text.encode("utf-8")
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o666
+        )
+        try:
+            while raw:
+                raw = raw[os.write(descriptor, raw) :]
+        finally:
+            os.close(descriptor)
+
+    def exists(self, key: str) -> bool:
+        return self._path(key).is_file()
+
+    def list(self, prefix: str = "") -> list[str]:
+        return [
+            key
+            for path in files_in(self._root)
+            if (key := path.relative_to(self._root).as_posix()).startswith(prefix)
+        ]
+
+    def _path(self, key: str) -> Path:
+        """Where a key leads. A link that leads out of the directory is none of ours."""
+        path = self._root.joinpath(*checked_key(key).split("/"))
+        if not path.resolve().is_relative_to(self._root.resolve()):
+            raise ValueError(f"{key!r} leads outside {self._root}")
+        return path
+
+    @contextlib.contextmanager
+    def _waiting(self, key: str, text: str) -> Iterator[tuple[Path, Path]]:
+        """A file beside the one that is to be, complete and on disk; it is gone afterwards."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waiting = path.with_name(f"{_WAITING}{secrets.token_hex(8)}")
+        try:
+            with waiting.open("xb") as file:
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            yield waiting, path
+        finally:
+            waiting.unlink(missing_ok=True)
+
+
+def files_in(root: Path) -> "list[Path]":
+    """Every file below a directory, in the order of their paths; none where there is no such directory."""
+    return sorted(path for path in root.rglob("*") if not path.name.startswith(_WAITING) and path.is_file())

@@ -1,0 +1,70 @@
+"""From files on this machine to a place for memory. The files stay: they are the way back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memplane.adapters.entrabot.storage.local import files_in
+from memplane.sync.backend import Backend
+
+
+@dataclass
+class MigrationReport:
+    """What was copied, what was there already, and what could not be copied and why."""
+
+    copied: int = 0
+    skipped: int = 0
+    bytes_copied: int = 0
+    """Characters, in fact: so EntraBot counts, and so it is printed."""
+    keys_copied: list[str] = field(default_factory=list)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+
+
+def migrate_local_to_backend(sources: Iterable[tuple[Path, str]], target: Backend) -> MigrationReport:
+    """Copy every file of every (directory, prefix) that the target does not have. Stopped at any point and begun again, it
+    goes on where it was."""
+    report = MigrationReport()
+    for root, prefix in sources:
+        for path in files_in(Path(root)):
+            _migrate(path, Path(root), prefix, target, report)
+    return report
+
+
+def key_for(path: Path, root: Path, prefix: str) -> str:
+    """Under which key a file goes."""
+    relative = path.relative_to(root).as_posix()
+    return f"{prefix}/{relative}" if prefix else relative
+
+
+def _migrate(path: Path, root: Path, prefix: str, target: Backend, report: MigrationReport) -> None:
+    key = key_for(path, root, prefix)
+    try:
+        if target.exists(key):
+            report.skipped += 1
+            return
+        content = text_of(path, root)
+        if not _create(target, key, content):
+            report.skipped += 1
+            return
+    except Exception as exc:  # noqa: BLE001 - one file that cannot be copied must not keep the others
+        report.errors.append((key, str(exc)))
+        return
+    report.copied += 1
+    report.bytes_copied += len(content)
+    report.keys_copied.append(key)
+
+
+def text_of(path: Path, root: Path) -> str:
+    """A file's text. Raises `ValueError` for what is not UTF-8, and for a link to something that was not asked for."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise ValueError(f"{path} is a link that leads outside {root}")
+    return path.read_bytes().decode("utf-8")
+
+
+def _create(target: Backend, key: str, content: str) -> bool:
+    """Whether it was written: where the target can be told to, it replaces nothing that came meanwhile."""
+    create = getattr(target, "create_text", None)
+    if create is not None:
+        return bool(create(key, content))
+    target.write_text(key, content)
+    return True

@@ -1,0 +1,87 @@
+"""The memory Claude Code keeps for a project, between its directory and `claude_memory/` in a place for memory."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from memplane.adapters.entrabot.storage.local import LocalBackend, files_in
+from memplane.sync.backend import Backend
+
+PERSONA_PREFIX: Final = "claude_memory"
+
+
+def claude_code_memory_dir(project_root: Path, *, home: Path | None = None) -> Path:
+    """Where Claude Code keeps what it learned about a project; it need not be there yet."""
+    slug = "".join("-" if letter in "/\\ " else letter for letter in str(project_root))
+    return (Path.home() if home is None else home) / ".claude" / "projects" / slug / "memory"
+
+
+@dataclass
+class PersonaReport:
+    """What was copied where. `errors` names each file that could not be, and why."""
+
+    copied: int = 0
+    skipped: int = 0
+    pulled: int = 0
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+
+class PersonaBackend:
+    """Copies whole files, in either direction, one at a time or all of them."""
+
+    def __init__(self, backend: Backend, *, local_root: Path) -> None:
+        self._backend = backend
+        self._root = Path(local_root)
+
+    @property
+    def prefix(self) -> str:
+        return f"{PERSONA_PREFIX}/"
+
+    def push_one(self, path: Path) -> None:
+        """Write one file over what is in the cloud. Raises `ValueError` for one that is not ours to upload; a file that is
+        gone is nothing to do, since whoever asks may come late."""
+        full = Path(path).resolve()
+        root = self._root.resolve()
+        if not full.is_relative_to(root):
+            raise ValueError(f"{path} is outside {self._root}, so it is not uploaded")
+        if full.is_file():
+            self._backend.write_text(
+                f"{self.prefix}{full.relative_to(root).as_posix()}", full.read_bytes().decode("utf-8")
+            )
+
+    def push_all(self) -> PersonaReport:
+        """Upload every file the cloud does not have. What it has is left alone."""
+        report = PersonaReport()
+        for path in files_in(self._root):
+            key = f"{self.prefix}{path.relative_to(self._root).as_posix()}"
+            try:
+                if self._backend.exists(key):
+                    report.skipped += 1
+                    continue
+                self.push_one(path)
+            except Exception as exc:  # noqa: BLE001 - one file that cannot be copied must not keep the others
+                report.errors.append((key, str(exc)))
+                continue
+            report.copied += 1
+            report.keys.append(key)
+        return report
+
+    def pull_all(self) -> PersonaReport:
+        """Write every file of the cloud over the local one. A name that would lead out of the directory is refused."""
+        report = PersonaReport()
+        local = LocalBackend(self._root)
+        for key in sorted(self._backend.list(self.prefix)):
+            if not key.startswith(self.prefix):
+                continue
+            try:
+                content = self._backend.read_text(key)
+                if content is None:
+                    continue
+                local.write_text(key.removeprefix(self.prefix), content)
+            except Exception as exc:  # noqa: BLE001 - as above
+                report.errors.append((key, str(exc)))
+                continue
+            report.pulled += 1
+            report.keys.append(key)
+        return report

@@ -1,0 +1,130 @@
+"""EntraBot's promises. In a container each write is made on what was read; on disk a line is added."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Final, Protocol, TypeVar
+
+from memplane.adapters.entrabot import promise_log as book
+from memplane.adapters.entrabot.environment import get_config
+from memplane.adapters.entrabot.promise_log import Promise
+from memplane.adapters.entrabot.storage import backend as backends
+from memplane.adapters.entrabot.storage.blob import BlobStore, ConcurrencyError
+from memplane.errors import InvalidRequest, NotFound
+from memplane.sync.backend import Backend
+
+__all__ = [
+    "PROMISES_KEY",
+    "Promise",
+    "PromiseNotFound",
+    "PromiseStoreConflict",
+    "add_promise",
+    "list_promises",
+    "resolve_promise",
+]
+
+PROMISES_KEY: Final = book.KEY
+
+_ATTEMPTS = 2
+_ODD = "surrogateescape"
+"""Bytes that are no UTF-8 are written back as they were."""
+
+_log = logging.getLogger("entrabot.tools.promises")
+
+Result = TypeVar("Result")
+
+
+class PromiseNotFound(Exception):
+    """There is no promise with this id."""
+
+
+class PromiseStoreConflict(Exception):
+    """Others wrote at the same time, twice; nothing was written. Try again."""
+
+
+class ConditionalStore(Protocol):
+    """What a write on a condition needs."""
+
+    async def get(self, path: str) -> tuple[bytes, str]:
+        """The content and its ETag; both empty where there is nothing."""
+
+    async def put(self, path: str, data: bytes, *, if_match: str | None = None) -> str:
+        """Write it where it still has this ETag; without one, where there is nothing."""
+
+
+class _ConditionalBlobs:
+    """A container as that: what was not there must still not be there."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+
+    async def get(self, path: str) -> tuple[bytes, str]:
+        try:
+            return await self._store.fetch(path)
+        except KeyError:
+            return b"", ""
+
+    async def put(self, path: str, data: bytes, *, if_match: str | None = None) -> str:
+        if if_match:
+            return await self._store.put(path, data, if_match=if_match)
+        return await self._store.put(path, data, if_none_match="*")
+
+
+def _get_conditional_store() -> ConditionalStore | None:
+    """The container, where memory lives in one. Replaced by tests."""
+    store = backends.blob_store_for(
+        get_config(), token=lambda: backends.acquire_agent_user_storage_token(get_config())
+    )
+    return None if store is None else _ConditionalBlobs(store)
+
+
+async def add_promise(
+    *, chat_id: str, description: str, due_by: str | None = None, backend: Backend | None = None
+) -> Promise:
+    """Note a promise and return it. Raises `ValueError` where it does not say to whom, or what."""
+    now = datetime.now(UTC)
+    try:
+        new = book.promise(chat_id=chat_id, description=description, due_by=due_by, now=now)
+    except InvalidRequest as exc:
+        raise ValueError(str(exc)) from exc
+    return await _change(lambda text: (book.added(text, new, now=now), new), backend)
+
+
+async def list_promises(*, open_only: bool = True, backend: Backend | None = None) -> list[Promise]:
+    """Every promise as it stands, or those that are not settled."""
+    store = _get_conditional_store() if backend is None else None
+    if store is not None:
+        raw, _ = await store.get(PROMISES_KEY)
+        text = raw.decode("utf-8", _ODD)
+    else:
+        text = (backend or backends.get_backend()).read_text(PROMISES_KEY) or ""
+    return book.listed(text, open_only=open_only)
+
+
+async def resolve_promise(*, promise_id: str, resolution: str, backend: Backend | None = None) -> Promise:
+    """Settle a promise; one that is settled stays as it is. Raises `PromiseNotFound` where there is none."""
+    now = datetime.now(UTC)
+    try:
+        return await _change(lambda text: book.resolved(text, promise_id, resolution, now=now), backend)
+    except NotFound as exc:
+        raise PromiseNotFound(promise_id) from exc
+    except InvalidRequest as exc:
+        raise ValueError(str(exc)) from exc
+
+
+async def _change(change: book.Change[Result], backend: Backend | None) -> Result:
+    store = _get_conditional_store() if backend is None else None
+    if store is None:
+        return book.change_text(backend or backends.get_backend(), change)
+    for _ in range(_ATTEMPTS):
+        raw, etag = await store.get(PROMISES_KEY)
+        before = raw.decode("utf-8", _ODD)
+        after, result = change(before)
+        if after == before:
+            return result
+        try:
+            await store.put(PROMISES_KEY, after.encode("utf-8", _ODD), if_match=etag or None)
+        except ConcurrencyError:
+            _log.warning("%s was changed by someone else meanwhile; reading it again", PROMISES_KEY)
+        else:
+            return result
+    raise PromiseStoreConflict(f"{PROMISES_KEY} was changed by others twice meanwhile; try again")

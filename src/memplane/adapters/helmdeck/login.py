@@ -1,0 +1,69 @@
+"""Logging in with a name and a password, for clients that were given no token: they get one of twelve hours."""
+
+import hashlib
+import hmac
+
+from memplane.adapters.helmdeck.wire import BadBody, LoggedIn, Login, read_body, seconds
+from memplane.auth.claims import Claims
+from memplane.auth.identity import Identity
+from memplane.auth.principal import Authenticator
+from memplane.clock import to_datetime
+from memplane.config import Settings
+from memplane.errors import SettingsInvalid
+from memplane.server.endpoint import Call, Response, json_response
+from memplane.server.refusal import Refused
+
+TOKEN_SECONDS = 12 * 3_600
+_AIM = "login"
+_BODY_BYTES_MAX = 64 << 10
+"""A name and a password. Anybody may send one, so nobody may send a book to be read."""
+
+
+class LogIn:
+    """One administrator, whose name and password are settings. Guesses are counted where those at keys are."""
+
+    def __init__(self, authenticator: Authenticator | None, settings: Settings) -> None:
+        self._open = authenticator is None
+        self._identity = authenticator if isinstance(authenticator, Identity) else None
+        self._name = settings.admin_name
+        self._password = settings.admin_password
+
+    def __call__(self, call: Call) -> Response:
+        if self._open:
+            raise Refused(
+                503, "auth_disabled", "no credential is asked for here; there is nothing to log in to"
+            )
+        if self._identity is None or not self._password:
+            raise Refused(503, "login_disabled", "no password is set; see the setting `admin_password`")
+        if len(call.raw) > _BODY_BYTES_MAX:
+            raise Refused(413, "too_large", f"a log-in has at most {_BODY_BYTES_MAX:,} bytes")
+        asked = _read(call.raw)
+        if not asked.username or not asked.password:
+            raise Refused(400, "missing_credentials", "username and password are required")
+        self._identity.guesses.check(call.peer, _AIM)
+        right = _same(asked.username, self._name) & _same(asked.password, self._password)
+        if not right:
+            self._identity.guesses.missed(call.peer, _AIM)
+            raise Refused(401, "invalid_credentials", "wrong username or password")
+        try:
+            token, until = self._identity.mint_token(
+                Claims(sub=self._name, client="ui", scopes=["admin"]), ttl_s=TOKEN_SECONDS
+            )
+        except SettingsInvalid as exc:
+            raise Refused(503, "login_disabled", "no secret to sign tokens with; see `jwt_secret`") from exc
+        answer = LoggedIn(token=token.reveal(), subject=self._name, expires_at=seconds(to_datetime(until)))
+        return json_response(answer, newline=True)
+
+
+def _read(raw: bytes) -> Login:
+    try:
+        return read_body(raw, Login)
+    except BadBody as exc:
+        raise Refused(400, "invalid_json", str(exc)) from exc
+
+
+def _same(given: str, wanted: str) -> bool:
+    """In the same time for any two texts, whatever their lengths."""
+    return hmac.compare_digest(
+        *(hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, wanted))
+    )

@@ -1,0 +1,82 @@
+"""The `helmdeck://` resources. Each is made at the moment it is read, for the caller who reads it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from memplane.adapters.helmdeck.caller import CallerFacts
+from memplane.adapters.helmdeck.packs import PACKS, VERSION
+
+MIME_TYPE = "application/json"
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to read, and how it is made."""
+
+    name: str
+    description: str
+    read: Callable[[CallerFacts], Any]
+
+    @property
+    def uri(self) -> str:
+        return f"helmdeck://{self.name}"
+
+    @property
+    def listing(self) -> dict[str, str]:
+        return {"uri": self.uri, "name": self.name, "description": self.description, "mimeType": MIME_TYPE}
+
+
+def _packs(_caller: CallerFacts) -> Any:
+    return {
+        "packs": [
+            {
+                "name": pack.name,
+                "version": VERSION,
+                "description": pack.description,
+                "input": pack.input_schema,
+            }
+            for pack in PACKS.values()
+        ]
+    }
+
+
+def _routing_guide(_caller: CallerFacts) -> Any:
+    return {
+        "routes": [
+            {
+                "when": "the user states a durable preference, convention or decision",
+                "use": "helmdeck.memory_store",
+            },
+            {"when": "the user asks to forget something, or everything", "use": "helmdeck.memory_forget"},
+            {"when": "before storing: what is there already", "use": "helmdeck://my-memory"},
+            {"when": "before running a pack: what is usual for this caller", "use": "helmdeck://my-defaults"},
+            {"when": "the text of a fact is needed", "use": "query on the QMD endpoint"},
+        ]
+    }
+
+
+def _context_budgets(_caller: CallerFacts) -> Any:
+    """Memplane runs no packs that fill a context, so there is nothing to budget."""
+    return {"budgets": [], "note": "no pack of this server has a context budget"}
+
+
+ALL = (
+    Resource(name="packs", description="The packs this server offers.", read=_packs),
+    Resource(name="routing-guide", description="Which pack or resource to use when.", read=_routing_guide),
+    Resource(
+        name="my-defaults",
+        description="What your earlier pack and pipeline runs teach about the next one.",
+        read=CallerFacts.my_defaults,
+    ),
+    Resource(
+        name="my-memory",
+        description="Which categories of facts you have, how many, and the newest keys of each.",
+        read=CallerFacts.my_memory,
+    ),
+    Resource(name="context-budgets", description="How much context packs may fill.", read=_context_budgets),
+    Resource(
+        name="my-plans", description="Plans made for the same intent, grouped.", read=CallerFacts.my_plans
+    ),
+)
+BY_URI: Mapping[str, Resource] = {resource.uri: resource for resource in ALL}

@@ -1,0 +1,365 @@
+"""The facts door: every path of it, and what each one needs."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import msgspec
+
+from memplane.adapters.helmdeck import qmd, tools
+from memplane.adapters.helmdeck.caller import DOOR, CallerFacts
+from memplane.adapters.helmdeck.login import LogIn
+from memplane.adapters.helmdeck.packs import FORGET, STORE, pack_named, run_pack
+from memplane.adapters.helmdeck.relay import Relay
+from memplane.adapters.helmdeck.sessions import Sessions
+from memplane.adapters.helmdeck.streams import KEEPALIVE_SECONDS, SEND_SECONDS_MAX, Streams
+from memplane.adapters.helmdeck.wire import (
+    BridgeVersion,
+    Callers,
+    DefaultsAnswer,
+    Fact,
+    FactHistory,
+    FactList,
+    Forget,
+    Forgotten,
+    LoggedIn,
+    Login,
+    PackForgotten,
+    PackStored,
+    Store,
+    StoreBody,
+    Stored,
+    read_body,
+    read_json,
+)
+from memplane.auth.principal import Authenticator, Principal, Right
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.errors import StorageError
+from memplane.server.endpoint import AsgiRoute, Call, Door, Endpoint, Query, Response, json_response
+from memplane.server.refusal import Refusal, Refused, refusal_of
+
+PREFIX = "/api/v1"
+MEMORY = f"{PREFIX}/memory"
+SSE = f"{PREFIX}/mcp/sse"
+QMD = f"{PREFIX}/mcp/qmd/sse"
+WEBSOCKET = f"{PREFIX}/mcp/ws"
+
+_LIMIT_DEFAULT, _LIMIT_MAX = 100, 10_000
+_Limit = Annotated[int, msgspec.Meta(ge=1, le=_LIMIT_MAX)]
+_MIN_RECOMMENDED = "v0.2.0"
+_CALLER = Query(
+    name="caller", description="Whose; only administrators are heard, everybody else gets their own."
+)
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a stream stays silent, and how long it waits for a client that takes nothing."""
+
+    keepalive_seconds: float = KEEPALIVE_SECONDS
+    send_seconds_max: float = SEND_SECONDS_MAX
+
+
+def door(
+    plane: Engine,
+    settings: Settings,
+    authenticator: Authenticator | None = None,
+    *,
+    bounds: Bounds | None = None,
+) -> Door:
+    facts = FactsDoor(plane, LogIn(authenticator, settings), bounds or Bounds())
+    return Door(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
+
+
+class FactsDoor:
+    """Translates what Helmdeck's clients say, one caller at a time."""
+
+    def __init__(self, plane: Engine, log_in: LogIn, bounds: Bounds) -> None:
+        self._plane = plane
+        self._log_in = log_in
+        self._bounds = bounds
+        self.sessions = Sessions()
+        folder = plane.settings.folder / "run"
+        self._relay = Relay(folder, self.sessions.worker, self.sessions.deliver)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        await self._relay.open()
+        try:
+            yield
+        finally:
+            await self._relay.close()
+
+    # ── the paths ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (*self._writing(), *self._all_reading(), *self._packs(), *self._open())
+
+    def _writing(self) -> tuple[Endpoint, ...]:
+        return (
+            Endpoint(
+                method="POST",
+                path=f"{MEMORY}/store",
+                door=DOOR,
+                summary="Put a fact under a key",
+                handle=self._store,
+                right=Right.WRITE,
+                body=StoreBody,
+                read=partial(read_body, shape=Store),
+                media=None,
+                answer=Stored,
+                refuse=_refuse_store,
+            ),
+            Endpoint(
+                method="POST",
+                path=f"{MEMORY}/forget",
+                door=DOOR,
+                summary="Forget facts and runs by scope; without a scope, all of them",
+                handle=self._forget,
+                right=Right.WRITE,
+                body=Forget,
+                read=_read_forget,
+                body_required=False,
+                media=None,
+                answer=Forgotten,
+                refuse=_refuse,
+            ),
+        )
+
+    def _all_reading(self) -> tuple[Endpoint, ...]:
+        return (
+            self._reading(
+                "defaults", "What earlier runs teach about the next one", self._defaults, DefaultsAnswer
+            ),
+            self._reading(
+                "callers", "Who has facts; only administrators see others", self._callers, Callers, ()
+            ),
+            self._reading(
+                "facts",
+                "List facts, the newest first",
+                self._facts,
+                FactList,
+                (
+                    _CALLER,
+                    Query(name="prefix", default="", description="Only keys that begin with it."),
+                    Query(name="key", description="Only this key, exactly."),
+                    Query(name="category", description="Only facts of it."),
+                    Query(name="limit", type=_Limit, default=_LIMIT_DEFAULT, description="At most so many."),
+                ),
+            ),
+            self._reading(
+                "facts/{key:path}", "One fact; its key may hold slashes", self._fact, Fact, missing=True
+            ),
+            self._reading(
+                "history/{key:path}",
+                "Every value a key had and has",
+                self._history,
+                FactHistory,
+                missing=True,
+            ),
+        )
+
+    def _packs(self) -> tuple[Endpoint, ...]:
+        return (
+            self._pack(STORE, StoreBody, PackStored),
+            self._pack(FORGET, Forget, PackForgotten),
+            Endpoint(
+                method="POST",
+                path=f"{PREFIX}/packs/{{pack}}",
+                door=DOOR,
+                summary="Run a pack by another of its names",
+                handle=self._run_named,
+                right=Right.READ,
+                body=bytes,
+                body_required=False,
+                media=None,
+                statuses=(404,),
+                refuse=_refuse,
+            ),
+        )
+
+    def _open(self) -> tuple[Endpoint, ...]:
+        """For those who have no credential yet."""
+        return (
+            Endpoint(
+                method="POST",
+                path=f"{PREFIX}/auth/login",
+                door=DOOR,
+                summary="A token for a name and a password",
+                handle=self._log_in,
+                right=None,
+                body=Login,
+                read=_unread,
+                media=None,
+                answer=LoggedIn,
+                statuses=(401, 503),
+            ),
+            Endpoint(
+                method="GET",
+                path=f"{PREFIX}/bridge/version",
+                door=DOOR,
+                summary="The version, for the bridge to compare with its own",
+                handle=_bridge_version,
+                right=None,
+                answer=BridgeVersion,
+            ),
+        )
+
+    def streams(self) -> tuple[AsgiRoute, ...]:
+        main = self._streams(tools.methods_for, f"{SSE}/message")
+        corpus = self._streams(qmd.methods_for, f"{QMD}/message")
+        return (
+            _stream(SSE, "MCP over server-sent events", main.events),
+            _stream(f"{SSE}/message", "A message to an event stream", main.message, method="POST"),
+            _stream(QMD, "The QMD corpus over server-sent events", corpus.events),
+            _stream(f"{QMD}/message", "A message to a QMD event stream", corpus.message, method="POST"),
+            AsgiRoute(
+                path=WEBSOCKET,
+                door=DOOR,
+                summary="MCP over a websocket",
+                app=main.websocket,
+                right=Right.READ,
+                websocket=True,
+            ),
+        )
+
+    def _reading(
+        self,
+        path: str,
+        summary: str,
+        handle: Callable[[Call], Response],
+        answer: Any,
+        query: tuple[Query, ...] = (_CALLER,),
+        *,
+        missing: bool = False,
+    ) -> Endpoint:
+        return Endpoint(
+            method="GET",
+            path=f"{MEMORY}/{path}",
+            door=DOOR,
+            summary=summary,
+            handle=handle,
+            right=Right.READ,
+            answer=answer,
+            query=query,
+            statuses=(404,) if missing else (),
+            refuse=_refuse,
+        )
+
+    def _pack(self, name: str, takes: Any, gives: Any) -> Endpoint:
+        return Endpoint(
+            method="POST",
+            path=f"{PREFIX}/packs/{name}",
+            door=DOOR,
+            summary=f"Run the pack {name}",
+            handle=partial(self._run, name),
+            right=Right.WRITE,
+            body=takes,
+            read=_read_input,
+            body_required=False,
+            media=None,
+            answer=gives,
+            refuse=_refuse,
+        )
+
+    def _streams(self, methods_for: Callable[[CallerFacts], Any], message_path: str) -> Streams:
+        def of(principal: Principal) -> Any:
+            return methods_for(CallerFacts(self._plane, principal))
+
+        return Streams(
+            self.sessions,
+            self._relay,
+            of,
+            message_path=message_path,
+            keepalive_seconds=self._bounds.keepalive_seconds,
+            send_seconds_max=self._bounds.send_seconds_max,
+        )
+
+    # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _store(self, call: Call) -> Response:
+        return _answer(self._caller(call).store(call.body))
+
+    def _forget(self, call: Call) -> Response:
+        return _answer(self._caller(call).forget(call.body or Forget()))
+
+    def _defaults(self, call: Call) -> Response:
+        return _answer(self._asked(call).defaults())
+
+    def _callers(self, call: Call) -> Response:
+        return _answer(self._caller(call).callers())
+
+    def _facts(self, call: Call) -> Response:
+        query = call.query
+        return _answer(
+            self._asked(call).facts(
+                query["prefix"], key=query["key"], category=query["category"], limit=query["limit"]
+            )
+        )
+
+    def _fact(self, call: Call) -> Response:
+        return _answer(self._asked(call).fact(call.path["key"]))
+
+    def _history(self, call: Call) -> Response:
+        return _answer(self._asked(call).history(call.path["key"]))
+
+    def _run_named(self, call: Call) -> Response:
+        return self._run(call.path["pack"], call)
+
+    def _run(self, name: str, call: Call) -> Response:
+        pack = pack_named(name)
+        if pack is None:
+            raise Refused(404, "not_found", f"unknown pack: {name}")
+        given = _read_input(call.raw)
+        return _answer(run_pack(pack, self._caller(call), given))
+
+    def _caller(self, call: Call) -> CallerFacts:
+        return CallerFacts(self._plane, call.principal)
+
+    def _asked(self, call: Call) -> CallerFacts:
+        return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
+
+
+def _stream(path: str, summary: str, app: Any, *, method: str = "GET") -> AsgiRoute:
+    return AsgiRoute(path=path, door=DOOR, summary=summary, app=app, right=Right.READ, methods=(method,))
+
+
+def _answer(value: Any) -> Response:
+    return json_response(value, newline=True)
+
+
+def _read_forget(raw: bytes) -> Forget:
+    return read_body(raw, Forget) if raw.strip() else Forget()
+
+
+def _unread(_raw: bytes) -> None:
+    """The handler reads it, since it has words of its own for what is wrong."""
+
+
+def _read_input(raw: bytes) -> Any:
+    """An empty body is an empty object, and nothing else is."""
+    return read_json(raw) if raw.strip() else {}
+
+
+def _refuse(error: Exception) -> Refusal | None:
+    """Helmdeck has one word for a store that fails; one that is busy is told apart, because trying again helps."""
+    if not isinstance(error, StorageError) or error.retryable:
+        return None
+    return Refusal(
+        status=HTTPStatus.INTERNAL_SERVER_ERROR, code="internal", message=refusal_of(error).message
+    )
+
+
+def _refuse_store(error: Exception) -> Refusal | None:
+    """It says `invalid_input` even where it is the store that failed; the status tells the two apart."""
+    told = _refuse(error)
+    return told and msgspec.structs.replace(told, code="invalid_input", message=f"store: {told.message}")
+
+
+def _bridge_version(_call: Call) -> Response:
+    return _answer(
+        BridgeVersion(platform_version=f"v{version('memplane')}", min_recommended=_MIN_RECOMMENDED)
+    )

@@ -1,0 +1,108 @@
+"""Open MCP sessions of this process: whose they are, what waits to be answered, and how many there may be."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+from memplane.auth.principal import Principal
+from memplane.server.refusal import Refused
+
+TOTAL_MAX = 512
+PER_PRINCIPAL_MAX = 32
+_WAITING_MAX = 64
+_WAITING_BYTES_MAX = 4 << 20
+_WORKER_CHARS = 8
+_ID_CHARS = 32
+
+Answer = Callable[[bytes], bytes | None]
+"""Answers one message, or says that none is due. It may take a while: call it in a thread."""
+
+
+class Outcome(StrEnum):
+    """What became of a message for a session."""
+
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+    FULL = "full"
+
+
+class Session:
+    """One client's conversation. Messages wait here until the stream has answered those before them."""
+
+    def __init__(self, id_: str, path: str, principal: Principal, answer: Answer) -> None:
+        self.id = id_
+        self.path = path
+        self.principal = principal
+        self.answer = answer
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_WAITING_MAX)
+        self._bytes = 0
+
+    def give(self, message: bytes) -> bool:
+        """False where too much waits already."""
+        if self._waiting.full() or self._bytes + len(message) > _WAITING_BYTES_MAX:
+            return False
+        self._bytes += len(message)
+        self._waiting.put_nowait(message)
+        return True
+
+    async def next(self) -> bytes:
+        message = await self._waiting.get()
+        self._bytes -= len(message)
+        return message
+
+
+class Sessions:
+    """All of this process. A session id begins with the name of its process, so that others know where it is."""
+
+    def __init__(self, *, total_max: int = TOTAL_MAX, per_principal_max: int = PER_PRINCIPAL_MAX) -> None:
+        self.worker = secrets.token_hex(_WORKER_CHARS // 2)
+        self._total_max = total_max
+        self._per_principal_max = per_principal_max
+        self._open: dict[str, Session] = {}
+        self._per_principal: Counter[tuple[str, str]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, path: str, principal: Principal, answer: Answer) -> Session:
+        whose = _whose(principal)
+        if len(self._open) >= self._total_max or self._per_principal[whose] >= self._per_principal_max:
+            raise Refused(
+                503, "too_many_sessions", "too many MCP sessions are open; close some", {"retry-after": "5"}
+            )
+        id_ = self.worker + secrets.token_hex((_ID_CHARS - _WORKER_CHARS) // 2)
+        session = self._open[id_] = Session(id_, path, principal, answer)
+        self._per_principal[whose] += 1
+        return session
+
+    def close(self, session: Session) -> None:
+        if self._open.pop(session.id, None) is not None:
+            whose = _whose(session.principal)
+            self._per_principal[whose] -= 1
+            if not self._per_principal[whose]:
+                del self._per_principal[whose]
+
+    def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> Outcome:
+        """To a session of another caller, or of the same one with other rights, as to one that does not exist."""
+        session = self._open.get(id_)
+        if session is None or session.path != path or _may(session.principal) != _may(principal):
+            return Outcome.UNKNOWN
+        return Outcome.TAKEN if session.give(message) else Outcome.FULL
+
+
+def worker_of(session_id: str) -> str | None:
+    """The process that holds a session; None for what is no session id."""
+    if len(session_id) != _ID_CHARS or not set(session_id) <= set("0123456789abcdef"):
+        return None
+    return session_id[:_WORKER_CHARS]
+
+
+def _whose(principal: Principal) -> tuple[str, str]:
+    return principal.tenant, principal.subject
+
+
+def _may(principal: Principal) -> tuple[object, ...]:
+    """What a renewed credential of the same caller has in common with the old one."""
+    return principal.tenant, principal.subject, principal.spaces, principal.doors, principal.rights

@@ -1,0 +1,119 @@
+"""MCP: serve it over stdio, and tell a client about it."""
+
+import secrets
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memplane.adapters.mcp.install import CLIENTS, Change, carry_out, config_path, planned, server_entry
+from memplane.config import is_url
+from memplane.errors import InvalidRequest
+from memplane.space import Space
+from memplane.terminal.call import Call
+from memplane.terminal.command import command, default
+from memplane.terminal.exits import MENDABLE
+from memplane.terminal.options import Yes
+from memplane.terminal.output import line
+from memplane.types import Caller
+
+app = typer.Typer()
+mcp = typer.Typer(help="Serve memory over the Model Context Protocol.")
+app.add_typer(mcp, name="mcp")
+
+_RECALL_WORK_MS = "1000"
+_PASSED_ON = ("MEMPLANE_KEY_FILE", "MEMPLANE_CATALOG")
+"""Where things are may stand in a client's configuration; what they are, such as a key, may not."""
+
+
+@default(
+    mcp,
+    examples=[
+        "memplane mcp --space alice                      # what a client starts",
+        "memplane mcp install --client claude-code",
+    ],
+)
+def serve(call: Call) -> None:
+    """Answer an MCP client on stdin and stdout, until stdin ends. One process is one session."""
+    call.use({"MEMPLANE_RECALL_WORK_MS": _RECALL_WORK_MS})
+    caller = Caller(call.wiring.actor, "mcp", f"mcp-{secrets.token_hex(8)}")
+    space = call.plane.space(call.space_name, caller=caller)
+    # The protocol's package takes a second to load, which no other command should wait for.
+    serve_stdio: Callable[[Space], None] = import_module("memplane.adapters.mcp.stdio").serve_stdio
+    serve_stdio(space)
+
+
+@command(
+    mcp,
+    examples=[
+        "memplane mcp install --client claude-code --space alice",
+        "memplane mcp install --client claude-desktop",
+        "memplane mcp install --client cursor --yes",
+    ],
+)
+def install(
+    call: Call,
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help=f"Which client: {', '.join(CLIENTS)}.")
+    ],
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="What the server is called there.")
+    ] = "memplane",
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Another file than the client's own.")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Write this server into a client's configuration, after showing what would change.
+
+    Other servers stay as they are, and a copy of the file is kept beside it.
+    """
+    if client not in CLIENTS:
+        raise typer.BadParameter(f"{client!r} is not known; it is one of {', '.join(CLIENTS)}")
+    if not name.strip():
+        raise typer.BadParameter("--name is empty; give a name or leave the option out")
+    environment = call.wiring.environment
+    path = config.expanduser() if config is not None else config_path(client, environment, sys.platform)
+    change = planned(path, name, _entry(call, client))
+    if not change.needed:
+        call.out.answer(_document(change, None), line(f"{change.path} has it already"))
+        return
+    if not yes:
+        _make_sure(call, change)
+    backup = carry_out(change)
+    kept = f"; what was there is in {backup}" if backup else ""
+    call.out.answer(
+        _document(change, backup), line(("Written", "green"), f" to {change.path}{kept}. Restart the client.")
+    )
+
+
+def _entry(call: Call, client: str) -> dict[str, Any]:
+    """By the interpreter that runs now: a client started from a desktop knows no virtual environment."""
+    data = call.place if is_url(call.plane.settings.data) else str(call.directory.absolute())
+    arguments = ["-m", "memplane", "mcp", "--data", data, "--space", call.space_name]
+    variables = {
+        variable: str(Path(call.wiring.environment[variable]).expanduser().absolute())
+        for variable in _PASSED_ON
+        if call.wiring.environment.get(variable)
+    }
+    return server_entry(client, sys.executable, arguments, variables)
+
+
+def _make_sure(call: Call, change: Change) -> None:
+    sys.stderr.write(f"{change.diff}\n\n")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequest("nobody can be asked here; this is what would be written, add --yes to write it")
+    if not call.out.confirm(f"Write this to {change.path}?"):
+        call.out.note("Nothing was written.")
+        raise typer.Exit(MENDABLE)
+
+
+def _document(change: Change, backup: Path | None) -> dict[str, object]:
+    return {
+        "path": str(change.path),
+        "changed": change.needed,
+        "backup": None if backup is None else str(backup),
+    }

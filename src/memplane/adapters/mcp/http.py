@@ -1,0 +1,141 @@
+"""MCP over streamable HTTP at `/mcp`. Nothing is kept between two requests, so any worker process can answer any of them.
+
+Limits per session need a session, and the protocol's newest revision has none. In order of preference it is the one that
+the client names in `_meta`, the `Mcp-Session-Id` we gave an older client when it began, or else the hour: a credential
+then has the limits of a session for each hour."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from memplane.adapters.mcp.server import Context, build_server
+from memplane.auth.principal import Principal, Right
+from memplane.clock import Clock, iso, system_clock
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.errors import InvalidRequest
+from memplane.server.access import check_there, open_space
+from memplane.server.endpoint import JSON, AsgiRoute, Door
+from memplane.server.refusal import Refused
+from memplane.space import Space
+
+PATH = "/mcp"
+DOOR = "mcp"
+SESSION_META = "io.memplane/session"
+
+_BEGUN = "memplane.mcp_session"
+_SESSION_HEADER = "mcp-session-id"
+_SESSION = re.compile(r"[\x21-\x7e]{1,128}")
+_HOUR_CHARS = len("2026-11-15T08")
+
+
+def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Door:
+    mcp = McpOverHttp(plane, settings, clock)
+    route = AsgiRoute(
+        path=PATH,
+        door=DOOR,
+        summary="The Model Context Protocol over streamable HTTP.",
+        app=mcp,
+        right=Right.READ,
+        methods=("POST",),
+    )
+    return Door(name=DOOR, routes=(route,), lifespan=mcp.running)
+
+
+class McpOverHttp:
+    """An ASGI application; `running` is its life, and it can be lived again."""
+
+    def __init__(self, plane: Engine, settings: Settings, clock: Clock) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._clock = clock
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        server = build_server(lambda context: HttpVisitor(self._plane, context, self._clock))
+        server.middleware.append(_give_session)
+        manager = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=self._settings.body_bytes_max
+        )
+        async with manager.run():
+            self._manager = manager
+            try:
+                yield
+            finally:
+                self._manager = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._manager is not None, "the door is open only while it runs"
+        _check_media(Request(scope))
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and _BEGUN in scope:
+                header = (_SESSION_HEADER.encode(), scope[_BEGUN].encode())
+                message = {**message, "headers": [*message.get("headers", ()), header]}
+            await send(message)
+
+        async with scope["memplane.turn"]:
+            await self._manager.handle_request(scope, receive, sending)
+
+
+async def _give_session(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """An older client begins with a handshake and repeats the id it is given; nobody has to remember it here."""
+    result = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(ctx.request, Request):
+        ctx.request.scope[_BEGUN] = uuid4().hex
+    return result
+
+
+class HttpVisitor:
+    """Who knocked, by the credential that the frame has checked."""
+
+    def __init__(self, plane: Engine, context: Context, clock: Clock) -> None:
+        request = context.request
+        assert isinstance(request, Request)
+        self._plane = plane
+        self._principal: Principal = request.scope["memplane.principal"]
+        self._owner = _owner(request, self._principal)
+        self._principal.check(Right.READ, door=DOOR, space=self._owner)
+        self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
+
+    def may(self, right: Right) -> bool:
+        return self._principal.allows(right, door=DOOR, space=self._owner)
+
+    def space(self, right: Right) -> Space:
+        check_there(self._plane, self._principal, door=DOOR, owner=self._owner)
+        return open_space(
+            self._plane, self._principal, right, door=DOOR, owner=self._owner, session=self._session
+        )
+
+
+def _check_media(request: Request) -> None:
+    """The SDK would say no in a shape of its own, and would not say what to send."""
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != JSON:
+        raise Refused(
+            415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'left unsaid'}"
+        )
+
+
+def _owner(request: Request, principal: Principal) -> str:
+    """`/mcp?space=alice`, or the credential's own space."""
+    given = request.query_params.getlist("space")
+    if len(given) > 1:
+        raise InvalidRequest("space is given more than once; give it once", field="space")
+    return given[0] if given and given[0] else principal.subject
+
+
+def _session(context: Context, request: Request, clock: Clock) -> str:
+    meta: dict[str, Any] = dict(context.meta or {})
+    for given in (meta.get(SESSION_META), request.headers.get(_SESSION_HEADER)):
+        if isinstance(given, str) and _SESSION.fullmatch(given):
+            return given
+    return iso(clock())[:_HOUR_CHARS]

@@ -1,0 +1,194 @@
+"""MCP over stdin and stdout, for a client on this machine that starts us. One process is one session."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, cast
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import msgspec
+from anyio.abc import TaskStatus
+from anyio.lowlevel import EventLoopToken
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCResponse
+
+from memplane.adapters.mcp.server import build_server
+from memplane.auth.principal import Right
+from memplane.space import Space
+
+_READ_BYTES = 65_536
+_LINE_BYTES_MAX = 16 * 1024 * 1024
+_FINISH_SECONDS = 10.0
+_LINES_AHEAD = 64
+
+
+class LocalVisitor:
+    """Whoever started the process may do what its user may."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def may(self, _right: Right) -> bool:
+        return True
+
+    def space(self, _right: Right) -> Space:
+        return self._space
+
+
+class _Heard(msgspec.Struct):
+    """As much of a message as it takes to know whether an answer is owed."""
+
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: str = ""
+
+
+class _Traffic:
+    """What was asked and what was answered: the end of stdin must not cut off answers that are owed."""
+
+    def __init__(self) -> None:
+        self._owed = 0
+        self._settled = anyio.Event()
+        self._decoder = msgspec.json.Decoder(_Heard)
+
+    def heard(self, line: bytes) -> None:
+        try:
+            message = self._decoder.decode(line)
+        except msgspec.MsgspecError:
+            return
+        if message.method and message.id is not msgspec.UNSET:
+            self._owed += 1
+        elif message.method == "notifications/cancelled":
+            self.answered()
+
+    def answered(self) -> None:
+        self._owed -= 1
+        if self._owed <= 0:
+            self._settled.set()
+
+    async def finished(self) -> None:
+        """Everything is answered, or it takes too long."""
+        with anyio.move_on_after(_FINISH_SECONDS):
+            if self._owed > 0:
+                self._settled = anyio.Event()
+                await self._settled.wait()
+
+
+class _Writing:
+    """The way out, counted."""
+
+    def __init__(self, stream: Any, traffic: _Traffic) -> None:
+        self._stream = stream
+        self._traffic = traffic
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._stream.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._traffic.answered()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        await self.aclose()
+        return None
+
+
+class _Lines:
+    """Lines of stdin, read by a thread that nobody waits for: a read that blocks must not hold up the end."""
+
+    def __init__(self, descriptor: int, traffic: _Traffic) -> None:
+        self._descriptor = descriptor
+        self._traffic = traffic
+        self._send, self._receive = anyio.create_memory_object_stream[bytes](_LINES_AHEAD)
+
+    def start(self) -> None:
+        token = anyio.lowlevel.current_token()
+        threading.Thread(target=self._read, args=(token,), name="stdin", daemon=True).start()
+
+    def _read(self, token: EventLoopToken) -> None:
+        with suppress(Exception):  # the loop is gone: so are we
+            for line in _lines_of(self._descriptor):
+                anyio.from_thread.run(self._send.send, line, token=token)
+            anyio.from_thread.run_sync(self._send.close, token=token)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async with self._receive:
+            async for line in self._receive:
+                self._traffic.heard(line)
+                yield line.decode("utf-8", "replace")
+            await self._traffic.finished()
+
+
+def _lines_of(descriptor: int) -> Iterator[bytes]:
+    """Whole lines; one that is too long is passed over, so that it cannot fill the memory."""
+    held = bytearray()
+    too_long = False
+    while chunk := _read_some(descriptor):
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            if not too_long and len(held) + len(part) <= _LINE_BYTES_MAX:
+                yield bytes(held) + part
+            held.clear()
+            too_long = False
+        held += rest
+        if len(held) > _LINE_BYTES_MAX:
+            held.clear()
+            too_long = True
+    if held and not too_long:
+        yield bytes(held)
+
+
+def _read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _READ_BYTES)
+    except OSError:
+        return b""
+
+
+def serve_stdio(space: Space) -> None:
+    """Answer until stdin ends, or SIGTERM or SIGINT comes. Only protocol goes to stdout; what else is printed goes to
+    stderr."""
+    visitor = LocalVisitor(space)
+    server = build_server(lambda _context: visitor)
+    with suppress(BrokenPipeError):
+        anyio.run(_serve, server, sys.stdin.fileno())
+
+
+async def _serve(server: Server[Any], descriptor: int) -> None:
+    traffic = _Traffic()
+    lines = _Lines(descriptor, traffic)
+    try:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(_end_on_signal, tasks.cancel_scope)
+            async with stdio_server(stdin=cast("Any", lines)) as (reading, writing):
+                lines.start()
+                counted = _Writing(writing, traffic)
+                await server.run(reading, counted, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        if group.split(OSError)[1] is not None:
+            raise
+        raise BrokenPipeError from group  # the client went away while we were answering
+
+
+async def _end_on_signal(
+    scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        task_status.started()
+        async for _ in received:
+            scope.cancel()
+            return

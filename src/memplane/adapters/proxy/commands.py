@@ -1,0 +1,44 @@
+"""`memplane chat`: talk to a model that remembers."""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import Conversation
+
+app = typer.Typer()
+
+_WORK = "memplane.adapters.proxy.chat"
+"""Loaded when it is needed: it brings a web server."""
+
+
+@command(
+    app,
+    examples=[
+        "memplane chat                                    # with a model that only echoes",
+        "memplane chat --url http://127.0.0.1:11434/v1 --model llama3.2",
+        "memplane chat --url http://memplane.example:8700 --model openai/gpt-4o --space alice",
+        "echo 'Where do I live?' | memplane chat --json",
+    ],
+)
+def chat(
+    call: Call,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="A Memplane server, or any base URL that speaks as OpenAI's; else a bundled echo.",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Which model.")] = None,
+    conversation: Conversation = None,
+) -> None:
+    """Talk through the proxy, and see beside each answer what was recalled for it. Ends with Ctrl-D or /quit.
+
+    MEMPLANE_TOKEN holds the key of a Memplane server, OPENAI_API_KEY that of a provider.
+    """
+    import_module(_WORK).chat(call, url, model, conversation)

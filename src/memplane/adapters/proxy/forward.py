@@ -1,0 +1,297 @@
+"""A request to a provider and its answer to the client: bytes as they come, and memory around them."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import aiohttp
+import msgspec
+from starlette.types import Send
+
+from memplane.adapters.proxy.answer import Answer, Charge, Tally
+from memplane.adapters.proxy.apis import Asked
+from memplane.adapters.proxy.headers import (
+    RECALL_HEADER,
+    TOLD_HEADER,
+    spell_blocks,
+    summary_of,
+    to_client,
+    to_upstream,
+)
+from memplane.adapters.proxy.injection import Teller, Told
+from memplane.adapters.proxy.prices import Prices
+from memplane.adapters.proxy.recorder import Keeper
+from memplane.adapters.proxy.relay import Broken, Relay, next_piece, pieces_of
+from memplane.adapters.proxy.request import Request
+from memplane.adapters.proxy.turn import ABORTED, Turn
+from memplane.adapters.proxy.upstreams import Upstream
+from memplane.auth.principal import Right
+from memplane.clock import Clock
+from memplane.config import Settings
+from memplane.ledger.history_text import FAILED
+from memplane.server.body import ClientGone
+from memplane.server.exchange import Passed, PassedListener
+from memplane.server.refusal import Refused
+from memplane.space import Space
+
+DOOR = "proxy"
+
+_SEND_SECONDS_MAX = 60.0
+_END_SECONDS = 0.25
+"""How long the end of a stream is waited for once the stream says that it is over."""
+_CLOSING_S = 5.0
+
+
+class Parts:
+    """What every carrier needs, as long as the server runs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        passed: PassedListener,
+        *,
+        relay: Relay,
+        teller: Teller,
+        keeper: Keeper,
+        prices: Prices,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.passed = passed
+        self.relay = relay
+        self.teller = teller
+        self.keeper = keeper
+        self.prices = prices
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def later(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Something that is done even if nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        await self.relay.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSING_S)
+        await self.keeper.close()
+        await self.teller.close()
+
+
+class Carrier:
+    """Carries one request to a provider and its answer to the client."""
+
+    def __init__(
+        self, parts: Parts, request: Request, upstream: Upstream, provider_keys: frozenset[str], send: Send
+    ) -> None:
+        self._parts = parts
+        self._request = request
+        self._upstream = upstream
+        self._provider_keys = provider_keys
+        self._send = send
+
+    async def without_memory(self, content: bytes | None, model: str) -> None:
+        """Nothing but bytes. What a turn took is read as it passes by."""
+        operation = self._request.operation
+        if operation is None:
+            async with await self._ask(content, readable=False) as response:
+                await self._start(response)
+                await self._pass_rest(response)
+            return
+        tally, status, outcome = Tally(encoding=""), 0, "failed"
+        try:
+            async with await self._ask(content, readable=False) as response:
+                status, outcome = response.status, "refused"
+                await self._start(response)
+                if status // 100 == 2:  # noqa: PLR2004
+                    outcome = ABORTED
+                    tally = Tally(encoding=response.headers.get("content-encoding", ""))
+                if await self._pass_rest(response, tally) and outcome == ABORTED:
+                    outcome = "ok"
+        finally:
+            self._passed(operation, model, status, outcome, charge=tally.charge())
+
+    async def with_memory(self, asked: Asked, model: str | None, space: Space) -> None:
+        parts = self._parts
+        at = parts.clock()
+        conversation = space.caller.session
+        may_read = self._request.principal.allows(Right.READ, door=DOOR, space=space.owner)
+        told = await parts.teller.tell(space, asked, conversation or asked.opening, may_read=may_read)
+        changes = asked.with_memory(told.brief, told.context)
+        if model is not None:
+            changes += asked.with_model(model)
+        turn = Turn(
+            asked,
+            at=at,
+            tenant=space.tenant,
+            owner=space.owner,
+            actor=space.caller.actor,
+            conversation=conversation,
+            path=self._request.path,
+            upstream=self._upstream.name,
+            model=model or asked.model,
+            effective=asked.effective(changes),
+            entry_bytes_max=parts.settings.entry_bytes_max,
+            pins=told.pins,
+        )
+        await self._carry(turn, told)
+
+    async def _carry(self, turn: Turn, told: Told) -> None:
+        try:
+            response = await self._ask(turn.effective, readable=True)
+        except Refused:
+            self._tell(turn, "failed")
+            raise
+        async with response:
+            turn.status_code = response.status
+            await self._start(response, self._shown(told))
+            if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
+                await self._pass_rest(response)
+                self._tell(turn, "refused")
+                return
+            turn.answer = Answer(
+                media=response.headers.get("content-type", ""),
+                encoding=response.headers.get("content-encoding", ""),
+            )
+            try:
+                held = await self._pass_answer(response, turn)
+            except Broken:
+                self._abort(turn, told)
+                return
+            except (asyncio.CancelledError, ClientGone):
+                self._abort(turn, told)
+                raise
+            # Whoever hangs up now has not read the end, and the turn was completed all the same.
+            await asyncio.shield(self._parts.later(self._keep(turn, told)))
+            await self._pass_end(response, held)
+
+    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: Turn) -> list[bytes]:
+        """Pieces go on as they come, but for the last, which the client sees when the turn is kept. Of a stream the last is
+        what says that it is over; of anything else, whatever comes last."""
+        answer, held, over = turn.answer, list[bytes](), False
+        while True:
+            try:
+                async with asyncio.timeout(_END_SECONDS if over else None):
+                    piece = await next_piece(response)
+            except TimeoutError:  # it said that it was over, and does not end
+                return held
+            except Broken:
+                if over:
+                    return held
+                raise
+            if not piece:
+                return held
+            over = answer.add(piece) or over
+            if not answer.is_stream and held:
+                await self._body(held.pop())
+            if over or not answer.is_stream:
+                held.append(piece)
+            else:
+                await self._body(piece)
+
+    async def _pass_end(self, response: aiohttp.ClientResponse, held: list[bytes]) -> None:
+        for piece in held:
+            await self._body(piece)
+        await self._pass_rest(response)
+
+    async def _pass_rest(self, response: aiohttp.ClientResponse, tally: Tally | None = None) -> bool:
+        """Whether it came to its end. If not, the connection ends without, as the provider's did."""
+        try:
+            async for piece in pieces_of(response):
+                if tally is not None:
+                    tally.add(piece)
+                await self._body(piece)
+        except Broken:
+            return False
+        await self._body(b"", more=False)
+        return True
+
+    def _abort(self, turn: Turn, told: Told) -> None:
+        """Of a stream there is something to keep; half of anything else is nothing."""
+        if turn.answer.is_stream:
+            turn.status = ABORTED
+            self._parts.later(self._keep(turn, told))
+        else:
+            self._tell(turn, "failed")
+
+    async def _keep(self, turn: Turn, told: Told) -> None:
+        in_time = await self._parts.keeper.keep(lambda: turn.kept)
+        self._tell(turn, turn.status or "ok", kept=in_time)
+        if told.backend is not None and turn.status != FAILED:
+            self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
+
+    def _tell(self, turn: Turn, outcome: str, *, kept: bool | None = None) -> None:
+        self._passed("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
+
+    def _passed(
+        self,
+        operation: str,
+        model: str,
+        status: int,
+        outcome: str,
+        *,
+        charge: Charge,
+        kept: bool | None = None,
+    ) -> None:
+        self._parts.passed(
+            Passed(
+                upstream=self._upstream.name,
+                operation=operation,
+                model=model,
+                status=status,
+                outcome=outcome,
+                seconds=time.perf_counter() - self._request.begun,
+                charge=self._priced(model, charge),
+                kept=kept,
+            )
+        )
+
+    def _priced(self, model: str, charge: Charge) -> Charge:
+        """With what it cost, where the provider does not say and a price is known."""
+        price = self._parts.prices.of(model) if charge.cost_usd is None else None
+        if price is None:
+            return charge
+        cost = price.of(
+            prompt=charge.prompt_tokens, completion=charge.completion_tokens, cached=charge.cached_tokens
+        )
+        return msgspec.structs.replace(charge, cost_usd=cost)
+
+    # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, content: bytes | None, *, readable: bool) -> aiohttp.ClientResponse:
+        request, upstream = self._request, self._upstream
+        headers = to_upstream(
+            request.raw_headers,
+            provider_keys=self._provider_keys,
+            own_key=upstream.credential(speaks_anthropic=request.speaks_anthropic),
+            readable=readable,
+        )
+        address = upstream.address(request.path, request.query)
+        return await self._parts.relay.ask(upstream, request.method, address, headers, content)
+
+    def _shown(self, told: Told) -> list[tuple[bytes, bytes]]:
+        """What was told, for a client that wants to know; the body is the provider's own."""
+        recalled = told.recalled
+        if recalled is None:
+            return []
+        shown = [(RECALL_HEADER.encode(), summary_of(recalled).encode())]
+        if self._request.shows and recalled.blocks:
+            shown.append((TOLD_HEADER.encode(), spell_blocks(recalled).encode()))
+        return shown
+
+    async def _start(
+        self, response: aiohttp.ClientResponse, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        headers = [*to_client(response.raw_headers), *more]
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+
+    async def _body(self, piece: bytes, *, more: bool = True) -> None:
+        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS_MAX):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+        except TimeoutError as exc:
+            raise ClientGone from exc

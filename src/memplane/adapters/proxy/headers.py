@@ -1,0 +1,130 @@
+"""Which headers go along. What belongs to one connection ends with it, and what is ours stays here."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from multidict import CIMultiDict
+
+from memplane.adapters.clawdapus.outcome import Recalled
+from memplane.adapters.proxy.credentials import is_a_place
+from memplane.safety.outgoing import RecalledBlock
+
+# What a turn was told, as a header of its answer says it: always how the recall went, and the blocks to whoever asks.
+
+
+RECALL_HEADER = "x-memplane-recall"
+"""`succeeded; blocks=2; bytes=310`. `show` in a request asks for the blocks."""
+TOLD_HEADER = "x-memplane-told"
+SHOW = "show"
+
+_BYTES_MAX = 32 * 1024
+"""Of the header; clients take no line of more than 64 KiB."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The blocks that were put into the prompt."""
+
+    memories: tuple[RecalledBlock, ...] = ()
+
+
+_SHOWN = msgspec.json.Decoder(Shown)
+
+
+def summary_of(recalled: Recalled) -> str:
+    size = len(recalled.text.encode("utf-8", "replace"))
+    return f"{recalled.status.value}; blocks={len(recalled.blocks)}; bytes={size}"
+
+
+def spell_blocks(recalled: Recalled) -> str:
+    """JSON in base64, since a header is ASCII and memories are not; the first blocks where all would be too long."""
+    for count in range(len(recalled.blocks), -1, -1):
+        spelled = base64.b64encode(msgspec.json.encode(Shown(recalled.blocks[:count])))
+        if len(spelled) <= _BYTES_MAX:
+            break
+    return spelled.decode("ascii")
+
+
+def read_blocks(header: str | None) -> tuple[RecalledBlock, ...]:
+    """None where nothing, or nothing that can be read, is said."""
+    try:
+        return _SHOWN.decode(base64.b64decode(header or "", validate=True)).memories
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        return ()
+
+
+_ONE_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "trailers",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_MADE_ANEW = frozenset({"host", "content-length", "expect"})
+_OURS = frozenset({"cookie", "forwarded", "via", "x-real-ip"})
+"""Said to us, by a browser or by a proxy before us."""
+_OUR_PREFIXES = ("x-memplane-", "x-forwarded-")
+_NOT_BACK = frozenset(
+    {
+        "date",
+        "server",
+        "set-cookie",
+        "alt-svc",
+        "strict-transport-security",
+        RECALL_HEADER,
+        TOLD_HEADER,
+    }
+)
+"""Each would speak for our address."""
+READABLE = frozenset({"gzip", "deflate", "identity", "x-gzip", ""})
+"""Encodings of an answer that can be read here, besides being passed on."""
+
+
+def to_upstream(
+    headers: Iterable[tuple[bytes, bytes]],
+    *,
+    provider_keys: frozenset[str],
+    own_key: Mapping[str, str],
+    readable: bool,
+) -> CIMultiDict[str]:
+    """A client's headers as the provider gets them. With `readable`, only encodings are offered that are."""
+    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
+    dropped = _ONE_HOP | _MADE_ANEW | _OURS | _listed(value for name, value in pairs if name == "connection")
+    sent: CIMultiDict[str] = CIMultiDict()
+    for name, value in pairs:
+        if name in dropped or name.startswith(_OUR_PREFIXES):
+            continue
+        if is_a_place(name) and (name not in provider_keys or name in sent):
+            continue  # only the first of several was looked at
+        if name == "accept-encoding" and readable:
+            sent.add(name, _readable(value))
+            continue
+        sent.add(name, value)
+    if not provider_keys:
+        sent.update(own_key)
+    return sent
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """A provider's headers as the client gets them."""
+    pairs = [(name.lower(), value) for name, value in headers]
+    dropped = _ONE_HOP | _NOT_BACK
+    dropped |= _listed(value.decode("latin-1") for name, value in pairs if name == b"connection")
+    return [(name, value) for name, value in pairs if name.decode("latin-1") not in dropped]
+
+
+def _listed(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(part.strip().lower() for value in values for part in value.split(","))
+
+
+def _readable(value: str) -> str:
+    kept = [part for part in value.split(",") if part.partition(";")[0].strip().lower() in READABLE]
+    return ",".join(kept).strip() or "identity"

@@ -1,0 +1,348 @@
+"""Before a turn: what memory has to say to it, in time or not at all.
+
+Nothing in here is ever a reason for a turn to fail. What goes wrong is in the telemetry, and the turn goes on without."""
+
+import asyncio
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from memplane.adapters.clawdapus.injection import NOTICE, memory_block, runtime_context
+from memplane.adapters.clawdapus.memory_client import (
+    RECALL_TIMEOUT_MS,
+    Backend,
+    MemoryClient,
+    RecallRequest,
+    RetainRequest,
+)
+from memplane.adapters.clawdapus.memory_manifest import (
+    AgentContext,
+    Contexts,
+    ManifestInvalid,
+    MemoryManifest,
+)
+from memplane.adapters.clawdapus.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.errors import MemplaneError
+from memplane.recall.blocks import as_recalled
+from memplane.recall.result import Limits, Recall
+from memplane.recall.timebox import TimeBox
+from memplane.safety.fence import SERVICE, fence
+from memplane.safety.outgoing import BLOCKS_MAX, RecalledBlock, govern
+from memplane.space import Space
+from memplane.telemetry import Listener
+from memplane.types import Pins
+
+# What a turn asks for, as far as memory goes by it; a door reads it out of the API that the turn came by.
+
+
+class AskedTurn(Protocol):
+    """A turn that is about to be made."""
+
+    @property
+    def model(self) -> str:
+        """As the agent names it."""
+
+    @property
+    def question(self) -> str:
+        """What is recalled for: the last thing the user said."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether nobody has answered yet in this conversation."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the agent works on what the user said before, as it does between the calls of its tools."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the agent may come back with results of tools before the user says anything more."""
+
+    @property
+    def kept_elsewhere(self) -> bool:
+        """Whether the provider has the conversation, and this turn only its newest part."""
+
+    @property
+    def style(self) -> str:
+        """`openai` or `anthropic`: how the messages are written."""
+
+    @property
+    def inbound(self) -> Any:
+        """The messages as they came, for a memory service of somebody else's."""
+
+    @property
+    def system(self) -> Any:
+        """What the system says where that is no message; None otherwise."""
+
+    def texts(self) -> list[str]:
+        """Everything that is said in the request, which therefore need not be told again."""
+
+
+def digest_of(*parts: str) -> str:
+    """A name for a place among all, which says nothing of it."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        hashed.update(len(raw).to_bytes(8, "big") + raw)
+    return hashed.hexdigest()
+
+
+_LIMITS = Limits(blocks=16, bytes=16_384)
+"""Twice what is told: some of it may stand in the conversation already."""
+_LOOK_SHARE = 1 / 3
+"""Of the time box, for what must be known before anything is recalled."""
+
+
+class Told(msgspec.Struct, kw_only=True):
+    """What goes into the prompt, and where the turn is retained besides our own ledger."""
+
+    agent: AgentContext
+    backend: Backend | None = None
+    """A memory service of somebody else's; None is this process."""
+    brief: str = ""
+    context: str = ""
+    recalled: Recalled | None = None
+    """What the context was made of; None where nothing was recalled for this turn."""
+    pins: Pins | None = None
+    """What the next turns of the conversation must be told again, to be kept with this one."""
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """What was told before, and what the conversation begins with."""
+
+    pins: Pins
+    brief: str | None
+    """None where this conversation has none."""
+
+
+class _Places(msgspec.Struct, frozen=True):
+    """Where what was told is pinned. A conversation has one place for each sort, so that a long one does not push the
+    others out."""
+
+    brief: str
+    context: str
+
+    @classmethod
+    def of(cls, conversation: str) -> "_Places":
+        return cls(digest_of("brief", conversation), digest_of("context", conversation))
+
+
+class Teller:
+    """Recalls for turns, from this process or from the service that an agent's `memory.json` names."""
+
+    def __init__(self, plane: Engine, settings: Settings, listener: Listener) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._listener = listener
+        self._client = MemoryClient(listener=listener, clock=plane.clock)
+        self._box: TimeBox[Recall] = TimeBox()
+        self._contexts = Contexts(settings.claw_context_root)
+
+    async def tell(self, space: Space, asked: AskedTurn, conversation: str, *, may_read: bool) -> Told:
+        """`conversation` names it among those of the space. Whatever hangs, all of it takes one time box: that of the
+        service where there is one."""
+        manifest, agent = self._manifest_of(space, asked.model)
+        told = Told(agent=agent, backend=None if manifest is None else self._client.backend(manifest))
+        if not may_read:
+            return told
+        with self._plane.answering():
+            await self._fill(told, space, asked, conversation, self._seconds_for(manifest))
+        return told
+
+    async def _fill(
+        self, told: Told, space: Space, asked: AskedTurn, conversation: str, seconds: float
+    ) -> None:
+        until = asyncio.get_running_loop().time() + seconds
+        places = _Places.of(conversation)
+        looking = asyncio.ensure_future(self._look(space, asked, places, told, seconds))
+        before = None
+        if asked.has_tools:  # looked before the recall: what is forgotten between the two is not pinned
+            looked = await looking
+            before = None if looked is None else _context_in(looked.pins.texts.get(places.context), asked)
+        if before is not None and asked.goes_on:
+            told.context = before
+        else:
+            await self._recall(space, asked, told, until)
+        self._pin(told, asked, places, await looking)
+
+    async def retain(self, told: Told, line: bytes, model: str) -> None:
+        """Tell the agent's own memory service of a turn that is in the ledger."""
+        if told.backend is not None:
+            await told.backend.retain(RetainRequest(context=told.agent, line=line, requested_model=model))
+
+    async def close(self) -> None:
+        await self._client.close()
+        await asyncio.to_thread(self._box.close)
+
+    # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
+
+    async def _recall(self, space: Space, asked: AskedTurn, told: Told, until: float) -> None:
+        backend = told.backend or _EngineBackend(self, space, asked)
+        request = RecallRequest(
+            context=told.agent,
+            path=asked.style,
+            requested_model=asked.model,
+            messages=asked.inbound,
+            system=asked.system,
+        )
+        left_s = until - asyncio.get_running_loop().time()
+        told.recalled = await backend.recall(request, seconds_max=left_s)
+        if told.recalled.text:
+            told.context = runtime_context(
+                [told.recalled.text], now=self._plane.clock(), timezone=told.agent.timezone
+            )
+
+    async def recalled(self, space: Space, asked: AskedTurn, seconds: float) -> Recalled:
+        """From this process."""
+        started, found, quiet = time.perf_counter(), None, space.untold()
+        try:
+            if seconds > 0:
+                found = await self._box.awaited(
+                    lambda: _if_there(
+                        self._plane, quiet, lambda: quiet.recall(asked.question, limits=_LIMITS)
+                    ),
+                    lambda: _if_there(
+                        self._plane, quiet, lambda: quiet.recall_by_words(asked.question, limits=_LIMITS)
+                    ),
+                    seconds=seconds,
+                )
+            outcome = _late() if found is None else _governed(found, asked)
+        except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on
+            code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
+            outcome = Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
+        latency_ms = int((time.perf_counter() - started) * 1_000)
+        outcome = msgspec.structs.replace(outcome, latency_ms=latency_ms)
+        self._tell(outcome, space.owner, asked.model)
+        return outcome
+
+    # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _look(
+        self, space: Space, asked: AskedTurn, places: _Places, told: Told, seconds: float
+    ) -> _Looked | None:
+        """None where the space does not answer in time. The brief stands before the whole conversation, and a provider's
+        cache goes by that: it is the same bytes in every request of it, at whichever process, whatever is remembered
+        meanwhile."""
+        briefed = told.backend is None and self._settings.proxy_brief and not asked.kept_elsewhere
+        if not briefed and not asked.has_tools:
+            return None
+        share = _LOOK_SHARE if asked.has_tools else 1.0
+        looked = await self._box.glance(
+            _looked, self._plane, space, asked, places, briefed, seconds=seconds * share
+        )
+        if looked is not None:
+            told.brief = looked.brief or ""
+        return looked
+
+    def _pin(self, told: Told, asked: AskedTurn, places: _Places, looked: _Looked | None) -> None:
+        """What was not pinned yet. Between the calls of an agent's tools the same is told again, since it stands before
+        them; a brief that is told along is pinned anew with it, so that it is not among the oldest."""
+        if looked is None:
+            return
+        texts: dict[str, str] = {}
+        if asked.has_tools and told.recalled is not None:
+            texts[places.context] = _pinned_context(asked, told.context)
+        if looked.brief is not None and (texts or looked.pins.texts.get(places.brief) != looked.brief):
+            texts[places.brief] = looked.brief
+        if texts:
+            told.pins = Pins(erasures=looked.pins.erasures, texts=texts)
+
+    def _seconds_for(self, manifest: MemoryManifest | None) -> float:
+        if manifest is None or manifest.recall is None:
+            return self._settings.proxy_recall_ms / 1_000
+        return (manifest.recall.timeout_ms or RECALL_TIMEOUT_MS) / 1_000
+
+    def _manifest_of(self, space: Space, model: str) -> tuple[MemoryManifest | None, AgentContext]:
+        try:
+            return self._contexts.of(space.owner, tenant=space.tenant)
+        except ManifestInvalid as exc:
+            invalid = Recalled(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
+            self._tell(invalid, space.owner, model, service="")
+            return None, AgentContext(agent_id=space.owner)
+
+    def _tell(self, outcome: Recalled, owner: str, model: str, *, service: str = SERVICE) -> None:
+        """One `memory_op` for each turn. The engine knows neither the model nor what becomes of its blocks."""
+        now = self._plane.clock()
+        self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
+
+
+class _EngineBackend:
+    """`Backend` over this process. The ledger is written by the keeper, so retaining is done already."""
+
+    service = SERVICE
+
+    def __init__(self, teller: Teller, space: Space, asked: AskedTurn) -> None:
+        self._teller = teller
+        self._space = space
+        self._asked = asked
+
+    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:  # noqa: ARG002 - what is asked is known in full
+        return await self._teller.recalled(self._space, self._asked, seconds_max)
+
+    async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
+        return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
+
+
+def _late() -> Recalled:
+    return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT, error=DEADLINE)
+
+
+def _governed(found: Recall, asked: AskedTurn) -> Recalled:
+    """What the conversation says already was never returned, nor what is beyond the first eight."""
+    blocks = _news(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
+    governed = govern(blocks)
+    return Recalled(
+        operation="recall",
+        status=MemoryStatus.SUCCEEDED,
+        blocks=governed.blocks,
+        returned=len(blocks),
+        removed=governed.removed,
+        text=memory_block(SERVICE, governed.blocks),
+    )
+
+
+def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
+    """A look must not create a space."""
+    if not plane.has_space(space.owner, tenant=space.tenant):
+        return Recall(query="", text="")
+    return work()
+
+
+def _looked(plane: Engine, space: Space, asked: AskedTurn, places: _Places, briefed: bool) -> _Looked:  # noqa: FBT001
+    """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs. The
+    conversation may also begin anew under the same name."""
+    if not plane.has_space(space.owner, tenant=space.tenant):
+        return _Looked(Pins(), "" if briefed else None)
+    pins = space.pins((places.brief, places.context))
+    if not briefed:
+        return _Looked(pins, None)
+    before = None if asked.begins else pins.texts.get(places.brief)
+    return _Looked(pins, _brief_of(space) if before is None else before)
+
+
+def _brief_of(space: Space) -> str:
+    markdown = space.untold().brief().markdown
+    return f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else ""
+
+
+def _pinned_context(asked: AskedTurn, context: str) -> str:
+    """With the question it belongs to: the next one is told something else."""
+    return f"{digest_of(asked.question)}\n{context}"
+
+
+def _context_in(pinned: str | None, asked: AskedTurn) -> str | None:
+    """What was told for the same question, which may have been nothing."""
+    question, _, context = (pinned or "").partition("\n")
+    return context if question == digest_of(asked.question) else None
+
+
+def _news(blocks: list[RecalledBlock], asked: AskedTurn) -> list[RecalledBlock]:
+    """What the conversation does not say already."""
+    said = " ".join(" ".join(asked.texts()).split())
+    return [block for block in blocks if " ".join(block.text.split()) not in said]

@@ -1,0 +1,114 @@
+"""The way to a provider and back: one pool of connections a process, bytes as they are, no request sent twice."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict
+from starlette.types import Receive
+from yarl import URL
+
+from memplane.adapters.proxy.upstreams import Upstream
+from memplane.server.refusal import Refused
+
+_CONNECT_S = 10.0
+_RETRY_S = (0.05, 0.2)
+"""Only for a connection that was refused: nothing of the request has left, so it cannot be made twice."""
+_KEEP_ALIVE_S = 15.0
+_HEAD_BYTES_MAX = 64 * 1024
+_LARGE_BYTES = 1 << 20
+_AUTOMATIC = ("accept", "accept-encoding", "content-type", "user-agent")
+
+
+class Broken(Exception):
+    """The provider's answer stopped before its end."""
+
+
+class Relay:
+    """Sends requests on. Belongs to the event loop that it is made in."""
+
+    def __init__(self, *, idle_seconds_max: float) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=60),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=idle_seconds_max),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_AUTOMATIC,
+            max_line_size=_HEAD_BYTES_MAX,
+            max_field_size=_HEAD_BYTES_MAX,
+        )
+
+    async def ask(
+        self, upstream: Upstream, method: str, address: str, headers: CIMultiDict[str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        """The answer as soon as its headers are there. Raises `Refused` where there is none."""
+        for wait_s in (*_RETRY_S, None):
+            try:
+                return await self._session.request(
+                    method,
+                    URL(address, encoded=True),
+                    headers=headers,
+                    data=io.BytesIO(body) if body is not None and len(body) > _LARGE_BYTES else body,
+                    allow_redirects=False,
+                )
+            except aiohttp.ClientConnectorError as exc:
+                if wait_s is None or not isinstance(exc.os_error, ConnectionRefusedError):
+                    raise _unreachable(upstream, _reason(exc.os_error)) from exc
+                await asyncio.sleep(wait_s)
+            except TimeoutError as exc:
+                raise Refused(
+                    504, "upstream_timeout", f"the upstream {upstream.name} did not answer in time"
+                ) from exc
+            except (aiohttp.ClientError, OSError, ValueError) as exc:
+                raise _unreachable(upstream, _reason(exc)) from exc
+        raise AssertionError
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """What comes, when it comes. Raises `Broken`."""
+    while piece := await next_piece(response):
+        yield piece
+
+
+async def next_piece(response: aiohttp.ClientResponse) -> bytes:
+    """Empty is the end."""
+    try:
+        return await response.content.readany()
+    except (aiohttp.ClientError, OSError) as exc:  # a time-out is among the former
+        raise Broken(_reason(exc)) from exc
+
+
+async def until_gone(receive: Receive, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+    """Work until it is done or the client hangs up, which cancels it; whether it was done."""
+    working = asyncio.ensure_future(work())
+    leaving = asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            return True
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+    return False
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _unreachable(upstream: Upstream, why: str) -> Refused:
+    return Refused(502, "upstream_unreachable", f"the upstream {upstream.name} cannot be reached: {why}")
+
+
+def _reason(error: BaseException) -> str:
+    """Why, without the address."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return said.lower() if said and "[" not in said else type(error).__name__

@@ -1,0 +1,132 @@
+"""One request on its way: what its head says to the proxy."""
+
+import time
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from starlette.types import Scope
+
+from memplane.adapters.proxy.apis import api_of
+from memplane.adapters.proxy.credentials import is_a_place
+from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW
+from memplane.auth.principal import Principal
+from memplane.server.envelope import speaks_anthropic
+from memplane.server.refusal import Refused
+
+_OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
+"""Paths below `/v1` that belong to the v6 door."""
+_LENT = (
+    "completions",
+    "embeddings",
+    "moderations",
+    "rerank",
+    "score",
+    "tokenize",
+    "count_tokens",
+    "input_tokens",
+)
+_COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
+_LENT_BELOW = ("audio", "images", "responses")
+
+
+class Request:
+    """One request on its way."""
+
+    def __init__(self, scope: Scope, body: bytes | None) -> None:
+        self.method: str = scope["method"]
+        self.body = body
+        self.principal: Principal = scope["memplane.principal"]
+        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = _by_name(self.raw_headers)
+        self.query = scope["query_string"].decode("latin-1")
+        self.upstream_name: str | None = scope["path_params"].get("upstream")
+        self.path = scope["raw_path"].decode("latin-1")
+        if self.upstream_name is not None:
+            self.path = "/" + self.path.removeprefix("/proxy/").partition("/")[2]
+        self.begun = time.perf_counter()
+        _check_path(self.path)
+
+    def leave_behind(self, stays: Callable[[str], bool]) -> None:
+        """Whatever stands in a header that is no place for it does not go along. An address cannot be mended like that: it
+        is logged wherever it passes."""
+        if stays(unquote(f"{self.path}?{self.query}")):
+            raise Refused(
+                400, "invalid_request", "a key does not belong into an address; send it in a header"
+            )
+        self.raw_headers = [
+            (name, value)
+            for name, value in self.raw_headers
+            if is_a_place(name.decode("latin-1")) or not stays(value.decode("latin-1"))
+        ]
+
+    @property
+    def memory(self) -> bool:
+        """Whether the client wants it."""
+        said = self.headers.get("x-memplane-memory", "on").strip().lower()
+        if said not in {"on", "off"}:
+            raise Refused(400, "invalid_request", "X-Memplane-Memory: say on or off")
+        return said == "on"
+
+    @property
+    def shows(self) -> bool:
+        """Whether the client wants to see what was recalled."""
+        return self.headers.get(RECALL_HEADER, "").strip().lower() == SHOW
+
+    @property
+    def speaks_anthropic(self) -> bool:
+        return speaks_anthropic(self.path, self.headers)
+
+    @property
+    def operation(self) -> str | None:
+        """What the provider counts tokens for, in the words of OpenTelemetry; None for whatever else it does."""
+        if self.method != "POST":
+            return None
+        if api_of(self.method, self.path) is not None:
+            return "chat"
+        return _COUNTED.get(self.path.rpartition("/")[2])
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether this is one of the calls that leave nothing behind at the provider's for others to find."""
+        segments = [segment for segment in self.path.removeprefix("/v1").split("/") if segment]
+        if not segments:
+            return False
+        if self.method in {"GET", "HEAD"} and segments[0] == "models":
+            return True
+        if segments[0] in _LENT_BELOW and len(segments) > 1:
+            return True
+        return self.method == "POST" and segments[-1] in _LENT
+
+    @property
+    def space(self) -> str | None:
+        return _text(self.headers.get("x-memplane-space"))
+
+    @property
+    def conversation(self) -> str | None:
+        return _text(self.headers.get("x-memplane-conversation"))
+
+
+def _by_name(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return found
+
+
+def _check_path(path: str) -> None:
+    """What leads elsewhere at the provider's than it says is not passed on."""
+    segments = unquote(path).replace("\\", "/").split("/")
+    if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_DOORS):
+        raise Refused(404, "not_found", "nothing is at this path; /docs lists every call")
+    if path.startswith("/v1/v1/"):
+        raise Refused(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")
+
+
+def _text(header: str | None) -> str | None:
+    """Headers are bytes; names are usually UTF-8."""
+    if header is None or not header.strip():
+        return None
+    try:
+        return header.strip().encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return header.strip()

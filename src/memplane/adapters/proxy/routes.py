@@ -1,0 +1,194 @@
+"""The proxy: a client's request goes to its provider and the answer comes back, byte for byte, with memory around it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.types import Receive, Scope, Send
+
+from memplane.adapters.clawdapus.session_history import Recorder
+from memplane.adapters.proxy.apis import Api, Asked, NotPlain, api_of, model_in
+from memplane.adapters.proxy.credentials import Credentials
+from memplane.adapters.proxy.forward import DOOR, Carrier, Parts
+from memplane.adapters.proxy.injection import Teller
+from memplane.adapters.proxy.prices import Prices
+from memplane.adapters.proxy.recorder import Keeper
+from memplane.adapters.proxy.relay import Relay, until_gone
+from memplane.adapters.proxy.request import Request
+from memplane.adapters.proxy.upstreams import Upstream, Upstreams
+from memplane.auth.principal import Right
+from memplane.config import Settings
+from memplane.engine import Engine
+from memplane.server.access import open_space
+from memplane.server.body import ClientGone
+from memplane.server.endpoint import AsgiRoute, Door
+from memplane.server.exchange import PassedListener
+from memplane.server.refusal import Refused
+from memplane.space import Space
+from memplane.telemetry import Listener, log_event
+
+_ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_OWN_HEADERS = frozenset({b"x-request-id"})
+"""A provider's own id is what its support asks for."""
+
+
+def door(
+    plane: Engine,
+    settings: Settings,
+    *,
+    authenticated: bool,
+    listener: Listener = log_event,
+    passed: PassedListener | None = None,
+) -> Door:
+    proxy = Proxy(
+        plane, settings, authenticated=authenticated, listener=listener, passed=passed or (lambda _: None)
+    )
+
+    def route(path: str, summary: str, *methods: str, right: Right = Right.WRITE) -> AsgiRoute:
+        return AsgiRoute(
+            path=path,
+            door=DOOR,
+            summary=summary,
+            app=proxy,
+            right=right,
+            methods=methods or _ALL,
+            credential=proxy.credentials.shown,
+            own_headers=_OWN_HEADERS,
+            lasting=True,
+        )
+
+    return Door(
+        name=DOOR,
+        routes=(
+            route("/v1/chat/completions", "OpenAI's chat completions, with memory"),
+            route("/v1/responses", "OpenAI's responses, with memory"),
+            route("/v1/messages", "Anthropic's messages, with memory"),
+            route("/v1/models", "The provider's models", "GET", right=Right.READ),
+            route("/v1/embeddings", "The provider's embeddings", "POST"),
+            route("/v1/{rest:path}", "Whatever else the provider has"),
+            route("/proxy/{upstream}/{rest:path}", "The same of a named upstream"),
+        ),
+        lifespan=proxy.lifespan,
+        degraded=proxy.degraded,
+    )
+
+
+class Proxy:
+    """An ASGI application for all of the door's routes."""
+
+    _parts: Parts
+
+    def __init__(
+        self,
+        plane: Engine,
+        settings: Settings,
+        *,
+        authenticated: bool,
+        listener: Listener,
+        passed: PassedListener,
+    ) -> None:
+        self.credentials = Credentials(settings)
+        self._plane = plane
+        self._settings = settings
+        self._authenticated = authenticated
+        self._listener = listener
+        self._passed = passed
+        self._upstreams = Upstreams(settings)
+        self._prices = Prices(settings.proxy_prices)
+        folder = settings.session_history_dir
+        self._recorder = (
+            None
+            if folder is None
+            else Recorder(Path(folder).expanduser(), settings.session_history_max_bytes)
+        )
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        plane, settings = self._plane, self._settings
+        record = None if self._recorder is None else self._recorder.append
+        self._parts = Parts(
+            settings,
+            plane.clock,
+            self._passed,
+            relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
+            teller=Teller(plane, settings, self._listener),
+            keeper=Keeper(plane, settings, self._listener, door=DOOR, record=record),
+            prices=self._prices,
+        )
+        self._parts.keeper.resume()
+        try:
+            yield
+        finally:
+            await self._parts.close()
+
+    def degraded(self) -> tuple[str, ...]:
+        return self._parts.keeper.degraded()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = None
+        if scope["method"] not in {"GET", "HEAD"}:
+            body = (await receive())["body"]
+        request = Request(scope, body)
+        api = api_of(request.method, request.path)
+        asked = self._asked(request, api)
+        upstream, model = self._upstream(request, asked)
+        carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
+        if asked is not None and request.memory:
+            space = self._space(request, asked)
+            done = await until_gone(receive, lambda: carrier.with_memory(asked, model, space))
+        else:
+            changes = asked.with_model(model) if asked is not None and model is not None else []
+            content = asked.effective(changes) if asked is not None else body
+            named = model or model_in(body if request.operation is not None else None)
+            done = await until_gone(receive, lambda: carrier.without_memory(content, named))
+        if not done:
+            raise ClientGone
+
+    def _asked(self, request: Request, api: Api | None) -> Asked | None:
+        """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but
+        only where nothing is to be kept of it."""
+        if api is None:
+            return None
+        if request.memory and request.headers.get("content-encoding", "identity") != "identity":
+            raise Refused(415, "unsupported_media_type", "send the body as it is, not compressed")
+        try:
+            return Asked(api, request.body or b"")
+        except NotPlain as exc:
+            if request.memory:
+                raise Refused(400, "malformed_body", f"the body cannot be read: {exc}") from exc
+            return None
+
+    def _upstream(self, request: Request, asked: Asked | None) -> tuple[Upstream, str | None]:
+        if request.upstream_name is not None:
+            return self._upstreams.named(request.upstream_name), None
+        return self._upstreams.chosen(request.path, request.headers, asked)
+
+    def _keys(self, request: Request, upstream: Upstream, api: Api | None) -> frozenset[str]:
+        """The headers with a key of the client's own. Where there is none, the server's is used. That is lent for turns and
+        the like; what a provider keeps for its customer, such as files, is for the owner: all who share the key would
+        share that too."""
+        keys = self.credentials.providers(request.headers, authenticated=self._authenticated)
+        request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
+        lent = keys or upstream.key is None or api is not None or request.is_lent
+        if not lent and Right.ADMIN not in request.principal.rights:
+            raise Refused(403, "forbidden", "the server's key is not lent for this; send one of your own")
+        return keys
+
+    def _space(self, request: Request, asked: Asked) -> Space:
+        """Whose memory: that of a credential which opens only one; else as the request says, by header, metadata, user."""
+        principal = request.principal
+        only = next(iter(principal.spaces)) if principal.spaces and len(principal.spaces) == 1 else None
+        owner = request.space or only or asked.named_space()
+        if owner is None and not self._authenticated:
+            owner = principal.subject
+        if owner is None:
+            raise Refused(
+                400,
+                "space_required",
+                "say whose memory: with a key of one space, X-Memplane-Space, metadata.memplane_space, or user "
+                "(for Anthropic metadata.user_id)",
+            )
+        conversation = request.conversation or asked.named_conversation()
+        return open_space(
+            self._plane, principal, Right.WRITE, door=DOOR, owner=owner, session=conversation or ""
+        )

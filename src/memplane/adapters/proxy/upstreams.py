@@ -1,0 +1,112 @@
+"""Whom a request goes to: a provider by default, or another that the path or the model's name says."""
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memplane.adapters.proxy.apis import Asked
+from memplane.config import Settings
+from memplane.errors import SettingsInvalid
+from memplane.server.envelope import speaks_anthropic
+from memplane.server.refusal import Refused
+
+Kind = Literal["openai", "anthropic", "azure"]
+
+OPENAI, ANTHROPIC = "openai", "anthropic"
+_KINDS: tuple[Kind, ...] = ("openai", "anthropic", "azure")
+_VERSION = "/v1"
+
+
+class Upstream(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider, or a server that speaks like one."""
+
+    name: str
+    url: str
+    """Without a slash in the end."""
+    kind: Kind
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name!r}, {self.url!r})"
+
+    def address(self, path: str, query: str) -> str:
+        """Where a path of ours is there. OpenAI's base URLs hold the version and Anthropic's do not; one without any
+        path at all is the server itself."""
+        base = self.url
+        if path.startswith(f"{_VERSION}/") and (
+            base.endswith(_VERSION) or (self.kind == OPENAI and urlsplit(base).path not in {"", "/"})
+        ):
+            path = path.removeprefix(_VERSION)
+        return f"{base}{path}{'?' + query if query else ''}"
+
+    def credential(self, *, speaks_anthropic: bool) -> dict[str, str]:
+        """The header that holds the server's own key."""
+        if self.key is None:
+            return {}
+        if self.kind == "azure":
+            return {"api-key": self.key}
+        return {"x-api-key": self.key} if speaks_anthropic else {"authorization": f"Bearer {self.key}"}
+
+
+class Upstreams:
+    """All of them. Raises `SettingsInvalid` for one that could never be asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        keys = dict(_pair(text, "upstream_keys") for text in settings.upstream_keys)
+        self._named = {
+            OPENAI: _upstream(OPENAI, settings.openai_base_url, settings.openai_api_key),
+            ANTHROPIC: _upstream(
+                ANTHROPIC, f"anthropic+{settings.anthropic_base_url}", settings.anthropic_api_key
+            ),
+        }
+        for text in settings.upstreams:
+            name, url = _pair(text, "upstreams")
+            self._named[name] = _upstream(name, url, keys.pop(name, None))
+        if keys:
+            raise SettingsInvalid(
+                f"upstream_keys: no upstream is called {', '.join(sorted(keys))}; see the setting `upstreams`"
+            )
+
+    def named(self, name: str) -> Upstream:
+        """The one that the path names."""
+        found = self._named.get(name)
+        if found is None:
+            raise Refused(404, "unknown_upstream", "no upstream has this name; see the setting `upstreams`")
+        return found
+
+    def chosen(
+        self, path: str, headers: Mapping[str, str], asked: Asked | None
+    ) -> tuple[Upstream, str | None]:
+        """Whom the request goes to, and the name of the model there where it is another: `vllm/llama` is `llama` at
+        `vllm`. A name before the slash that no upstream has belongs to the model."""
+        prefix, slash, model = ("" if asked is None else asked.model).partition("/")
+        if slash and model and prefix in self._named:
+            return self._named[prefix], model
+        return self._named[ANTHROPIC if speaks_anthropic(path, headers) else OPENAI], None
+
+
+def _upstream(name: str, url: str, key: str | None) -> Upstream:
+    kind, plus, address = url.partition("+")
+    if not plus or "/" in kind or ":" in kind:
+        kind, address = OPENAI, url
+    found = next((known for known in _KINDS if known == kind), None)
+    parts = urlsplit(address)
+    if found is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise SettingsInvalid(
+            f"upstreams: {name} is not at an address; give one such as http://127.0.0.1:8000/v1, "
+            "with anthropic+ or azure+ before it where it speaks like those"
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise SettingsInvalid(f"upstreams: the address of {name} has no user, query or fragment in it")
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise SettingsInvalid(f"upstreams: the key of {name} holds what no header can")
+    return Upstream(name=name, url=address.rstrip("/"), kind=found, key=key or None)
+
+
+def _pair(text: str, setting: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip() or "/" in name:
+        raise SettingsInvalid(f"{setting}: give name=value, with commas between several")
+    return name.strip(), value.strip()

@@ -1,0 +1,204 @@
+"""Identity: who holds a credential, and the making and ending of credentials."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from memplane.auth.claims import TTL_DEFAULT_S, Claims, Signer
+from memplane.auth.keys import Grant, KeyUnknown, Minted, is_key_id, matching, mint, principal_of, split_key
+from memplane.auth.lockout import Guesses
+from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Secret, Unauthenticated
+from memplane.clock import SECOND, Clock, Instant, system_clock
+from memplane.storage.credentials import Credentials, KeyRecord
+
+USED_EVERY = 3_600 * SECOND
+"""How coarse "last used" is: a key in steady use costs one small write an hour."""
+
+_OWNER = Grant(name="owner", subject="default", rights=tuple(Right))
+_OWNER_ONCE = "owner key"
+_TOKEN_DOTS = 2
+_AIM_TOKEN = "token"  # noqa: S105 - what a guess is aimed at, not a token
+
+
+class Identity:
+    """The real `Authenticator`. Safe to use from many threads; any number of processes share one catalog."""
+
+    def __init__(self, credentials: Credentials, tokens: Signer, *, clock: Clock = system_clock) -> None:
+        self._credentials = credentials
+        self._tokens = tokens
+        self._clock = clock
+        self.guesses = Guesses(credentials, clock)
+        """For doors with a log-in of their own: `check(peer)` before, `missed(peer)` after a wrong password."""
+
+    # ── who is it? ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def authenticate(self, credential: str, *, peer: str) -> Principal:
+        """See `Authenticator`. Every call asks the catalog, so a revoked key is refused from the next request on,
+        whichever process revoked it."""
+        known = self.guesses.is_known(credential)
+        try:
+            principal = self._principal(credential, peer, known=known)
+        except Unauthenticated:
+            if known:
+                self.guesses.forget(credential)
+            raise
+        if not known:
+            self.guesses.remember(credential)
+        return principal
+
+    def _principal(self, credential: str, peer: str, *, known: bool) -> Principal:
+        if len(credential) > CREDENTIAL_CHARS_MAX or not _is_text(credential):
+            credential = ""
+        split = split_key(credential)
+        if split is not None:
+            record = self._credentials.key(split[0])
+            records, secret, aim = (
+                ([] if record is None else [record]),
+                split[1],
+                "" if record is None else split[0],
+            )
+        elif ":" not in credential and credential.count(".") == _TOKEN_DOTS:
+            return self._of_token(credential, peer, known=known)
+        else:
+            agent, _, secret = credential.rpartition(":")
+            records, aim = (list(self._credentials.keys_of_agent(agent)) if agent else []), ""
+        if not known:
+            self.guesses.check(peer, aim)
+        found = matching(records, secret)
+        if found is None:
+            self.guesses.missed(peer, aim)
+            raise Unauthenticated("the credential is not valid")
+        return self._of_key(found)
+
+    def _of_key(self, record: KeyRecord) -> Principal:
+        now = self._clock()
+        _check_lives(record, now)
+        if record.parent is not None:
+            parent = self._credentials.key(record.parent)
+            if parent is None:
+                raise Unauthenticated("the key of this session is gone")
+            _check_lives(parent, now)
+        if record.used is None or now - record.used >= USED_EVERY:
+            self._credentials.touch(record.id, now)
+        return principal_of(record)
+
+    def _of_token(self, token: str, peer: str, *, known: bool) -> Principal:
+        if not known:
+            self.guesses.check(peer, _AIM_TOKEN)
+        principal = self._tokens.read(token, now=self._clock())
+        if principal is None:
+            self.guesses.missed(peer, _AIM_TOKEN)
+            raise Unauthenticated("the credential is not valid")
+        return principal
+
+    # ── making and ending ────────────────────────────────────────────────────────────────────────────────────────
+
+    def create_key(self, grant: Grant, *, secret: Secret | None = None) -> Minted:
+        """A new key; its secret is in the answer and nowhere else. `secret` takes over an agent's token that is in use."""
+        minted = mint(grant, now=self._clock(), secret=secret)
+        self._credentials.add(minted.key)
+        return minted
+
+    def create_key_once(self, grant: Grant, word: str) -> Minted | None:
+        """As `create_key` for the first who comes with this word, in whichever process; None for everybody after. For doors
+        whose clients send the same request again without meaning to."""
+        minted = mint(grant, now=self._clock())
+        return minted if self._credentials.add(minted.key, once=f"key {word}") else None
+
+    def ticket(self, *, door: str, ttl: timedelta) -> Secret:
+        """What a link of the installation's owner carries: it lives for minutes, opens one door, and `sign_in` with
+        `once` takes it a single time."""
+        grant = Grant(
+            name=f"{door} link",
+            subject=_OWNER.subject,
+            doors=(door,),
+            rights=tuple(Right),
+            ttl=ttl,
+            passing=True,
+        )
+        return self.create_key(grant).bearer
+
+    def sign_in(
+        self, principal: Principal, *, door: str, ttl: timedelta, once: str | None = None
+    ) -> Minted | None:
+        """A key for one session at one door, with no more rights than whoever signs in has, and no longer life. With
+        `once`, None for everybody but the first who comes with that word."""
+        now = self._clock()
+        if principal.expires is not None:
+            ttl = min(ttl, timedelta(microseconds=principal.expires - now))
+        grant = Grant(
+            name=f"{door} session",
+            tenant=principal.tenant,
+            subject=principal.subject,
+            spaces=principal.spaces,
+            doors=(door,),
+            rights=tuple(principal.rights),
+            ttl=max(ttl, timedelta(seconds=1)),
+            parent=principal.credential if is_key_id(principal.credential) else None,
+            passing=True,
+        )
+        minted = mint(grant, now=now)
+        return minted if self._credentials.add(minted.key, once=once) else None
+
+    def owner_key(self) -> Minted | None:
+        """The key of the installation's owner, for the first caller in the life of the data directory, in whichever
+        process; None for everybody after."""
+        minted = mint(_OWNER, now=self._clock())
+        return minted if self._credentials.add(minted.key, once=_OWNER_ONCE) else None
+
+    def list_keys(self) -> Sequence[KeyRecord]:
+        """Every key there is and was, the oldest first; without sessions, which come and go."""
+        return [record for record in self._credentials.list_keys() if not record.passing]
+
+    def only_admin(self, tenant: str, *, door: str) -> str | None:
+        """The id of the key without which nobody signs in at this door to administer the tenant; None where there are
+        several, or none. It may be revoked all the same: one that is known to a thief must end at once, and who holds the
+        data can always make another."""
+        now = self._clock()
+        living = [
+            record.id
+            for record in self.list_keys()
+            if record.tenant == tenant
+            and Right.ADMIN in record.rights
+            and (record.doors is None or door in record.doors)
+            and _lives(record, now)
+        ]
+        return living[0] if len(living) == 1 else None
+
+    def parent_of(self, key_id: str) -> str | None:
+        """The id of the key that a session was made with and ends with."""
+        record = self._credentials.key(key_id) if is_key_id(key_id) else None
+        return None if record is None else record.parent
+
+    def revoke(self, key_id: str) -> KeyRecord:
+        """End a key for good; the next request with it is refused, in every process."""
+        revoked = self._credentials.revoke(key_id, self._clock())
+        if revoked is None:
+            raise KeyUnknown(key_id)
+        return revoked
+
+    def mint_token(self, claims: Claims, *, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
+        """A token signed with the shared secret, and when it ends; `SettingsInvalid` where there is no secret."""
+        return self._tokens.mint(claims, now=self._clock(), ttl_s=ttl_s)
+
+    def close(self) -> None:
+        self._credentials.close()
+
+
+def _lives(record: KeyRecord, now: Instant) -> bool:
+    return record.revoked is None and (record.expires is None or record.expires > now)
+
+
+def _check_lives(record: KeyRecord, now: Instant) -> None:
+    if record.revoked is not None:
+        raise Unauthenticated("this key was revoked")
+    if record.expires is not None and record.expires <= now:
+        raise Unauthenticated("this key has expired")
+
+
+def _is_text(credential: str) -> bool:
+    """Headers are bytes; half a character is not something the catalog can be asked about."""
+    try:
+        credential.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in credential

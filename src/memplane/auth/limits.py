@@ -1,0 +1,165 @@
+"""What a tenant may use: a quota of a billing cycle, and a rate. Off unless it is set."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from memplane.clock import DAY, SECOND, Clock
+from memplane.config import Settings
+from memplane.errors import QuotaExceeded, RateLimited, SettingsInvalid
+from memplane.storage.accounts import Accounts, Quota
+
+# Days, and billing cycles made of them. A day is a number: how many there were since 1970, in UTC.
+
+
+_EPOCH = date(1970, 1, 1)
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """From its first day until the day the next one begins with."""
+
+    first: int
+    next: int
+
+    @property
+    def reset_date(self) -> str:
+        """`2026-04-01T00:00:00Z`."""
+        midnight = datetime.combine(to_date(self.next), datetime.min.time(), UTC)
+        return midnight.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def to_date(day: int) -> date:
+    return _EPOCH + timedelta(days=day)
+
+
+def to_day(moment: date) -> int:
+    return (moment - _EPOCH).days
+
+
+def cycle_of(day: int, cycle_day: int) -> Cycle:
+    """The cycle that a day is in. Every month has a 28th, so `cycle_day` is at most that."""
+    today = to_date(day)
+    begun = today.replace(day=cycle_day)
+    if begun > today:
+        begun = (today.replace(day=1) - timedelta(days=1)).replace(day=cycle_day)
+    following = (begun.replace(day=1) + timedelta(days=31)).replace(day=cycle_day)
+    return Cycle(to_day(begun), to_day(following))
+
+
+_APPROACHING_PERCENT = 80
+_CYCLE_DAY_MAX = 28
+
+
+class What(StrEnum):
+    """What is bounded."""
+
+    INGEST = "ingest"
+    RECALL = "recall"
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a tenant is with its quota."""
+
+    used: int
+    limit: int
+    reset_date: str
+
+    @property
+    def percent(self) -> int:
+        """Rounded down, so that it says 100 only when nothing is left."""
+        return 100 * self.used // self.limit if self.limit else 100
+
+    @property
+    def approaching(self) -> bool:
+        """Near enough to the end that one should be told."""
+        return self.percent >= _APPROACHING_PERCENT
+
+
+class Allowance:
+    """Decides whether one more is allowed, and counts it. Exact across processes: with a limit set, every use is counted in
+    the catalog, which takes a transaction and no sync."""
+
+    def __init__(self, accounts: Accounts, settings: Settings, clock: Clock) -> None:
+        _check(settings)
+        self.plan = settings.plan
+        self.cycle_day = settings.billing_cycle_day
+        self.quota = settings.quota_ingest_events
+        self._accounts = accounts
+        self._clock = clock
+        self._rates = {What.INGEST: settings.ingest_per_minute, What.RECALL: settings.recall_per_minute}
+        self._begun: set[tuple[str, int]] = set()
+        self._beginning = threading.Lock()
+
+    @contextmanager
+    def using(self, tenant: str, what: What) -> Iterator[None]:
+        """Take one for what is done inside. If that fails, the quota gets it back; of the rate it stays used.
+
+        Raises `RateLimited` or `QuotaExceeded`, and then counts nothing.
+        """
+        cycle = self.cycle()
+        self._take(tenant, what, cycle)
+        try:
+            yield
+        except BaseException:
+            if self._quota_of(what, cycle) is not None:
+                self._accounts.give_back(tenant, what, since=cycle.first)
+            raise
+
+    def standing(self, tenant: str) -> Standing | None:
+        """None where there is no quota."""
+        if self.quota is None:
+            return None
+        cycle = self.cycle()
+        self._begin(tenant, cycle)
+        used = self._accounts.used(tenant, What.INGEST, since=cycle.first)
+        return Standing(used=used, limit=self.quota, reset_date=cycle.reset_date)
+
+    def cycle(self) -> Cycle:
+        """The billing cycle we are in."""
+        return cycle_of(self._clock() // DAY, self.cycle_day)
+
+    def _take(self, tenant: str, what: What, cycle: Cycle) -> None:
+        rate, quota = self._rates[what], self._quota_of(what, cycle)
+        if rate is None and quota is None:
+            return
+        if quota is not None:
+            self._begin(tenant, cycle)
+        taken = self._accounts.take(tenant, what, now=self._clock(), rate=rate, quota=quota)
+        if taken.wait:
+            assert rate is not None
+            raise RateLimited(what, rate, -(-taken.wait // SECOND))
+        if taken.exceeded:
+            assert quota is not None
+            used = self._accounts.used(tenant, what, since=cycle.first)
+            raise QuotaExceeded(plan=self.plan, used=used, limit=quota.limit, reset_date=cycle.reset_date)
+
+    def _quota_of(self, what: What, cycle: Cycle) -> Quota | None:
+        if what is not What.INGEST or self.quota is None:
+            return None
+        return Quota(self.quota, cycle.first)
+
+    def _begin(self, tenant: str, cycle: Cycle) -> None:
+        """What was ingested before there was a quota counts too; looked up once for each tenant and cycle."""
+        if (tenant, cycle.first) in self._begun:
+            return
+        with self._beginning:
+            self._accounts.begin(tenant, What.INGEST, since=cycle.first)
+            self._begun.add((tenant, cycle.first))
+
+
+def _check(settings: Settings) -> None:
+    if not 1 <= settings.billing_cycle_day <= _CYCLE_DAY_MAX:
+        raise SettingsInvalid(
+            f"billing_cycle_day: {settings.billing_cycle_day} is not a day that every month has; "
+            f"give 1 to {_CYCLE_DAY_MAX}"
+        )
+    if settings.quota_ingest_events is not None and settings.quota_ingest_events < 0:
+        raise SettingsInvalid("quota_ingest_events: give 0 or more, or leave it out for no quota")
+    for name in ("ingest_per_minute", "recall_per_minute"):
+        rate = getattr(settings, name)
+        if rate is not None and rate < 1:
+            raise SettingsInvalid(f"{name}: give 1 or more, or leave it out for no limit")

@@ -1,0 +1,225 @@
+"""`memplane demo`: a tour for newcomers. It runs the very commands it shows, in a directory it deletes."""
+
+import io
+import shlex
+import shutil
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+from rich.text import Text
+
+from memplane.errors import MemplaneError
+from memplane.recall.search import LIMIT_MAX
+from memplane.terminal.call import Call, Wiring
+from memplane.terminal.command import command
+from memplane.terminal.exits import FOUND_WRONG
+from memplane.terminal.output import line
+
+# A narrated run of commands: what is about to happen, the command, and what it really answers.
+
+
+_COLUMNS = 80
+
+
+class Tour:
+    """Tells people as it goes; with --json it keeps everything for one document at the end."""
+
+    def __init__(self, call: Call, wiring: Wiring, home: Path) -> None:
+        self.home = home
+        self._call = call
+        self._wiring = wiring
+        self._chapters: list[dict[str, Any]] = []
+
+    def chapter(self, title: str, why: str) -> None:
+        self._chapters.append({"title": title, "why": why, "steps": []})
+        heading = f"── {len(self._chapters)}. {title} "
+        self._call.out.tell(Text(), line((heading.ljust(_COLUMNS, "─"), "bold")))
+        self.say(why)
+
+    def say(self, *lines: str) -> None:
+        self._call.out.tell(*(line(text) for text in lines))
+
+    def note(self, text: str) -> None:
+        self._call.out.tell(Text(), line(text))
+
+    def run(self, *arguments: str, ends_with: int = 0) -> None:
+        """Show a command line and run it; a tour that does not end as told is broken, and says so."""
+        shown = f"memplane {shlex.join(arguments)}"
+        self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")))
+        if self._call.out.json:
+            code, answer = self._captured(arguments)
+            self._chapters[-1]["steps"].append({"command": shown, "exit_code": code, "answer": answer})
+        else:
+            code = self._call.run(self._wiring, arguments)
+        if code != ends_with:
+            raise MemplaneError(f"the tour is broken: `{shown}` ended with {code}")
+
+    def aside(self, shown: str, answer: str) -> None:
+        """Something that is not a command of ours."""
+        self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")), line(answer))
+        self._chapters[-1]["steps"].append({"command": shown, "answer": answer})
+
+    def ids(self, query: str = "", **conditions: Any) -> list[str]:
+        """What a search finds, to name an id as a person would copy it."""
+        call = Call(self._wiring, run=self._call.run)
+        try:
+            return [hit.id for hit in call.space().search(query, limit=LIMIT_MAX, **conditions)]
+        finally:
+            call.close()
+
+    def end(self, *lines: str) -> None:
+        self._call.out.tell(Text())
+        self.say(*lines)
+        if self._call.out.json:
+            self._call.out.answer({"tour": self._chapters})
+
+    def _captured(self, arguments: tuple[str, ...]) -> tuple[int, Any]:
+        with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as stream:
+            code = self._call.run(self._wiring, ("--json", *arguments))
+            stream.flush()
+            return code, msgspec.json.decode(stream.buffer.getvalue())
+
+
+app = typer.Typer()
+
+_ADDRESS = "Rua das Flores 12"
+# Put together here, so that no scanner takes this file for a leak.
+_SECRET = "AKIA" + "Q7ZP3M6W2XK9T4RB"
+
+
+@command(app, examples=["memplane demo", "memplane demo --json"])
+def demo(call: Call) -> None:
+    """A tour of Memplane in a minute. Nothing of yours is touched."""
+    with tempfile.TemporaryDirectory(prefix="memplane-demo-") as folder:
+        wiring = msgspec.structs.replace(call.wiring, environment={"MEMPLANE_DATA": f"{folder}/memory"})
+        tour = Tour(call, wiring, Path(folder) / "memory")
+        tour.say(
+            "Memplane is a memory for AI agents. This tour runs real commands, each shown after a $,",
+            f"on a new memory in {folder}, and deletes it at the end.",
+        )
+        _remember(tour)
+        _recall(tour)
+        _change(tour)
+        _keyed_facts(tour)
+        _secrets_and_scripts(tour)
+        _forget(tour)
+        _prove(tour)
+        _tamper(tour)
+        _replay(tour)
+        tour.end(
+            "That was all. `memplane --help` lists the commands; try one on your own memory:",
+            "  memplane retain 'Hello'",
+        )
+
+
+def _remember(tour: Tour) -> None:
+    tour.chapter(
+        "Remember", "What is said becomes an entry in a ledger that only grows. It is on disk at once."
+    )
+    tour.run("retain", "I moved to Lisbon last week, and the cat came along", "--conversation", "hello")
+    tour.run(
+        "retain", "Lovely! Shall I look for a vet nearby?", "--role", "assistant", "--conversation", "hello"
+    )
+    tour.note("What an agent should know next time can be stored as a memory of a kind.")
+    tour.run("store", "preference", "Prefers TypeScript over JavaScript", "--tag", "coding")
+    tour.run("store", "instruction", "Answer in short sentences")
+
+
+def _recall(tour: Tour) -> None:
+    tour.chapter(
+        "Recall", "Before each turn an agent asks what bears on it. The fence marks it as data, not orders."
+    )
+    tour.run("recall", "which city did she move to?")
+    tour.note("At the start of a session it gets a brief.")
+    tour.run("brief")
+
+
+def _change(tour: Tour) -> None:
+    tour.chapter(
+        "Change", "A new memory replaces an old one. The old one is history and no longer an answer."
+    )
+    old = tour.ids("TypeScript", kinds=["preference"])[0]
+    tour.run("store", "preference", "Prefers Rust over TypeScript", "--tag", "coding", "--supersedes", old)
+    tour.run("search", "prefers")
+    tour.note("Asked for, the replaced one is still there:")
+    tour.run("search", "prefers", "--superseded")
+
+
+def _keyed_facts(tour: Tour) -> None:
+    tour.chapter(
+        "Facts under a key",
+        "One key, one value: a second put replaces the first. Facts expire by themselves.",
+    )
+    tour.run("put", "preferences/theme", "dark")
+    tour.run("put", "preferences/theme", "light")
+    tour.run("get", "preferences/theme")
+    tour.run("history", "preferences/theme")
+
+
+def _secrets_and_scripts(tour: Tour) -> None:
+    tour.chapter("Secrets stay out", "A key that slips into a sentence is never given back.")
+    tour.run("retain", f"The staging key is {_SECRET}, use it for the deployment")
+    tour.run("search", "staging key")
+    tour.chapter("Any language", "Search needs no spaces between words.")
+    tour.run("retain", "我的猫叫小米")
+    tour.run("search", "小米")
+
+
+def _forget(tour: Tour) -> None:
+    tour.chapter(
+        "Forget",
+        "Forgetting erases: from memory, from the indexes and from the disk. A receipt says what went.",
+    )
+    tour.run("retain", f"My new address is {_ADDRESS}", "--conversation", "private")
+    _look_for(tour, _ADDRESS, found=True)
+    tour.run("forget", "--conversation", "private", "--reason", "she asked for it", "--yes")
+    _look_for(tour, _ADDRESS, found=False)
+
+
+def _look_for(tour: Tour, text: str, *, found: bool) -> None:
+    """Read every byte of every file, as someone with the disk in hand would."""
+    files = [path for path in tour.home.rglob("*") if path.is_file()]
+    holding = [path.name for path in files if text.encode() in path.read_bytes()]
+    assert bool(holding) is found, f"{text!r} in {holding}"
+    answer = (
+        f"found in {', '.join(sorted(holding))}"
+        if holding
+        else f"in none of {len(files)} files: the bytes are gone"
+    )
+    tour.aside(f"grep -r '{text}' {tour.home}", answer)
+
+
+def _prove(tour: Tour) -> None:
+    tour.chapter(
+        "Prove",
+        "Each entry carries a digest of all before it, so that a change anywhere shows. Erased entries keep theirs.",
+    )
+    tour.run("ledger", "verify")
+
+
+def _tamper(tour: Tour) -> None:
+    tour.note("Let us meddle with a copy, and make Lisbon a London:")
+    copy = tour.home.with_name("copy")
+    shutil.copytree(tour.home, copy)
+    for path in copy.rglob("*.db"):
+        path.write_bytes(path.read_bytes().replace(b"Lisbon", b"London"))
+    tour.run("ledger", "verify", "--data", str(copy), ends_with=FOUND_WRONG)
+
+
+def _replay(tour: Tour) -> None:
+    tour.chapter(
+        "Derive again", "The ledger is the truth; memory is derived from it and can be derived again."
+    )
+    before = tour.ids()
+    tour.run("replay")
+    after = tour.ids()
+    assert before == after
+    tour.say(
+        f"The same {len(after)} memories and turns with the same ids, and what was forgotten stays forgotten:"
+    )
+    tour.run("search", _ADDRESS)
+    tour.say("(nothing)")

@@ -1,0 +1,194 @@
+"""Documents and collections of them."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memplane.config import reason_of
+from memplane.errors import InvalidRequest
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import Project
+from memplane.terminal.output import line, table, when
+
+app = typer.Typer()
+document = typer.Typer(help="Upload, list, read and delete documents.", no_args_is_help=True)
+collection = typer.Typer(help="Documents that belong together.", no_args_is_help=True)
+app.add_typer(document, name="document")
+app.add_typer(collection, name="collection")
+
+DocumentId = Annotated[str, typer.Argument(metavar="ID", help="The document's id.")]
+CollectionId = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's id.")]
+Position = Annotated[
+    int | None, typer.Option("--position", min=0, help="Its place in an ordered collection.")
+]
+
+
+@command(
+    document,
+    examples=[
+        "memplane document upload manual.pdf",
+        "memplane document upload notes.md --id notes --project kitchen",
+        "cat page.html | memplane document upload - --name page.html",
+    ],
+)
+def upload(
+    call: Call,
+    path: Annotated[
+        str, typer.Argument(metavar="FILE", help="Text, Markdown, HTML, PDF or DOCX; - for stdin.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else as the file is.")
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Under an id that is there, it takes its place."),
+    ] = None,
+    project: Project = None,
+    media_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Such as text/markdown; else it is looked at."),
+    ] = None,
+    into: Annotated[
+        str | None, typer.Option("--collection", metavar="ID", help="The collection to put it into.")
+    ] = None,
+    position: Position = None,
+) -> None:
+    """Keep a document, so that recall finds what stands in it."""
+    if path == "-" and name is None:
+        raise typer.BadParameter("what comes from stdin needs a --name")
+    kept = call.space().upload(
+        _content(call, path),
+        name=name or Path(path).name,
+        id=id,
+        project=project,
+        media_type=media_type,
+        collection=into,
+        position=position,
+    )
+    call.out.answer(
+        kept,
+        line(
+            (kept.id, "bold"),
+            f"  {kept.name}: {kept.sections} sections, {kept.spans} spans, {kept.chars:,} characters",
+        ),
+    )
+
+
+@command(document, "list", examples=["memplane document list", "memplane document list --collection guides"])
+def list_documents(
+    call: Call,
+    project: Project = None,
+    of: Annotated[str | None, typer.Option("--collection", metavar="ID", help="Only those in it.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Pass over so many.")] = 0,
+) -> None:
+    """List documents, the newest first; those of a collection in its order."""
+    space = call.existing_space()
+    found = space.documents(project=project, collection=of, limit=limit, offset=offset)
+    total = space.document_count(project=project, collection=of)
+    rows = [
+        (one.id, one.name, one.project or "", one.spans, one.status, when(one.updated_at)) for one in found
+    ]
+    call.out.answer(
+        {"documents": found, "total": total},
+        table("id", "name", "project", "spans", "status", "since", rows=rows),
+    )
+
+
+@command(document, examples=["memplane document show notes", "memplane document show notes --text"])
+def show(
+    call: Call,
+    document_id: DocumentId,
+    text: Annotated[bool, typer.Option("--text", help="The whole text, and nothing else.")] = False,
+) -> None:
+    """What a document is, in short, section by section; or its text."""
+    whole = call.existing_space().whole_document(document_id, text=text)
+    found, sections = whole.document, whole.sections
+    if whole.text is not None:
+        call.out.answer_text({"document": found, "text": whole.text}, whole.text)
+        return
+    rows = [
+        (part.ordinal, " > ".join(part.path), part.start, part.end, part.distillation or "")
+        for part in sections
+    ]
+    call.out.note(f"{found.name} · {found.media_type} · {found.status} · {found.distillation or ''}")
+    call.out.answer(
+        {"document": found, "sections": sections},
+        table("section", "title", "from", "to", "in short", rows=rows),
+    )
+
+
+@command(document, examples=["memplane document delete notes"])
+def delete(call: Call, document_id: DocumentId) -> None:
+    """Forget a document for good: every version of it, its spans, and that it was in collections."""
+    receipt = call.existing_space().delete_document(document_id)
+    call.out.answer(receipt, line((receipt.id, "bold"), f"  {receipt.counts['spans']} spans forgotten"))
+
+
+@command(collection, examples=["memplane collection create Guides --id guides --ordered"])
+def create(
+    call: Call,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Else one is made up.")] = None,
+    project: Project = None,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Documents have positions in it.")] = False,
+) -> None:
+    """Make a collection."""
+    made = call.space().create_collection(name, project=project, ordered=ordered, id=id)
+    call.out.answer(made, line((made.id, "bold"), f"  {made.name}"))
+
+
+@command(collection, "list", examples=["memplane collection list"])
+def list_collections(call: Call, project: Project = None) -> None:
+    """List collections, the newest first."""
+    found = call.existing_space().collections(project=project, limit=1_000)
+    rows = [
+        (
+            one.id,
+            one.name,
+            one.project or "",
+            one.documents,
+            "yes" if one.ordered else "no",
+            when(one.created_at),
+        )
+        for one in found
+    ]
+    call.out.answer(
+        {"collections": found}, table("id", "name", "project", "documents", "ordered", "since", rows=rows)
+    )
+
+
+@command(collection, examples=["memplane collection add guides notes --position 1"])
+def add(call: Call, collection_id: CollectionId, document_id: DocumentId, position: Position = None) -> None:
+    """Put a document into a collection, or move it to another position there."""
+    call.existing_space().add_to_collection(collection_id, document_id, position=position)
+    call.out.answer({"collection": collection_id, "document": document_id}, line("added"))
+
+
+@command(collection, examples=["memplane collection remove guides notes"])
+def remove(call: Call, collection_id: CollectionId, document_id: DocumentId) -> None:
+    """Take a document out of a collection; it stays a document."""
+    call.existing_space().remove_from_collection(collection_id, document_id)
+    call.out.answer({"collection": collection_id, "document": document_id}, line("removed"))
+
+
+@command(collection, "delete", examples=["memplane collection delete guides"])
+def delete_collection(call: Call, collection_id: CollectionId) -> None:
+    """Give a collection up; its documents stay."""
+    call.existing_space().delete_collection(collection_id)
+    call.out.answer({"collection": collection_id}, line("deleted; its documents are still there"))
+
+
+def _content(call: Call, path: str) -> bytes:
+    """Of a file, or of stdin; a little more than may be kept, so that what is too large is told as such."""
+    bytes_max = call.plane.settings.document_bytes_max + 1
+    if path == "-":
+        return sys.stdin.buffer.read(bytes_max)
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            return file.read(bytes_max)
+    except OSError as exc:
+        raise InvalidRequest(f"{path} cannot be read: {reason_of(exc)}") from exc

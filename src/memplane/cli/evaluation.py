@@ -1,0 +1,166 @@
+"""`memplane eval`: how well Memplane does on labelled data, beside plain search."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from memplane.config import settings_from
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.output import cell, line, table
+from memplane_eval.files import data_folder, usual_files
+from memplane_eval.report import Report, Request, Row
+from memplane_eval.run import run
+
+app = typer.Typer()
+group = typer.Typer(no_args_is_help=True)
+app.add_typer(group, name="eval", help="Measure quality on labelled data you downloaded.")
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="JSON in its upstream schema, gzipped or not; else the usual file in MEMPLANE_EVAL_DATA.",
+    ),
+]
+Compare = Annotated[
+    str,
+    typer.Option("--compare", metavar="NAMES", help="Baselines to put beside Memplane: bm25,dense."),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Only the first N questions.")
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", metavar="DIR", help="Keep vectors there, so that the next run is quick."),
+]
+Embeddings = Annotated[
+    bool, typer.Option("--embeddings/--no-embeddings", help="Search by meaning too, or by words only.")
+]
+
+
+@command(
+    group, examples=["memplane eval locomo --compare bm25,dense", "memplane eval locomo locomo10.json -n 50"]
+)
+def locomo(
+    call: Call,
+    file: File = None,
+    compare: Compare = "",
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """Long conversations of two people: which turns and sessions are found for a question."""
+    _measure(call, "locomo", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
+
+
+@command(group, examples=["memplane eval longmemeval --cache ~/.cache/memplane-eval"])
+def longmemeval(
+    call: Call,
+    file: File = None,
+    compare: Compare = "",
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """A person's sessions with an assistant, all in one memory: which turns and sessions are found."""
+    _measure(call, "longmemeval", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
+
+
+@command(
+    group,
+    examples=["memplane eval multihop --limit 100 --compare bm25", "memplane eval multihop --no-embeddings"],
+)
+def multihop(
+    call: Call,
+    file: File = None,
+    compare: Compare = "",
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """News articles: which documents and passages are found, and whether a question without an answer shows."""
+    _measure(call, "multihop", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
+
+
+@command(
+    group,
+    examples=["memplane eval conflicts", "memplane eval conflicts fact-consolidation.json --compare bm25"],
+)
+def conflicts(
+    call: Call,
+    file: File = None,
+    compare: Compare = "",
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """Statements that replace each other: whether what is told is what holds now."""
+    _measure(call, "conflicts", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
+
+
+@command(group, examples=["memplane eval msc", "memplane eval msc msc-facts.json --limit 100 --json"])
+def msc(call: Call, file: File = None, limit: Limit = None) -> None:
+    """Dialogues with the facts people wrote down: what is worth keeping, and what is extracted."""
+    _measure(call, "msc", file, limit=limit)
+
+
+@command(group, examples=["memplane eval temporal", "memplane eval temporal temporal-ctparse.json"])
+def temporal(call: Call, file: File = None, limit: Limit = None) -> None:
+    """Expressions of time: how many are read as they were meant."""
+    _measure(call, "temporal", file, limit=limit)
+
+
+def _measure(
+    call: Call,
+    subject: str,
+    file: Path | None,
+    *,
+    compare: str = "",
+    limit: int | None,
+    cache: Path | None = None,
+    embeddings: bool = True,
+) -> None:
+    paths = [file] if file else usual_files(subject, data_folder(call.wiring.environment))
+    baselines = tuple(name.strip() for name in compare.split(",") if name.strip())
+    reports = []
+    for path in paths:
+        request = Request(
+            subject=subject,
+            path=path,
+            compare=baselines,
+            limit=limit,
+            cache=cache,
+            embeddings=embeddings,
+            settings=settings_from(call.wiring.environment),
+        )
+        with call.out.progress(f"Measuring with {path.name}") as advance:
+            reports.append(run(request, advance))
+    call.out.answer({"reports": reports}, *(part for report in reports for part in _shown(report)))
+
+
+def _shown(report: Report) -> Iterator[RenderableType]:
+    yield line((f"{report.subject}: {report.file}", "bold"))
+    yield table("", "metric", "questions", *report.systems, rows=list(_rows(report)))
+    for note in report.notes:
+        yield line((f"  {note}", "dim"))
+    yield Text()
+
+
+def _rows(report: Report) -> Iterator[Sequence[object]]:
+    before = None
+    for row in report.rows:
+        group_cell = cell(row.group if row.group != before else "", style="bold")
+        before = row.group
+        yield (group_cell, row.metric, f"{row.questions:,}", *(_figure(row, name) for name in report.systems))
+
+
+def _figure(row: Row, system: str) -> str:
+    value = row.values.get(system)
+    if value is None:
+        return ""
+    return f"{value:,.1f} {row.unit}" if row.unit else f"{value:.3f}"

@@ -1,0 +1,106 @@
+"""Keyed facts: one live value per key."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from memplane.errors import NotFound
+from memplane.space import Space
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import Tags, read_content, read_ttl
+from memplane.terminal.output import cell, line, table, told_of, when
+
+app = typer.Typer()
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Such as preferences/theme.")]
+
+
+@command(
+    app,
+    examples=[
+        "memplane put preferences/theme dark",
+        "memplane put project/deadline 2026-12-01 --category project_conventions --ttl 30d",
+    ],
+)
+def put(
+    call: Call,
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The fact, or - to read it from stdin.")],
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="NAME", help="Else the one it has, or user_facts.")
+    ] = None,
+    tags: Tags = None,
+    ttl: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--ttl", metavar="TIME", parser=read_ttl, help="How long it lives: 1h to 365d, else 90d."
+        ),
+    ] = None,
+) -> None:
+    """Put a fact under a key. A second put replaces the value and keeps the history."""
+    fact = call.space().put(key, read_content(call, value), category=category, tags=tags or (), ttl=ttl)
+    said = line((fact.key or "", "bold"), " = ").append_text(cell(fact.text)).append("  ")
+    detail = cell(f"{fact.category}, until {when(fact.expires_at)}", style="dim")
+    call.out.answer(fact, said.append_text(detail))
+
+
+@command(app, examples=["memplane get preferences/theme", "memplane get --id mem-3f0c… --json"])
+def get(
+    call: Call,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="Such as preferences/theme.")] = None,
+    memory_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Any memory by its id, instead of a key.")
+    ] = None,
+) -> None:
+    """Print the live value of a key, and nothing else."""
+    if (key is None) == (memory_id is None):
+        raise typer.BadParameter("give a KEY or --id, one of the two")
+    space = call.existing_space()
+    found = space.get(key) if key is not None else space.memory(memory_id or "")
+    call.out.answer_text(found, found.text)
+    until = f", until {when(found.expires_at)}" if found.expires_at else ""
+    rated = "" if found.importance_base is None else f" · {told_of(found)}"
+    call.out.note(
+        f"{found.category or found.kind} · {found.state}, since {when(found.updated_at)}{until}{rated}"
+    )
+
+
+@command(
+    app,
+    examples=["memplane facts", "memplane facts preferences/", "memplane facts --categories"],
+)
+def facts(
+    call: Call,
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Only keys that begin with it.")] = "",
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
+    ] = None,
+    categories: Annotated[bool, typer.Option("--categories", help="List the categories instead.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 1_000,
+) -> None:
+    """List live facts, the newest first, or their categories."""
+    space = call.existing_space()
+    if categories:
+        _show_categories(call, space)
+        return
+    found = space.facts(prefix, category=category, limit=limit)
+    rows = [(fact.key, fact.text, fact.category, when(fact.expires_at)) for fact in found]
+    call.out.answer({"facts": found}, table("key", "value", "category", "until", rows=rows))
+
+
+@command(app, examples=["memplane history preferences/theme"])
+def history(call: Call, key: Key) -> None:
+    """Every value a key had and has, the oldest first."""
+    found = call.existing_space().history(key)
+    if not found:
+        raise NotFound("key", key)
+    rows = [(when(fact.updated_at), fact.text, fact.state, when(fact.superseded_at)) for fact in found]
+    call.out.answer({"key": key, "history": found}, table("since", "value", "state", "replaced", rows=rows))
+
+
+def _show_categories(call: Call, space: Space) -> None:
+    found = space.categories()
+    rows = [(category.name, category.count, ", ".join(category.recent_keys)) for category in found]
+    call.out.answer({"categories": found}, table("category", "facts", "newest keys", rows=rows))

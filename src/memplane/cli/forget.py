@@ -1,0 +1,186 @@
+"""Forgetting, and what proves it."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from memplane.errors import InvalidRequest
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.exits import MENDABLE
+from memplane.terminal.options import Since, Until, Yes
+from memplane.terminal.output import line, pairs, when
+from memplane.types import Receipt
+
+app = typer.Typer()
+
+
+@command(app, examples=["memplane delete mem-3f0c…"])
+def delete(
+    call: Call, memory_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or fact.")]
+) -> None:
+    """Forget one memory, and with it the entry it came from."""
+    receipt = call.existing_space().delete(memory_id)
+    call.out.answer(receipt, _receipt(receipt))
+
+
+@command(
+    app,
+    examples=[
+        "memplane forget --conversation c1 --dry-run",
+        "memplane forget --key address --reason 'asked by the user'",
+        "memplane forget --since 2026-11-01 --until 2026-11-08 --yes",
+        "memplane forget --everything --yes",
+    ],
+)
+def forget(
+    call: Call,
+    entries: Annotated[
+        list[str] | None, typer.Option("--entry", metavar="ID", help="This entry; may be repeated.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="Every value of this key.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Every key that begins with it.")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", "-c", metavar="NAME", help="All of a conversation.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", metavar="NAME", help="All of a project.")
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="A document: every version of it.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--everything", help="Empty the space.")] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it stands in the receipt.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
+
+    Conditions narrow each other and at least one is needed. On a terminal the counts are shown first.
+    """
+    conditions = (key, prefix, conversation, project, document, since, until)
+    if not entries and not everything and all(condition is None for condition in conditions):
+        raise InvalidRequest(
+            "say what to forget: --entry, --key, --prefix, --conversation, --project, --document, --since, --until or "
+            "--everything"
+        )
+    if prefix == "" and not (yes or dry_run):
+        raise InvalidRequest("an empty --prefix is every fact; add --yes if that is what you want")
+    space = call.existing_space()
+
+    def run(*, dry_run: bool) -> Receipt:
+        return space.forget(
+            entries=entries or (),
+            key=key,
+            prefix=prefix,
+            conversation=conversation,
+            project=project,
+            document=document,
+            since=since,
+            until=until,
+            everything=everything,
+            reason=reason,
+            dry_run=dry_run,
+        )
+
+    if not dry_run and not yes:
+        _make_sure(call, run(dry_run=True), everything=everything)
+    receipt = run(dry_run=dry_run)
+    call.out.answer(receipt, _receipt(receipt))
+
+
+@command(app, examples=["memplane receipts", "memplane receipts --json"])
+def receipts(call: Call) -> None:
+    """Every forget there was, the oldest first."""
+    found = call.existing_space().receipts()
+    call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
+    if not found:
+        call.out.note("Nothing was ever forgotten here.")
+
+
+@command(app, examples=["memplane sweep"])
+def sweep(call: Call) -> None:
+    """Erase facts whose time is over. They are invisible already; this takes them off the disk."""
+    count = call.existing_space().sweep()
+    call.out.answer({"swept": count}, line(f"{count} expired facts erased"))
+
+
+@command(app, examples=["memplane wipe"])
+def wipe(call: Call) -> None:
+    """Write the files anew, for receipts that say `off_disk: false`: nothing of what was forgotten is left in them."""
+    done = call.existing_space().wipe()
+    words = "The files were written anew" if done else "Someone is reading; try again at a quiet time"
+    call.out.answer({"wiped": done}, line(words))
+
+
+@command(app, examples=["memplane purge", "memplane purge --days 30"])
+def purge(
+    call: Call,
+    days: Annotated[
+        int | None,
+        typer.Option("--days", min=0, help="How long replaced memories are kept; else as set, 90 days."),
+    ] = None,
+) -> None:
+    """Drop memories that were replaced long ago. The ledger keeps their entries."""
+    count = call.existing_space().purge(days)
+    call.out.answer({"purged": count}, line(f"{count} superseded memories dropped"))
+
+
+def _make_sure(call: Call, planned: Receipt, *, everything: bool) -> None:
+    """On a terminal: show and ask. Elsewhere nobody can be asked, and only emptying a space needs --yes."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if everything:
+            raise InvalidRequest("--everything empties the space; add --yes if that is what you want")
+        return
+    call.out.show(_receipt(planned))
+    if not call.out.confirm("Forget this for good?"):
+        call.out.note("Nothing was forgotten.")
+        raise typer.Exit(MENDABLE)
+
+
+def _receipt(receipt: Receipt) -> Table:
+    rows: list[tuple[str, object]] = [
+        ("would forget" if receipt.dry_run else "forgotten", _words(receipt.counts)),
+        ("scope", _words(receipt.scope)),
+    ]
+    if receipt.reason:
+        rows.append(("reason", receipt.reason))
+    if not receipt.dry_run:
+        rows += [
+            ("receipt", receipt.id),
+            ("at", f"{when(receipt.at)}, ledger entry {receipt.seq}"),
+            ("digest", receipt.digest),
+            (
+                "off disk",
+                "yes" if receipt.off_disk else "not yet: run `memplane wipe` at a quiet time",
+            ),
+        ]
+    return pairs(rows)
+
+
+def _receipt_lines(receipt: Receipt) -> tuple[Text, Text]:
+    """Two lines: what went, and what proves it."""
+    reason = f" ({receipt.reason})" if receipt.reason else ""
+    proof = " · ".join((when(receipt.at), receipt.id, f"{receipt.seq}:{receipt.digest}"))
+    went = line((_words(receipt.counts), "bold"), f" of {_words(receipt.scope)}{reason}")
+    return went, line((f"  {proof}", "dim"))
+
+
+def _words(values: dict[str, Any]) -> str:
+    """`turns 2, facts 1`: names with their values; what is zero is left out."""
+    return ", ".join(_word(name, value) for name, value in values.items() if value != 0) or "nothing"
+
+
+def _word(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    return f"{name} {' '.join(map(str, value))}" if isinstance(value, list | tuple) else f"{name} {value}"

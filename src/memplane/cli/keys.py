@@ -1,0 +1,218 @@
+"""API keys: made, listed, revoked. A secret is shown once and is never an argument: arguments end up in shell histories
+and process lists."""
+
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from memplane.auth.keys import Grant
+from memplane.auth.principal import DOORS, Right, Secret
+from memplane.clock import Instant, to_datetime
+from memplane.config import reason_of
+from memplane.errors import SettingsInvalid
+from memplane.storage.credentials import KeyRecord
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import COMMON, complete_space, read_ttl
+from memplane.terminal.output import line, table, when
+from memplane.types import TENANT_DEFAULT
+
+app = typer.Typer()
+key = typer.Typer(help="Make, list and revoke the keys that callers show.", no_args_is_help=True)
+app.add_typer(key, name="key")
+
+_SECRET_BYTES_MAX = 4_096
+
+
+class ShownKey(msgspec.Struct, kw_only=True):
+    """A key as people and programs see it."""
+
+    id: str
+    name: str
+    agent: str | None
+    tenant: str
+    subject: str
+    spaces: tuple[str, ...] | None
+    doors: tuple[str, ...] | None
+    rights: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKey(ShownKey, kw_only=True):
+    """With the secret, this once."""
+
+    key: str
+
+
+Opened = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        "-s",
+        metavar="NAME",
+        help="A space it opens; may be repeated.",
+        autocompletion=complete_space,
+        rich_help_panel=COMMON,
+    ),
+]
+Agent = Annotated[
+    str | None,
+    typer.Option(
+        "--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space or those named."
+    ),
+]
+Rights = Annotated[
+    list[Right] | None,
+    typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
+]
+Doors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--door",
+        metavar="NAME",
+        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(DOORS))}.",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="NAME", help="Whose space a door opens that names none; else the only one."
+    ),
+]
+Ttl = Annotated[
+    timedelta | None,
+    typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it lives; else until revoked."),
+]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--secret-file", metavar="FILE", help="Take over an agent's token from a file, or - from stdin."
+    ),
+]
+
+
+@command(
+    key,
+    examples=[
+        "memplane key create laptop --space alice",
+        "memplane key create dashboard --all-spaces --right read --ttl 90d",
+        "memplane key create --agent weston > weston.token",
+        "memplane key create --agent notes-history -s weston -s allen --right read",
+        "memplane key create root --right admin",
+    ],
+)
+def create(
+    call: Call,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it in lists.")] = "",
+    space: Opened = None,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
+    agent: Agent = None,
+    right: Rights = None,
+    door: Doors = None,
+    subject: Subject = None,
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="NAME", help="The tenant it belongs to.")
+    ] = TENANT_DEFAULT,
+    ttl: Ttl = None,
+    secret_file: SecretFile = None,
+) -> None:
+    """Make a key and print it, this once: only a hash of it is kept."""
+    spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
+    rights = right or [Right.READ, Right.WRITE]
+    some = bool(spaces) or agent is not None
+    if some == all_spaces and Right.ADMIN not in rights:
+        raise typer.BadParameter(
+            "say what it opens: --space or --agent, or else --all-spaces; an admin key opens everything"
+        )
+    grant = Grant(
+        name=name,
+        agent=agent,
+        tenant=tenant,
+        subject=subject,
+        spaces=spaces or None,
+        doors=door or None,
+        rights=rights,
+        ttl=ttl,
+    )
+    secret = None if secret_file is None else _secret(secret_file)
+    minted = call.identity.create_key(grant, secret=secret)
+    bearer = minted.bearer.reveal()
+    call.out.answer_text(msgspec.convert({**_fields(minted.key), "key": bearer}, NewKey), bearer)
+    call.out.note(f"Key {minted.key.id} opens {_opens(minted.key)}. Keep it now: it is not shown again.")
+
+
+@command(key, "list", examples=["memplane key list", "memplane key list --all --json"])
+def list_(
+    call: Call,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
+) -> None:
+    """List the keys; never their secrets, which nobody knows."""
+    found = [_shown(record) for record in call.identity.list_keys() if everything or record.revoked is None]
+    call.out.answer({"keys": found}, table(*_COLUMNS, rows=[_row(shown) for shown in found]))
+
+
+@command(key, examples=["memplane key revoke 3f0c9a5be17d4420"])
+def revoke(
+    call: Call,
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `memplane key list` shows it.")],
+) -> None:
+    """End a key. From now on it is refused, by servers that are running too."""
+    revoked = _shown(call.identity.revoke(key_id))
+    call.out.answer(revoked, line(("Revoked", "green"), f" {revoked.id}, {revoked.name}."))
+
+
+_COLUMNS = ("id", "name", "opens", "doors", "rights", "created", "until", "used")
+
+
+def _row(shown: ShownKey) -> tuple[object, ...]:
+    ends = "revoked" if shown.revoked_at is not None else when(shown.expires_at)
+    return (
+        shown.id,
+        shown.name,
+        _opens(shown),
+        "all" if shown.doors is None else ", ".join(shown.doors),
+        ", ".join(shown.rights),
+        when(shown.created_at),
+        ends,
+        when(shown.used_at),
+    )
+
+
+def _shown(record: KeyRecord) -> ShownKey:
+    return msgspec.convert(_fields(record), ShownKey)
+
+
+def _fields(record: KeyRecord) -> dict[str, object]:
+    same = ("id", "name", "agent", "tenant", "subject", "spaces", "doors", "rights")
+    times = ("created", "expires", "used", "revoked")
+    return {name: getattr(record, name) for name in same} | {
+        f"{name}_at": _moment(getattr(record, name)) for name in times
+    }
+
+
+def _moment(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)
+
+
+def _opens(shown: ShownKey | KeyRecord) -> str:
+    spaces = "every space" if shown.spaces is None else ", ".join(shown.spaces)
+    return spaces if shown.tenant == TENANT_DEFAULT else f"{spaces} of {shown.tenant}"
+
+
+def _secret(file: Path) -> Secret:
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(_SECRET_BYTES_MAX)
+        else:
+            with file.expanduser().open("rb") as opened:
+                raw = opened.read(_SECRET_BYTES_MAX)
+        return Secret(raw.decode("ascii").strip())
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsInvalid(f"{file} cannot be read as a token: {reason_of(exc)}") from exc

@@ -1,0 +1,273 @@
+"""Remembering and recalling: turns and typed memories."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import (
+    LISTED_DEFAULT,
+    Conversation,
+    Limit,
+    Offset,
+    Project,
+    Since,
+    Tags,
+    Until,
+    complete_kind,
+    complete_role,
+    complete_scope,
+    read_content,
+    read_metadata,
+)
+from memplane.terminal.output import cell, line, table, when
+from memplane.types import Reach, Retained
+
+app = typer.Typer()
+
+
+@command(
+    app,
+    examples=[
+        'memplane retain "I moved to Lisbon last week" --conversation c1',
+        "git log -1 --format=%B | memplane retain - --role tool --project site",
+    ],
+)
+def retain(
+    call: Call,
+    content: Annotated[
+        str, typer.Argument(metavar="CONTENT", help="What was said, or - to read it from stdin.")
+    ],
+    role: Annotated[
+        str, typer.Option("--role", help="user, assistant, system or tool.", autocompletion=complete_role)
+    ] = "user",
+    speaker: Annotated[
+        str | None, typer.Option("--speaker", metavar="NAME", help="Who said it, where several people talk.")
+    ] = None,
+    conversation: Conversation = None,
+    project: Project = None,
+    scope: Annotated[
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="Where it may be told: global, or only in its project or conversation.",
+            autocompletion=complete_scope,
+        ),
+    ] = Reach.GLOBAL.value,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="DATE", help="When it was said, if not now (ISO 8601).")
+    ] = None,
+    entry_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Its id: retaining the same id again changes nothing."),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option("--idempotency-key", metavar="KEY", help="A key that makes a retry a no-op.")
+    ] = None,
+    metadata: Annotated[
+        str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with it.")
+    ] = None,
+) -> None:
+    """Keep something that was said. It is durable when the command returns, and searchable at once."""
+    extra = read_metadata(metadata)
+    kept = call.space().retain(
+        read_content(call, content),
+        role=role,
+        speaker=speaker,
+        conversation=conversation,
+        project=project,
+        at=at,
+        id=entry_id,
+        idempotency_key=idempotency_key,
+        metadata=extra,
+        scope=scope,
+    )
+    call.out.answer(kept, _kept(kept))
+
+
+@command(
+    app,
+    examples=[
+        'memplane store preference "Prefers TypeScript over JavaScript" --tag coding',
+        'memplane store fact "Lives in Porto" --supersedes mem-3f0c…',
+    ],
+)
+def store(
+    call: Call,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="preference, fact, instruction, context or correction.",
+            autocompletion=complete_kind,
+        ),
+    ],
+    content: Annotated[
+        str, typer.Argument(metavar="CONTENT", help="What to remember, or - to read it from stdin.")
+    ],
+    tags: Tags = None,
+    supersedes: Annotated[
+        str | None, typer.Option("--supersedes", metavar="ID", help="The memory this one replaces.")
+    ] = None,
+    conversation: Conversation = None,
+    project: Project = None,
+) -> None:
+    """Store one memory of a kind: what the agent should know next time, in a sentence."""
+    memory = call.space().store(
+        kind,
+        read_content(call, content),
+        tags=tags or (),
+        supersedes=supersedes,
+        conversation=conversation,
+        project=project,
+    )
+    replaced = ("", "") if memory.supersedes is None else (f", replaces {memory.supersedes}", "dim")
+    call.out.answer(memory, line(("Stored", "green"), f" as {memory.kind} {memory.id}", replaced))
+
+
+@command(
+    app,
+    examples=[
+        "memplane search typescript",
+        "memplane search 里斯本 --since 2026-11-01",
+        "memplane search --kind preference --tag coding      # the newest, without a question",
+    ],
+)
+def search(
+    call: Call,
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="What to look for; without it, the newest first. - reads stdin."
+        ),
+    ] = "",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            "-k",
+            metavar="KIND",
+            help="Only this kind; may be repeated.",
+            autocompletion=complete_kind,
+        ),
+    ] = None,
+    tags: Tags = None,
+    since: Since = None,
+    until: Until = None,
+    conversation: Conversation = None,
+    project: Project = None,
+    category: Annotated[
+        str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
+    ] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    memories: Annotated[
+        bool, typer.Option("--memories/--no-memories", help="Look at memories and facts.")
+    ] = True,
+    turns: Annotated[bool, typer.Option("--turns/--no-turns", help="Look at what was said.")] = True,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=LIMIT_MAX, help="At most so many.")
+    ] = LIMIT_DEFAULT,
+) -> None:
+    """Find memories, facts and turns, in any language."""
+    hits = call.existing_space().search(
+        read_content(call, query),
+        kinds=kinds or (),
+        tags=tags or (),
+        since=since,
+        until=until,
+        conversation=conversation,
+        project=project,
+        category=category,
+        include_superseded=superseded,
+        memories=memories,
+        turns=turns,
+        limit=limit,
+    )
+    call.out.answer({"hits": hits}, *(part for hit in hits for part in _hit(hit)))
+    if not hits:
+        call.out.note("Nothing found.")
+
+
+@command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
+def brief(call: Call, conversation: Conversation = None, project: Project = None) -> None:
+    """What to tell an agent at session start, as Markdown; with what was said for one conversation or project alone,
+    where it is named."""
+    made = call.existing_space().brief(conversation=conversation, project=project)
+    call.out.answer_text(made, made.markdown)
+    if not made.entries:
+        call.out.note("No memories yet; `memplane store` adds one.")
+
+
+@command(app, examples=["memplane conversations", "memplane conversations --project site"])
+def conversations(
+    call: Call, project: Project = None, limit: Limit = LISTED_DEFAULT, offset: Offset = 0
+) -> None:
+    """List conversations, the one that went on last first."""
+    found = call.existing_space().conversations(project=project, limit=limit, offset=offset)
+    rows = [(one.id, one.project or "", one.turns, when(one.first_at), when(one.last_at)) for one in found]
+    call.out.answer(
+        {"conversations": found}, table("conversation", "project", "turns", "first", "last", rows=rows)
+    )
+
+
+@command(
+    app,
+    examples=["memplane memories", "memplane memories --state superseded", "memplane memories --tier hot"],
+)
+def memories(
+    call: Call,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="STATE", help="active, contested, superseded or expired."),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", "-k", metavar="KIND", help="Only this kind.", autocompletion=complete_kind),
+    ] = None,
+    predicate: Annotated[
+        str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate, such as lives_in.")
+    ] = None,
+    tier: Annotated[str | None, typer.Option("--tier", metavar="TIER", help="hot, warm or cold.")] = None,
+    conversation: Conversation = None,
+    project: Project = None,
+    limit: Limit = LISTED_DEFAULT,
+    offset: Offset = 0,
+) -> None:
+    """List memories, the newest first, in whatever state and of whatever place."""
+    found = call.existing_space().memories(
+        state=state,
+        kind=kind,
+        predicate=predicate,
+        conversation=conversation,
+        project=project,
+        tier=tier,
+        limit=limit,
+        offset=offset,
+    )
+    rows = [(one.id, one.kind, one.line, one.state, one.tier, f"{one.importance:.2f}") for one in found]
+    call.out.answer(
+        {"memories": found}, table("id", "kind", "says", "state", "tier", "importance", rows=rows)
+    )
+
+
+def _kept(kept: Retained) -> Text:
+    if kept.suppressed:
+        return line(("Not kept", "yellow"), f": {kept.id} was forgotten, and stays forgotten")
+    if kept.deduped:
+        return line(("Known already", "yellow"), f" as {kept.id}, entry {kept.seq}")
+    return line(("Kept", "green"), f" as {kept.id}, entry {kept.seq}")
+
+
+def _hit(hit: Hit) -> tuple[Text, Text]:
+    """Two lines: what it says, and where it comes from."""
+    memory, turn = hit.memory, hit.turn
+    said = hit.text if memory is None else memory.line
+    kind = memory.kind.value if memory is not None else f"{turn.role if turn is not None else 'a'} turn"
+    facts = [kind, when(hit.at), f"{hit.score:.2f}" if hit.score else "", hit.id]
+    if memory is not None:
+        facts += [memory.state.value if memory.superseded_by else "", *(f"#{tag}" for tag in memory.tags)]
+    return cell(said, style="bold"), line(("  " + " · ".join(fact for fact in facts if fact), "dim"))

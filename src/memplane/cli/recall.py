@@ -1,0 +1,204 @@
+"""Recalling, and the enrichment behind it."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from memplane.documents.result import SpanHit
+from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import read_content
+from memplane.terminal.output import cell, counted, line, pairs, table, told_of, when
+
+app = typer.Typer()
+
+Query = Annotated[
+    str, typer.Argument(metavar="QUERY", help="What the turn is about, or - to read it from stdin.")
+]
+
+
+@command(
+    app,
+    examples=[
+        'memplane recall "where does she live?"',
+        'memplane recall "what is left to do?" --conversation c1 >> prompt.txt',
+        'memplane recall "where does she live?" --explain',
+        'memplane recall "where did she live?" --as-of 2026-01-01',
+        'memplane recall "what is it about?" --document doc-019a…',
+    ],
+)
+def recall(
+    call: Call,
+    query: Query,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
+        ),
+    ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            "--project",
+            "-p",
+            metavar="NAME",
+            help="Also what was said for this project alone; its documents, and those of none.",
+        ),
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="Tell what this document says.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="ID", help="Tell what this collection says.")
+    ] = None,
+    spans: Annotated[
+        int, typer.Option("--spans", min=0, max=SPANS_MAX, metavar="N", help="At most so many passages.")
+    ] = Limits().spans,
+    reference_time: Annotated[
+        str | None,
+        typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="DATE", help="Answer as it was then (ISO 8601).")
+    ] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", min=0, metavar="N", help="At most so many tokens of text.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what was found, by which channels, and why.")
+    ] = False,
+    expect: Annotated[
+        str | None,
+        typer.Option("--expect", metavar="ID", help="Say why this entry or memory is told or is not."),
+    ] = None,
+) -> None:
+    """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
+    space, question = call.existing_space(), read_content(call, query)
+    ask = space.recall if expect is None else partial(space.why_not, expected=expect)
+    answer = ask(
+        question,
+        conversation=conversation,
+        project=project,
+        document=document,
+        collection=collection,
+        reference_time=reference_time,
+        as_of=as_of,
+        include_superseded=superseded,
+        limits=Limits(tokens=tokens, spans=spans),
+    )
+    if isinstance(answer, str):
+        call.out.answer({"id": expect, "why": answer}, line(answer))
+    else:
+        _tell(call, answer, explain=explain)
+
+
+def _tell(call: Call, told: Recall, *, explain: bool) -> None:
+    if explain:
+        call.out.answer(told, *_explained(told))
+    else:
+        call.out.answer_text(told, told.text)
+    for reason in told.degraded:
+        call.out.warn(f"the answer may be incomplete: {reason}")
+    if not told.blocks and not told.text:
+        call.out.note("Nothing in memory bears on that.")
+
+
+@command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
+def enrich(call: Call) -> None:
+    """Work off everything that waits: read facts out of turns, make vectors. A recall does it too, for a while."""
+    space = call.existing_space()
+    with call.out.progress("Enriching") as advance:
+        steps = space.enrich(progress=lambda done: advance(done, None))
+    state, sizes = space.enrichment(), space.stats()
+    call.out.answer(
+        {"steps": steps, "memories": sizes.memories, "enrichment": state},
+        line(
+            ("Enriched", "green"),
+            f" in {counted(steps, 'step', 'steps')}: {counted(sizes.memories, 'memory', 'memories')}",
+        ),
+    )
+    if state.poisoned:
+        call.out.warn(
+            f"{counted(state.poisoned, 'entry', 'entries')} could not be read for facts; what they say is found by its words"
+        )
+
+
+@command(app, examples=["memplane conflicts"])
+def conflicts(call: Call) -> None:
+    """Memories that cannot both be so, as long as nobody has said which holds."""
+    found = call.existing_space().conflicts()
+    sides = [memory for conflict in found for memory in (conflict.left, conflict.right)]
+    rows = [(memory.id, memory.line, when(memory.updated_at)) for memory in sides]
+    call.out.answer({"conflicts": found}, table("id", "says", "since", rows=rows))
+
+
+@command(app, examples=["memplane resolve fact-3f0c…"])
+def resolve(
+    call: Call,
+    winner: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds.")],
+) -> None:
+    """Settle a conflict: this memory holds, those it is at odds with are replaced by it."""
+    memory = call.existing_space().resolve(winner)
+    call.out.answer(memory, line(("Settled", "green"), f": {memory.line}"))
+
+
+@command(
+    app,
+    examples=["memplane feedback fact-3f0c…", "memplane feedback fact-3f0c… --ignored mem-91d2… --rating 4"],
+)
+def feedback(
+    call: Call,
+    selected: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Memories that were of use.")
+    ] = None,
+    ignored: Annotated[
+        list[str] | None,
+        typer.Option("--ignored", metavar="ID", help="One that was told in vain; may be repeated."),
+    ] = None,
+    rating: Annotated[
+        int | None, typer.Option("--rating", min=1, max=5, help="How good the recall was, 1 to 5.")
+    ] = None,
+    recall: Annotated[str, typer.Option("--recall", metavar="NAME", help="Which recall it was.")] = "",
+) -> None:
+    """Say what a recall was good for: memories that were of use gain importance, the others fade."""
+    noted = call.existing_space().feedback(selected or (), ignored or (), recall=recall, rating=rating)
+    call.out.answer(
+        {"facts_recorded": noted}, line(("Noted", "green"), f" for {counted(noted, 'memory', 'memories')}")
+    )
+
+
+def _explained(told: Recall) -> tuple[Table, Table]:
+    routing = told.routing
+    return (
+        pairs(
+            [
+                ("understood as", routing.mode),
+                ("asks for", ", ".join(routing.predicates) or "nothing in the catalog"),
+                ("about", ", ".join(routing.speakers) or "nobody by name"),
+                ("time", routing.temporal_intent or "none"),
+                ("channels", ", ".join(routing.channels)),
+                ("documents", routing.strategy or "there are none"),
+                ("took", f"{told.timings.get('total', 0):.1f} ms"),
+            ]
+        ),
+        table("hit", "score", "channels (rank)", "id", rows=[*map(_row, told.hits), *map(_row, told.spans)]),
+    )
+
+
+def _row(hit: RecallHit | SpanHit) -> tuple[object, ...]:
+    channels = ", ".join(
+        f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
+        for name, value in hit.channels.items()
+    )
+    if isinstance(hit, SpanHit):
+        said, id_ = hit.span.text, hit.span.id
+    else:
+        said, id_ = hit.memory.line if hit.memory is not None else "", hit.id
+        said = hit.turn.text if hit.turn is not None else said
+        if hit.memory is not None and hit.memory.importance_base is not None:
+            channels += f"; {told_of(hit.memory)}"
+    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, id_

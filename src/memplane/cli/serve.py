@@ -1,0 +1,164 @@
+"""Running the server."""
+
+import ipaddress
+import socket
+import sys
+from datetime import timedelta
+from importlib import import_module
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from memplane.config import Settings, is_url, settings_from
+from memplane.errors import SettingsInvalid
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.output import line
+
+app = typer.Typer()
+
+_LAUNCH = "memplane.server.launch"
+"""Loaded when it is needed: other commands need no web server."""
+_PORT_MAX = 65_535
+_LINK_TTL = timedelta(minutes=15)
+CONSOLE = "/console"
+CONSOLE_DOOR = "console"
+
+
+@command(
+    app,
+    examples=[
+        "memplane serve",
+        "memplane serve --port 9000 --workers 2 --data /srv/memplane",
+        "memplane serve --data postgresql://memplane@db.example/memplane --no-worker",
+        "memplane serve --no-auth                         # on this machine only",
+    ],
+)
+def serve(
+    call: Call,
+    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=_PORT_MAX, help="0 takes a free one.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, max=64, help="Server processes.")] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody for a key; loopback only.")] = False,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="`memplane worker` processes enrich; for a database.")
+    ] = False,
+) -> None:
+    """Serve every HTTP door until SIGTERM or Ctrl-C; requests under way are finished first."""
+    settings = _settings(call, host, port, workers)
+    wiring = call.wiring
+    if no_worker:
+        environment = {**wiring.environment, "MEMPLANE_SERVE_ENRICHES": "false"}
+        wiring = msgspec.structs.replace(wiring, environment=environment)
+    if not settings_from(wiring.environment).serve_enriches and not is_url(call.data or settings.data):
+        raise SettingsInvalid(
+            "--no-worker is for a database, which `memplane worker` processes enrich; a data directory is enriched by the "
+            "process that serves it, so leave it out (or unset MEMPLANE_SERVE_ENRICHES)"
+        )
+    if no_auth and not _is_loopback(settings.host):
+        raise SettingsInvalid(
+            f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
+        )
+    launch: Any = import_module(_LAUNCH)
+    start = launch.Start(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
+    if launch.is_one_of_several(start):
+        launch.one_of_several(start)
+        return
+    launch.check_names(settings)
+    bound = launch.listen(settings.host, settings.port)
+    run = launch.alone if settings.workers == 1 else launch.several
+    code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
+    if code:
+        raise typer.Exit(code)
+
+
+@command(
+    app,
+    examples=["memplane console", "memplane console --url https://memory.example"],
+)
+def console(
+    call: Call,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="Where the server is; else where the settings say."),
+    ] = None,
+) -> None:
+    """Print a link that signs a browser in to the console: once, within a quarter of an hour."""
+    settings = settings_from(call.wiring.environment)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    link = console_link(call, (url or f"http://{host}:{settings.port}").rstrip("/"))
+    call.out.answer_text({"console": link}, link)
+
+
+def console_link(call: Call, url: str) -> str:
+    ticket = call.identity.ticket(door=CONSOLE_DOOR, ttl=_LINK_TTL)
+    return f"{url}{CONSOLE}/enter?ticket={ticket.reveal()}"
+
+
+def _settings(call: Call, host: str | None, port: int | None, workers: int | None) -> Settings:
+    given = {"host": host, "port": port, "workers": workers}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(settings_from(call.wiring.environment), **changes)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
+    """Where it is, the owner's key the first time, and what to try."""
+    host, port = bound.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    key = _owner_key(call) if auth else None
+    console = console_link(call, url) if auth else f"{url}{CONSOLE}"
+    document = {
+        "url": url,
+        "data": call.place,
+        "auth": auth,
+        "owner_key": key,
+        "console": console,
+    }
+    shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.place}")]
+    if key is not None:
+        shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
+    elif auth:
+        shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
+    else:
+        shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
+    shown.append(line(f"The console{', by a link that works once' if auth else ''}: {console}"))
+    shown.append(
+        line(f"Programs that speak to OpenAI have memory with the base URL {url}/v1, Anthropic's with {url}")
+    )
+    shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
+    call.out.answer(document, *shown)
+    sys.stdout.flush()
+
+
+def _try(url: str, *, auth: bool) -> list[str]:
+    """What one door is told, the other recalls."""
+    curl = "curl -s -H 'content-type: application/json'"
+    curl += ' -H "authorization: Bearer $MEMPLANE_TOKEN"' if auth else ""
+    fact = '{"key":"preferences/drink","value":"She drinks green tea"}'
+    question = '{"agent_id":"default","messages":[{"role":"user","content":"What does she drink?"}]}'
+    return [
+        f"{curl} {url}/api/v1/memory/store -d '{fact}'",
+        f"{curl} {url}/recall -d '{question}'",
+        f"curl -s {url}/openapi.json     # or {url}/docs in a browser: every call there is",
+    ]
+
+
+def _owner_key(call: Call) -> str | None:
+    identity = call.plane.identity()
+    try:
+        minted = identity.owner_key()
+    finally:
+        identity.close()
+    return None if minted is None else minted.bearer.reveal()

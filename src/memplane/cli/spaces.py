@@ -1,0 +1,51 @@
+"""Looking after spaces."""
+
+import msgspec
+import typer
+
+from memplane.space.doctor import Diagnosis, examine
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.exits import FOUND_WRONG
+from memplane.terminal.output import cell, line, pairs, path_text, table
+
+app = typer.Typer()
+
+
+@command(app, examples=["memplane spaces", "memplane spaces --data /srv/memplane --json"])
+def spaces(call: Call) -> None:
+    """List the spaces there are, one a line."""
+    names = list(call.plane.spaces())
+    call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
+    if not names:
+        call.out.note(f"No spaces in {call.place} yet; the first `memplane retain` makes one.")
+
+
+@command(app, examples=["memplane stats", "memplane stats --space alice --json"])
+def stats(call: Call) -> None:
+    """How much the space holds."""
+    sizes = call.existing_space().stats()
+    document = {"space": call.space_name, **msgspec.to_builtins(sizes)}
+    call.out.answer(document, pairs(document.items()))
+
+
+@command(app, examples=["memplane doctor", "memplane doctor --json"])
+def doctor(call: Call) -> None:
+    """Look for damage, junk, secrets and loops. Exit code 3 if something is wrong."""
+    space = call.existing_space()
+    with call.out.progress("Examining"):
+        found = examine(space)
+    call.out.answer(_document(found), table("check", "", "found", rows=_rows(found)))
+    if not found.ok:
+        raise typer.Exit(FOUND_WRONG)
+
+
+def _document(found: Diagnosis) -> dict[str, object]:
+    return {"space": found.space, "ok": found.ok, "checks": found.checks}
+
+
+def _rows(found: Diagnosis) -> list[tuple[object, ...]]:
+    return [
+        (check.name, cell("ok", style="green") if check.ok else cell("wrong", style="bold red"), check.detail)
+        for check in found.checks
+    ]

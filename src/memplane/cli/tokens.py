@@ -1,0 +1,61 @@
+"""Tokens signed with the shared secret, which comes from the environment or a file and never from an argument."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from memplane.auth.claims import TTL_DEFAULT_S, Claims
+from memplane.clock import iso, to_datetime
+from memplane.terminal.call import Call
+from memplane.terminal.command import command
+from memplane.terminal.options import read_ttl
+from memplane.terminal.output import when
+
+app = typer.Typer()
+token = typer.Typer(help="Make tokens (JWT).", no_args_is_help=True)
+app.add_typer(token, name="token")
+
+
+@command(
+    token,
+    examples=[
+        "memplane token mint alice",
+        "memplane token mint operator --scope admin --ttl 1h",
+        "memplane token mint openclaw --client openclaw --ttl 30d > openclaw.token",
+    ],
+)
+def mint(
+    call: Call,
+    subject: Annotated[
+        str, typer.Argument(metavar="SUBJECT", help="Who it is for: `sub`, and the space it opens.")
+    ],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope", metavar="SCOPE", help="Such as admin, memory:read or memory:write; may be repeated."
+        ),
+    ] = None,
+    ttl: Annotated[
+        timedelta | None,
+        typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it is valid; else 24h."),
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option("--client", metavar="NAME", help="The program that will use it.")
+    ] = None,
+    full_name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The person's or program's full name.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="The tenant, if not the default one.")
+    ] = None,
+) -> None:
+    """Print a token that is valid for a while. It cannot be revoked; a key can.
+
+    MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET holds the secret it is signed with.
+    """
+    claims = Claims(sub=subject, scopes=scope or None, client=client, name=full_name, tenant=tenant)
+    ttl_s = TTL_DEFAULT_S if ttl is None else int(ttl.total_seconds())
+    made, ends = call.identity.mint_token(claims, ttl_s=ttl_s)
+    call.out.answer_text({"token": made.reveal(), "subject": subject, "expires_at": iso(ends)}, made.reveal())
+    call.out.note(f"For {subject}, until {when(to_datetime(ends))}.")

@@ -1,0 +1,122 @@
+"""What compaction kept, as it is shown: learnings as drafts, and digest lines, which take the place of what was said
+once that is gone."""
+
+from collections.abc import Iterable, Sequence
+
+from memplane.clock import to_datetime, to_instant
+from memplane.ledger.payloads import Compacted, Promoted, Stored, Verdict, decode
+from memplane.safety.injection import flags_of
+from memplane.storage.base import Reader, Writer
+from memplane.storage.compaction import Decision, Judged, Layer, Line
+from memplane.types import Entry, Kind, Memory, Op, within
+
+EXTRACTOR = "digest-1"
+_IMPORTANCE = 0.4
+
+
+def promote(writer: Writer, entry: Entry, promoted: Promoted, text: str) -> None:
+    """An entry that keeps something; `text` is what of it may be shown."""
+    line = Line(
+        id=entry.id,
+        seq=entry.seq,
+        layer=Layer(entry.op.value),
+        day=promoted.day,
+        kind=promoted.kind,
+        text=text,
+        at=to_datetime(promoted.at),
+        sources=promoted.sources,
+        recorded=entry.recorded,
+        quote=promoted.quote,
+        conversation=promoted.conversation,
+        project=promoted.project,
+        within=within(promoted.scope, conversation=promoted.conversation, project=promoted.project),
+    )
+    writer.add_line(line)
+    surface(writer, [line])
+
+
+def judged(writer: Writer, compacted: Compacted) -> None:
+    writer.add_judged(
+        [
+            Judged(
+                day=compacted.day,
+                entry=it.entry,
+                item=it.item,
+                outcome=it.outcome,
+                into=it.into,
+                reason=it.reason,
+            )
+            for it in compacted.judgements
+        ]
+    )
+
+
+def decided(writer: Writer, entry: Entry, verdict: Verdict) -> None:
+    writer.add_decision(
+        Decision(
+            learning=verdict.learning,
+            confirmed=verdict.confirmed,
+            by=verdict.by,
+            at=to_datetime(entry.recorded),
+            memory=verdict.memory,
+        )
+    )
+
+
+def surface(writer: Writer, lines: Iterable[Line]) -> None:
+    """A digest line is told once nothing of what it was read from is there any more; until then that is told itself. So
+    the outcome is the same whichever came first, and after a replay."""
+    for line in lines:
+        if line.layer is not Layer.DIGEST or writer.payloads_left(line.sources):
+            continue
+        if writer.memory(line.id) is None:
+            writer.project(memories=[_memory(line)])
+
+
+def _memory(line: Line) -> Memory:
+    """Under its date: what was so then may have changed since, and nobody weighs it against what is said later."""
+    return Memory(
+        id=line.id,
+        kind=Kind.CONTEXT,
+        text=f"{line.day}: {line.text}",
+        entry_id=line.id,
+        seq=line.seq,
+        start=0,
+        end=len(line.quote),
+        created_at=line.at,
+        updated_at=line.at,
+        conversation=line.conversation,
+        project=line.project,
+        quote=line.quote,
+        extractor=EXTRACTOR,
+        importance=_IMPORTANCE,
+        within=line.within,
+        flags=flags_of(line.text, line.quote),
+    )
+
+
+def promoted_from(reader: Reader, entry_ids: Sequence[str]) -> list[tuple[int, str]]:
+    """(seq, id) of what was read from these entries, and goes with them when somebody forgets them."""
+    return [(line.seq, line.id) for line in reader.lines_from(entry_ids)] if entry_ids else []
+
+
+def same_learnings(reader: Reader, line: Line) -> list[Line]:
+    """Learnings that say the same in the same place, itself among them, by id: one decision is about all of them."""
+    says = (line.kind, line.text, line.within)
+    alike = [it for it in reader.lines(Layer.LEARN) if (it.kind, it.text, it.within) == says]
+    return sorted(alike, key=lambda it: it.id)
+
+
+def learned_from(reader: Reader, entry_id: str) -> list[str]:
+    """The learnings that a stored memory came from, and the entries these were read from."""
+    entry = reader.entry(entry_id)
+    stored = None if entry is None or entry.op is not Op.STORE or not entry.body else decode(entry)
+    if not isinstance(stored, Stored) or stored.learning is None:
+        return []
+    found = reader.lines_at([stored.learning])
+    group = same_learnings(reader, found[0]) if found else []
+    return list(dict.fromkeys(id_ for line in group for id_ in (line.id, *line.sources)))
+
+
+def instant_of(line: Line) -> int:
+    return to_instant(line.at)

@@ -1,0 +1,20 @@
+"""The brief: what an agent is told at session start, as it is told."""
+
+from memplane.auth.principal import Right
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Query, Response
+
+_ASKED = (Query(name="conversation", default=""), Query(name="project", default=""))
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    asked = {query.name: call.query[query.name] for query in _ASKED}
+    brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)
+    return space_page(
+        call, "brief.html", "brief", space, brief=brief, asked=asked, current=space.glance().memories
+    )
+
+
+def rows() -> list[Row]:
+    return [("GET", "/space/{space}/brief", show, Right.READ, _ASKED)]

@@ -1,0 +1,29 @@
+"""The token budget: what an agent would load at its start, layer by layer."""
+
+from memplane.auth.principal import Right
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Query, Response
+from memplane.sync.budget import budget_of
+
+_SAMPLE = 100
+"""So many items of a layer are looked at; counting all of a large space takes seconds."""
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    budget = budget_of(space, sample=None if call.query["exact"] else _SAMPLE)
+    full = max(budget.tokens, budget.budget_tokens, 1)
+    shares = [(layer, 100 * layer.tokens / full) for layer in budget.layers]
+    return space_page(
+        call,
+        "budget.html",
+        "budget",
+        space,
+        budget=budget,
+        shares=shares,
+        mark=100 * budget.budget_tokens / full,
+    )
+
+
+def rows() -> list[Row]:
+    return [("GET", "/space/{space}/budget", show, Right.READ, (Query(name="exact", default=""),))]

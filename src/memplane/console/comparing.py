@@ -1,0 +1,45 @@
+"""Two days of one space side by side: what was learned, changed and forgotten between them."""
+
+from memplane.auth.principal import Right
+from memplane.clock import DAY
+from memplane.console.dates import before, day_given, end_of, written
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Query, Response
+
+TAB = "compare"
+
+_PAGE_SIZE = 25
+_PAGES_MAX = 200
+"""Whoever wants more picks days that are closer together."""
+_DAYS = 7
+_ASKED = (
+    Query(name="begin", default=""),
+    Query(name="end", default=""),
+    Query(name="page", type=int, default=1),
+)
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    end = day_given(call.query["end"], field="end")
+    end = space.now() // DAY if end is None else end
+    begin = day_given(call.query["begin"], field="begin")
+    begin = before(end, _DAYS) if begin is None else begin
+    begin, end = sorted((begin, end))
+    number = min(max(1, call.query["page"]), _PAGES_MAX)
+    found = space.compare(end_of(begin), end_of(end), limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE)
+    return space_page(
+        call,
+        "compare.html",
+        TAB,
+        space,
+        found=found,
+        begin=written(begin),
+        end=written(end),
+        number=number,
+        more=bool(found.more) and number < _PAGES_MAX,
+    )
+
+
+def rows() -> list[Row]:
+    return [("GET", "/space/{space}/compare", show, Right.READ, _ASKED)]

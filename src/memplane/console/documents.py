@@ -1,0 +1,110 @@
+"""Documents and collections: what can be looked up in, with a passage marked where a link points to it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.auth.principal import Right
+from memplane.console import links
+from memplane.console.views import Row, space_of, space_page
+from memplane.documents.result import SpanHit
+from memplane.recall.result import Limits
+from memplane.server.endpoint import Call, Query, Response
+from memplane.space import Space
+from memplane.storage.library import span_place
+from memplane.types import Document, Section, Span
+
+TAB = "documents"
+
+_PAGE_SIZE = 50
+_SPANS_PER_PAGE = 200
+_PASSAGES = Limits(turns=0, facts=0, spans=20)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A section and those of its spans that this page shows."""
+
+    section: Section
+    spans: tuple[Span, ...]
+
+
+def listing(call: Call) -> Response:
+    space = space_of(call)
+    number = max(1, call.query["page"])
+    asked = call.query["q"].strip()
+    found = space.documents(
+        collection=call.query["collection"] or None, limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE
+    )
+    return space_page(
+        call,
+        "documents.html",
+        TAB,
+        space,
+        documents=found,
+        collections=space.collections(),
+        collection=call.query["collection"],
+        q=call.query["q"],
+        passages=_passages(space, asked, call.query["collection"] or None) if asked else [],
+        total=space.document_count(collection=call.query["collection"] or None),
+        number=number,
+        pages=_PAGE_SIZE,
+    )
+
+
+def one(call: Call) -> Response:
+    space = space_of(call)
+    document = space.document(links.owner_of(call.path["document"]))
+    marked = call.query["span"]
+    first = _first(document, marked) if call.query["first"] is None else max(0, call.query["first"])
+    sections = {section.ordinal: section for section in space.sections(document.id)}
+    spans = space.spans(document.id, first=first, limit=_SPANS_PER_PAGE)
+    parts = [
+        Part(sections[ordinal], tuple(span for span in spans if span.section == ordinal))
+        for ordinal in dict.fromkeys(span.section for span in spans)
+    ]
+    return space_page(
+        call,
+        "document.html",
+        TAB,
+        space,
+        document=document,
+        parts=parts,
+        marked=marked,
+        preceding=max(0, first - _SPANS_PER_PAGE) if first else None,
+        first=first,
+        following=first + _SPANS_PER_PAGE if document.spans > first + _SPANS_PER_PAGE else None,
+    )
+
+
+def _passages(space: Space, asked: str, collection: str | None) -> Sequence[SpanHit]:
+    """What documents say to it, best first."""
+    return space.recall(asked, collection=collection, limits=_PASSAGES, noted=False).spans
+
+
+def _first(document: Document, marked: str) -> int:
+    """Where the page begins that shows the passage."""
+    at = span_place(document.entry_id, marked)
+    return 0 if at is None or at >= document.spans else at // _SPANS_PER_PAGE * _SPANS_PER_PAGE
+
+
+def rows() -> list[Row]:
+    return [
+        (
+            "GET",
+            "/space/{space}/documents",
+            listing,
+            Right.READ,
+            (
+                Query(name="collection", default=""),
+                Query(name="page", type=int, default=1),
+                Query(name="q", default=""),
+            ),
+        ),
+        (
+            "GET",
+            "/space/{space}/documents/{document}",
+            one,
+            Right.READ,
+            (Query(name="first", type=int, default=None), Query(name="span", default="")),
+        ),
+    ]

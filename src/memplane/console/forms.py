@@ -1,0 +1,41 @@
+"""What a person sent with a form."""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from memplane.console.cookies import WORD_FIELD, WORD_HEADER, check_word
+from memplane.errors import InvalidRequest
+from memplane.server.endpoint import Call
+
+MEDIA = "application/x-www-form-urlencoded"
+
+_FIELDS_MAX = 200
+
+
+class Form:
+    """Fields by name; raises where the form is none of ours."""
+
+    def __init__(self, call: Call) -> None:
+        fields = _fields(call.raw)
+        check_word(call.headers, call.headers.get(WORD_HEADER, "") or fields.get(WORD_FIELD, ""))
+        self._fields = fields
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._fields.get(name, default).replace("\r\n", "\n")
+
+    def given(self, name: str) -> str | None:
+        """None for what was left empty."""
+        return self.text(name).strip() or None
+
+    def checked(self, name: str) -> bool:
+        return name in self._fields
+
+
+def _fields(raw: bytes) -> Mapping[str, str]:
+    try:
+        given = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX
+        )
+    except (UnicodeDecodeError, ValueError) as exc:
+        raise InvalidRequest("the form cannot be read: it is not percent-encoded UTF-8") from exc
+    return dict(given)

@@ -1,0 +1,42 @@
+"""The graph: who and what facts are about, as of any day. A picture, and the same as a list."""
+
+from memplane.auth.principal import Right
+from memplane.console import drawing
+from memplane.console.dates import day_given, end_of, written
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Query, Response
+
+TAB = "graph"
+
+_SUBJECTS = 40
+_LISTING = (
+    Query(name="subject", default=""),
+    Query(name="as_of", default=""),
+    Query(name="from", default=""),
+)
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    as_of = day_given(call.query["as_of"], field="as_of")
+    subject = call.query["subject"].strip()
+    graph = space.graph(subject or None, as_of=None if as_of is None else end_of(as_of))
+    first = call.query["from"].strip()
+    subjects = space.subjects(first, limit=_SUBJECTS + 1)
+    return space_page(
+        call,
+        "graph.html",
+        TAB,
+        space,
+        graph=graph,
+        drawing=None if graph is None or not graph.all else drawing.drawn(graph),
+        as_of="" if as_of is None else written(as_of),
+        subjects=subjects[:_SUBJECTS],
+        following=subjects[_SUBJECTS] if len(subjects) > _SUBJECTS else "",
+        first=first,
+        sizes=(drawing.NODE_WIDTH, drawing.NODE_HEIGHT),
+    )
+
+
+def rows() -> list[Row]:
+    return [("GET", "/space/{space}/graph", show, Right.READ, _LISTING)]

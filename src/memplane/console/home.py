@@ -1,0 +1,91 @@
+"""The first page: every space that may be seen, how it is, and what needs a person."""
+
+import msgspec
+
+from memplane.auth.principal import Right
+from memplane.console import drawing
+from memplane.console.drawing import Spark
+from memplane.console.pages import page
+from memplane.console.signing import DOOR, Signing
+from memplane.console.views import Row, space_of, space_page
+from memplane.engine import Engine
+from memplane.server.endpoint import Call, Query, Response
+from memplane.space import Space
+from memplane.space.summary import Glance, Need
+
+_PAGE_SIZE = 15
+_LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a person sees to something, and what it is called."""
+
+    page: str
+    one: str
+    many: str
+
+
+PLACES: dict[Need, Place] = {
+    Need.CONFLICTS: Place("inbox", "conflict", "conflicts"),
+    Need.DRAFTS: Place("inbox", "draft", "drafts"),
+    Need.QUARANTINE: Place("inbox", "in quarantine", "in quarantine"),
+    Need.DOCUMENTS: Place("documents", "failed document", "failed documents"),
+    Need.DEAD_LETTERS: Place("", "dead letter", "dead letters"),
+}
+"""The overview says what can be done about what has no page of its own."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A space as the list shows it."""
+
+    glance: Glance
+    spark: Spark
+
+
+class Home:
+    """Spaces at a glance."""
+
+    def __init__(self, plane: Engine, signing: Signing) -> None:
+        self._plane = plane
+        self._signing = signing
+
+    def show(self, call: Call) -> Response:
+        principal = call.principal
+        words = call.query["q"].strip().casefold()
+        owners = [
+            owner
+            for owner in self._plane.spaces(principal.tenant)
+            if words in owner.casefold() and principal.allows(Right.READ, door=DOOR, space=owner)
+        ]
+        number = max(1, call.query["page"])
+        first = (number - 1) * _PAGE_SIZE
+        return page(
+            call,
+            "home.html",
+            spaces=[_seen(call.space(owner)) for owner in owners[first : first + _PAGE_SIZE]],
+            total=len(owners),
+            number=number,
+            more=len(owners) > first + _PAGE_SIZE,
+            q=call.query["q"],
+            readiness=self._plane.readiness(),
+            places=PLACES,
+            subject=principal.subject,
+            signed_in=self._signing.asked,
+        )
+
+    def overview(self, call: Call) -> Response:
+        space = space_of(call)
+        return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
+
+
+def _seen(space: Space) -> Seen:
+    glance = space.glance()
+    return Seen(glance, drawing.spark(glance.days, glance.first_day))
+
+
+def rows(plane: Engine, signing: Signing) -> list[Row]:
+    home = Home(plane, signing)
+    return [
+        ("GET", "", home.show, Right.READ, _LISTING),
+        ("GET", "/space/{space}", home.overview, Right.READ, ()),
+    ]

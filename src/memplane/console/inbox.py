@@ -1,0 +1,96 @@
+"""What needs a person: memories that cannot both be so, what compaction proposes, and what is flagged. One key decides
+each."""
+
+import re
+
+from memplane.auth.principal import Right
+from memplane.console import links
+from memplane.console.forms import Form
+from memplane.console.pages import redirect
+from memplane.console.views import Row, space_of, space_page, writable_space
+from memplane.server.endpoint import Call, Query, Response
+from memplane.space import Space
+from memplane.storage.compaction import Standing
+
+TAB = "inbox"
+
+_SHOWN = 50
+"""Of each sort; others come up as these are decided."""
+_HAPPENED = {
+    "settled": "Settled: the other one is superseded.",
+    "confirmed": "The draft is confirmed.",
+    "rejected": "The draft is turned down.",
+    "released": "Released: it is told as any other.",
+    "forgotten": "Forgotten for good.",
+}
+"""What was decided on the page before, in words. An address holds the code alone: nobody makes this page say anything."""
+_PLACE = re.compile(r"[0-9]{1,3}", re.ASCII)
+_LISTING = (Query(name="told", default=""), Query(name="at", default=""))
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN][:_SHOWN]
+    conflicts, suspects = space.conflicts(limit=_SHOWN), space.quarantine(limit=_SHOWN)
+    rows = len(conflicts) + len(drafts) + len(suspects)
+    happened = _HAPPENED.get(call.query["told"], "")
+    return space_page(
+        call,
+        "inbox.html",
+        TAB,
+        space,
+        conflicts=conflicts,
+        drafts=drafts,
+        shown=_SHOWN,
+        suspects=suspects,
+        waiting=space.quarantine_count(),
+        rows=rows,
+        marked=_marked(call.query["at"], rows),
+        happened=f"{happened} Nothing else waits." if happened and not rows else happened,
+    )
+
+
+def _marked(at: str, rows: int) -> int | None:
+    """Which row is next: the one that came to where the last decided one was."""
+    return min(int(at), rows - 1) if rows and _PLACE.fullmatch(at) else None
+
+
+def resolve(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    space.resolve(form.text("winner"))
+    return _decided(call, form, space, "settled")
+
+
+def decide(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    confirmed = form.text("verdict") == "confirm"
+    settle = space.confirm if confirmed else space.reject
+    settle(form.text("learning"))
+    return _decided(call, form, space, "confirmed" if confirmed else "rejected")
+
+
+def rule(call: Call) -> Response:
+    """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
+    form, space = Form(call), writable_space(call)
+    if form.text("verdict") == "release":
+        space.release(form.text("entry"))
+        return _decided(call, form, space, "released")
+    space.forget_suspects([form.text("entry")])
+    return _decided(call, form, space, "forgotten")
+
+
+def _decided(call: Call, form: Form, space: Space, told: str) -> Response:
+    """To the next row, and what was decided is said there."""
+    at = form.text("at")
+    return redirect(
+        call, links.space_link(space.owner, TAB, told=told, at=at if _PLACE.fullmatch(at) else "")
+    )
+
+
+def rows() -> list[Row]:
+    return [
+        ("GET", "/space/{space}/inbox", show, Right.READ, _LISTING),
+        ("POST", "/space/{space}/inbox/resolve", resolve, Right.WRITE, ()),
+        ("POST", "/space/{space}/inbox/decide", decide, Right.WRITE, ()),
+        ("POST", "/space/{space}/inbox/rule", rule, Right.WRITE, ()),
+    ]

@@ -1,0 +1,183 @@
+"""The memories of a space: a table to look through, and one memory with everything that is known of it."""
+
+import msgspec
+
+from memplane.auth.principal import Right
+from memplane.console import links
+from memplane.console.forms import Form
+from memplane.console.pages import redirect
+from memplane.console.views import Row, space_of, space_page, writable_space
+from memplane.server.endpoint import Call, Query, Response
+from memplane.space import Space
+from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
+
+TAB = "memories"
+
+_PAGE_SIZE = 50
+_LISTING = (
+    Query(name="q", default=""),
+    Query(name="kind", default=""),
+    Query(name="state", default=""),
+    Query(name="tier", default=""),
+    Query(name="page", type=int, default=1),
+)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a memory was said: the words around its quote."""
+
+    memory: Memory
+    before: str
+    quote: str
+    after: str
+
+
+def listing(call: Call) -> Response:
+    """By words where some are given, else the newest first."""
+    space = space_of(call)
+    asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
+    number = max(1, call.query["page"])
+    found, more = _found(space, asked, number)
+    return space_page(
+        call,
+        "memories.html",
+        TAB,
+        space,
+        asked=asked,
+        number=number,
+        more=more,
+        memories=found,
+        kinds=list(Kind),
+        states=list(State),
+        tiers=list(Tier),
+    )
+
+
+def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memory], bool]:
+    if asked["q"].strip():
+        hits = space.search(
+            asked["q"],
+            kinds=[asked["kind"]] if asked["kind"] else [],
+            turns=False,
+            include_superseded=asked["state"] != State.ACTIVE,
+            limit=_PAGE_SIZE,
+            typing=True,
+        )
+        found = [hit.memory for hit in hits if hit.memory is not None]
+        fitting = [
+            memory
+            for memory in found
+            if asked["state"] in ("", memory.state) and asked["tier"] in ("", memory.tier)
+        ]
+        return fitting, False
+    found = space.memories(
+        kind=asked["kind"] or None,
+        state=asked["state"] or None,
+        tier=asked["tier"] or None,
+        limit=_PAGE_SIZE + 1,
+        offset=(number - 1) * _PAGE_SIZE,
+    )
+    return found[:_PAGE_SIZE], len(found) > _PAGE_SIZE
+
+
+def one(call: Call) -> Response:
+    space = space_of(call)
+    memory = space.memory(links.owner_of(call.path["memory"]))
+    return space_page(
+        call,
+        "memory.html",
+        TAB,
+        space,
+        memory=memory,
+        places=[_place(space, place) for place in space.evidence(memory.id)],
+        chain=space.lineage(memory.id),
+        history=space.history(memory.key) if memory.key is not None else [],
+        rivals=_rivals(space, memory),
+        told=space.told_count(memory.id),
+        kinds=STORABLE_KINDS,
+        may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
+    )
+
+
+def edit(call: Call) -> Response:
+    """An edit replaces: what it said before stays in the chain."""
+    form, space = Form(call), writable_space(call)
+    memory = space.memory(links.owner_of(call.path["memory"]))
+    if memory.key is not None:
+        made = space.put(
+            memory.key, form.text("text"), category=memory.category, tags=_tags(form.text("tags"))
+        )
+    else:
+        made = space.store(
+            form.text("kind", memory.kind),
+            form.text("text"),
+            tags=_tags(form.text("tags")),
+            supersedes=memory.id,
+            conversation=memory.conversation,
+            project=memory.project,
+        )
+    return redirect(call, _link(space, made.id))
+
+
+def forget(call: Call) -> Response:
+    """First what it would take with it; with a second press, for good."""
+    form, space = Form(call), writable_space(call)
+    memory = space.memory(links.owner_of(call.path["memory"]))
+    if form.text("sure") == "yes":
+        receipt = space.delete(memory.id)
+        return redirect(call, links.space_link(space.owner, f"receipts/{links.named(receipt.id)}"))
+    entries = dict.fromkeys(place.entry_id for place in space.evidence(memory.id))
+    dry = space.forget(entries=entries, dry_run=True)
+    return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
+
+
+def pin(call: Call) -> Response:
+    form, space = Form(call), writable_space(call)
+    memory = space.pin(links.owner_of(call.path["memory"]), pinned=form.text("pinned") == "yes")
+    return redirect(call, _link(space, memory.id))
+
+
+def release(call: Call) -> Response:
+    Form(call)
+    space = writable_space(call)
+    memory = space.memory(links.owner_of(call.path["memory"]))
+    space.release(memory.id)
+    return redirect(call, _link(space, memory.id))
+
+
+def _link(space: Space, memory_id: str) -> str:
+    return links.space_link(space.owner, f"memories/{links.named(memory_id)}")
+
+
+def _tags(text: str) -> list[str]:
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
+
+
+def _rivals(space: Space, memory: Memory) -> list[Memory]:
+    if memory.state is not State.CONTESTED:
+        return []
+    pairs = [(conflict.left, conflict.right) for conflict in space.conflicts(of=memory.id)]
+    return [right if left.id == memory.id else left for left, right in pairs]
+
+
+def _place(space: Space, memory: Memory) -> Place:
+    if memory.quote is None:
+        return Place(memory, "", memory.text, "")
+    turn = next(
+        (turn for turn in space.turns_of(memory.entry_id) if turn.ordinal == (memory.ordinal or 0)), None
+    )
+    if turn is None or turn.text[memory.start : memory.end] != memory.quote:
+        return Place(memory, "", memory.quote, "")
+    return Place(memory, turn.text[: memory.start], memory.quote, turn.text[memory.end :])
+
+
+def rows() -> list[Row]:
+    memory = "/space/{space}/memories/{memory}"
+    return [
+        ("GET", "/space/{space}/memories", listing, Right.READ, _LISTING),
+        ("GET", memory, one, Right.READ, ()),
+        ("POST", f"{memory}/edit", edit, Right.WRITE, ()),
+        ("POST", f"{memory}/forget", forget, Right.WRITE, ()),
+        ("POST", f"{memory}/pin", pin, Right.WRITE, ()),
+        ("POST", f"{memory}/release", release, Right.WRITE, ()),
+    ]

@@ -1,0 +1,157 @@
+"""The recall playground: type a turn and see what an agent would be told, why, and how long it took."""
+
+from datetime import datetime
+
+import msgspec
+
+from memplane.auth.principal import Right
+from memplane.clock import DAY, to_datetime, to_instant
+from memplane.console import links
+from memplane.console.dates import day_given
+from memplane.console.views import Row, space_of, space_page
+from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.server.endpoint import Call, Query, Response
+from memplane.space import Space
+
+TAB = "recall"
+
+_HITS_SHOWN = 30
+_SEEN_MIN = 0.005
+_LIMITS = Limits(turns=_HITS_SHOWN, facts=_HITS_SHOWN)
+_ASKED = (
+    Query(name="q", default=""),
+    Query(name="conversation", default=""),
+    Query(name="project", default=""),
+    Query(name="as_of", default=""),
+    Query(name="superseded", default=""),
+)
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One thing that was ranked, as a row shows it."""
+
+    hit: RecallHit
+    told: bool
+    text: str
+    link: str
+    sort: str
+    channels: tuple[tuple[str, float], ...]
+    """Those that brought something, what gave most first."""
+
+
+class Slider(msgspec.Struct, frozen=True):
+    """How many days there are, and on which of them it stands; behind the last one is now."""
+
+    days: int
+    at: int
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    asked = _asked(call)
+    recall = _recall(space, asked) if asked["q"].strip() else None
+    span = _span(space)
+    return space_page(
+        call,
+        "playground.html",
+        TAB,
+        space,
+        asked=asked,
+        recall=recall,
+        ranked=[] if recall is None else _ranked(space, recall),
+        span=span,
+        slider=_slider(span, asked["as_of"]),
+    )
+
+
+def why_not(call: Call) -> Response:
+    """One sentence about anything that one expected to be told."""
+    space = space_of(call)
+    asked, expected = _asked(call), call.query["id"].strip()
+    reason = ""
+    if expected and asked["q"].strip():
+        reason = space.why_not(
+            asked["q"],
+            expected,
+            conversation=asked["conversation"] or None,
+            project=asked["project"] or None,
+            as_of=_moment(asked["as_of"]),
+            include_superseded=bool(asked["superseded"]),
+        )
+    return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
+
+
+def _asked(call: Call) -> dict[str, str]:
+    return {query.name: call.query[query.name] for query in _ASKED}
+
+
+def _recall(space: Space, asked: dict[str, str]) -> Recall:
+    return space.recall(
+        asked["q"],
+        conversation=asked["conversation"] or None,
+        project=asked["project"] or None,
+        as_of=_moment(asked["as_of"]),
+        include_superseded=bool(asked["superseded"]),
+        limits=_LIMITS,
+        noted=False,
+    )
+
+
+def _moment(text: str) -> str | None:
+    """A day alone means its end: what was known on that day."""
+    if not text:
+        return None
+    return f"{text}T23:59:59Z" if "T" not in text else text
+
+
+def _ranked(space: Space, recall: Recall) -> list[Ranked]:
+    told = {block.id for block in recall.blocks}
+    return [
+        Ranked(
+            hit,
+            hit.id in told,
+            hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",
+            links.space_link(
+                space.owner,
+                f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",
+            ),
+            "memory" if hit.memory is not None else "turn",
+            _channels(hit),
+        )
+        for hit in (*recall.hits, *recall.suspects)
+    ]
+
+
+def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
+    """Without those that neither ranked it nor gave anything that one would see."""
+    given = [
+        (name, score) for name, score in hit.channels.items() if name in hit.ranks or abs(score) >= _SEEN_MIN
+    ]
+    return tuple(sorted(given, key=lambda each: -abs(each[1])))
+
+
+def _span(space: Space) -> tuple[datetime, datetime]:
+    """From the first thing that was said or recorded to now, for the slider."""
+    first, now = space.first_moment(), space.now()
+    return to_datetime(now if first is None else min(first, now)), to_datetime(now)
+
+
+def _slider(span: tuple[datetime, datetime], as_of: str) -> Slider:
+    """It stands where the date says, whichever of the two was moved."""
+    first, last = (to_instant(moment) // DAY for moment in span)
+    days = max(1, last - first + 1)
+    day = day_given(as_of, field="as_of")
+    return Slider(days, days if day is None else min(max(day - first, 0), days))
+
+
+def rows() -> list[Row]:
+    return [
+        ("GET", "/space/{space}/recall", show, Right.READ, _ASKED),
+        (
+            "GET",
+            "/space/{space}/recall/why-not",
+            why_not,
+            Right.READ,
+            (*_ASKED, Query(name="id", default="")),
+        ),
+    ]

@@ -1,0 +1,57 @@
+"""Proof: receipts of what was forgotten, the audit log, and whether the ledger is whole."""
+
+from memplane.auth.principal import Right
+from memplane.console import links
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Query, Response
+
+_RECORDS_SHOWN = 200
+_RECEIPTS_SHOWN = 50
+
+
+def receipts(call: Call) -> Response:
+    space = space_of(call)
+    number = max(1, call.query["page"])
+    found = space.newest_receipts(limit=_RECEIPTS_SHOWN + 1, offset=(number - 1) * _RECEIPTS_SHOWN)
+    return space_page(
+        call,
+        "receipts.html",
+        "receipts",
+        space,
+        receipts=found[:_RECEIPTS_SHOWN],
+        number=number,
+        more=len(found) > _RECEIPTS_SHOWN,
+    )
+
+
+def receipt(call: Call) -> Response:
+    """One on a page of its own, to be printed or kept."""
+    space = space_of(call)
+    found = space.receipt(links.owner_of(call.path["receipt"]))
+    return space_page(call, "receipt.html", "receipts", space, receipt=found)
+
+
+def audit(call: Call) -> Response:
+    space = space_of(call)
+    return space_page(
+        call,
+        "audit.html",
+        "audit",
+        space,
+        records=space.audit(limit=_RECORDS_SHOWN),
+        verification=space.verify() if call.query["verify"] else None,
+    )
+
+
+def rows() -> list[Row]:
+    return [
+        (
+            "GET",
+            "/space/{space}/receipts",
+            receipts,
+            Right.READ,
+            (Query(name="page", type=int, default=1),),
+        ),
+        ("GET", "/space/{space}/receipts/{receipt}", receipt, Right.READ, ()),
+        ("GET", "/space/{space}/audit", audit, Right.READ, (Query(name="verify", default=""),)),
+    ]

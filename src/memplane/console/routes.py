@@ -1,0 +1,73 @@
+"""The door: which page is where. Pages translate and never decide; what they do goes through the same engine calls as
+everybody's."""
+
+from memplane.auth.principal import Authenticator, Right
+from memplane.console import (
+    briefing,
+    budgeting,
+    comparing,
+    graph,
+    home,
+    inbox,
+    memories,
+    pages,
+    playground,
+    records,
+    syncing,
+    timeline,
+)
+from memplane.console import documents as library
+from memplane.console import keys as credentials
+from memplane.console.cookies import credential_of
+from memplane.console.forms import MEDIA
+from memplane.console.links import ROOT
+from memplane.console.signing import DOOR, Signing
+from memplane.console.views import Row
+from memplane.engine import Engine
+from memplane.server.endpoint import Door, Endpoint, Handle, Query
+
+
+def door(plane: Engine, authenticator: Authenticator | None) -> Door:
+    signing = Signing(authenticator)
+    rows: list[Row] = [
+        ("GET", "/", lambda call: pages.redirect(call, ROOT), None, ()),
+        ("GET", "/static/{name}", pages.static, None, ()),
+        ("GET", "/sign-in", signing.show, None, (Query(name="to", default=""),)),
+        ("POST", "/sign-in", signing.enter_with_key, None, ()),
+        ("GET", "/enter", signing.enter_with_link, None, (Query(name="ticket", default=""),)),
+        ("POST", "/sign-out", signing.leave, Right.READ, ()),
+        *home.rows(plane, signing),
+        *memories.rows(),
+        *playground.rows(),
+        *timeline.rows(),
+        *inbox.rows(),
+        *library.rows(),
+        *briefing.rows(),
+        *budgeting.rows(),
+        *records.rows(),
+        *graph.rows(),
+        *comparing.rows(),
+        *syncing.rows(),
+        *credentials.rows(authenticator),
+    ]
+    return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
+
+
+def _endpoint(
+    method: str, path: str, handle: Handle, right: Right | None, query: tuple[Query, ...]
+) -> Endpoint:
+    return Endpoint(
+        method=method,
+        path=ROOT + path,
+        door=DOOR,
+        summary="A page of the console",
+        handle=handle,
+        right=right,
+        body=None if method == "GET" else bytes,
+        body_required=False,
+        media=(MEDIA,),
+        answer_media=pages.HTML,
+        query=query,
+        credential=credential_of,
+        described=False,
+    )

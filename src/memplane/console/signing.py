@@ -1,0 +1,81 @@
+"""Signing in and out: with an API key, or with a link that works once."""
+
+from datetime import timedelta
+
+from memplane.auth.identity import Identity
+from memplane.auth.principal import Authenticator, Forbidden, Principal, Right, Unauthenticated
+from memplane.console import links
+from memplane.console.cookies import set_cookie
+from memplane.console.forms import Form
+from memplane.console.pages import HEADERS, SESSION_SECONDS, page, redirect, rendered
+from memplane.server.endpoint import Call, Response
+
+DOOR = "console"
+SESSION = timedelta(seconds=SESSION_SECONDS)
+
+
+class Signing:
+    """Makes sessions, and ends them. A session is a key of its own that ends with the key it was made with."""
+
+    def __init__(self, authenticator: Authenticator | None) -> None:
+        self._identity = authenticator if isinstance(authenticator, Identity) else None
+
+    @property
+    def asked(self) -> bool:
+        """Whether anybody has to sign in at all."""
+        return self._identity is not None
+
+    def show(self, call: Call) -> Response:
+        if self._identity is None:
+            return redirect(call, links.ROOT)
+        return page(call, "sign_in.html", problem="", to=links.own_page(call.query["to"]))
+
+    def enter_with_key(self, call: Call) -> Response:
+        form = Form(call)
+        to = links.own_page(form.text("to"))
+        try:
+            return self._enter(call, form.text("key").strip(), once=False, to=to)
+        except (Unauthenticated, Forbidden) as exc:
+            return page(call, "sign_in.html", problem=str(exc), status=401, to=to)
+
+    def enter_with_link(self, call: Call) -> Response:
+        try:
+            return self._enter(call, call.query["ticket"], once=True)
+        except (Unauthenticated, Forbidden):
+            problem = (
+                "this link was used already, or is too old; sign in with a key, or start `memplane console`"
+            )
+            return page(call, "sign_in.html", problem=problem, status=401, to=links.ROOT)
+
+    def leave(self, call: Call) -> Response:
+        Form(call)
+        if self._identity is not None and call.principal.credential:
+            self._identity.revoke(call.principal.credential)
+        return redirect(
+            call, links.SIGN_IN, **{"set-cookie": set_cookie("", seconds=0, headers=call.headers)}
+        )
+
+    def _enter(self, call: Call, credential: str, *, once: bool, to: str = links.ROOT) -> Response:
+        if self._identity is None:
+            return redirect(call, to)
+        principal = self._identity.authenticate(credential, peer=call.peer)
+        principal.check(Right.READ, door=DOOR)
+        minted = self._identity.sign_in(
+            _own(principal) if once else principal,
+            door=DOOR,
+            ttl=SESSION,
+            once=f"console link {principal.credential}" if once else None,
+        )
+        if minted is None:
+            raise Unauthenticated("this link was used already")
+        cookie = set_cookie(minted.bearer.reveal(), seconds=SESSION_SECONDS, headers=call.headers)
+        # A page that leads on rather than a redirect: a browser that came here from another site would not send the
+        # cookie along with one.
+        return rendered("entered.html", status=200, headers=HEADERS | {"set-cookie": cookie}, to=to)
+
+
+def _own(principal: Principal) -> Principal:
+    """Who comes with a link stays longer than the link lives, and does not end with it."""
+    return Principal(
+        tenant=principal.tenant, subject=principal.subject, spaces=principal.spaces, rights=principal.rights
+    )

@@ -1,0 +1,17 @@
+"""Sync: with which places the space is kept alike, and what waits."""
+
+from memplane.auth.principal import Right
+from memplane.console.views import Row, space_of, space_page
+from memplane.server.endpoint import Call, Response
+from memplane.sync.status import standing_of
+
+TAB = "sync"
+
+
+def show(call: Call) -> Response:
+    space = space_of(call)
+    return space_page(call, "sync.html", TAB, space, standing=standing_of(space))
+
+
+def rows() -> list[Row]:
+    return [("GET", "/space/{space}/sync", show, Right.READ, ())]

@@ -1,0 +1,51 @@
+"""What every page of a space needs: the space, and what stands around the page."""
+
+from typing import Any
+
+from memplane.auth.principal import Right
+from memplane.console.links import owner_of
+from memplane.console.pages import page
+from memplane.errors import NotFound
+from memplane.server.endpoint import Call, Handle, Query, Response
+from memplane.space import Space
+
+Row = tuple[str, str, Handle, Right | None, tuple[Query, ...]]
+"""One page: method, path below the root, who answers, what the session must allow (None: open), parameters."""
+
+TABS = (
+    ("", "Overview"),
+    ("timeline", "Timeline"),
+    ("memories", "Memories"),
+    ("recall", "Recall"),
+    ("inbox", "Inbox"),
+    ("graph", "Graph"),
+    ("compare", "Compare"),
+    ("documents", "Documents"),
+    ("brief", "Brief"),
+    ("budget", "Budget"),
+    ("receipts", "Receipts"),
+    ("audit", "Audit"),
+    ("sync", "Sync"),
+)
+"""The pages of a space, in the order they are shown: path and name."""
+
+
+def space_of(call: Call) -> Space:
+    """The space that the path names; a look never creates one."""
+    owner = owner_of(call.path["space"])
+    space = call.existing_space(owner)
+    if space is None:
+        raise NotFound("space", owner, place="this installation")
+    return space
+
+
+def writable_space(call: Call) -> Space:
+    """As `space_of`, for a form that changes something."""
+    return call.space(space_of(call).owner, Right.WRITE)
+
+
+def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
+    """A page of a space, under its tab."""
+    may_write = call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner)
+    around: dict[str, Any] = {"owner": space.owner, "tab": tab, "tabs": TABS, "may_write": may_write}
+    return page(call, template, **(around | values))

@@ -1,0 +1,254 @@
+"""Which section, or which document, a question names. Patterns only, and strict ones: who asks about tea in general must
+not be sent to the one section that is called so."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+import msgspec
+
+from memplane.extract.relevance import STOP_WORDS
+from memplane.storage.words import stems_of, words_of
+from memplane.types import Section
+
+# Which documents a question names, or the makers of which: `what did The Verge report …` is about documents whose names
+# say `(The Verge)`. A part of a name has to stand in the question word for word; single words of it may be anything's.
+
+
+_PARTING = re.compile(r"[()\[\]{}|:;/\\\"“”]|\s[-–—]\s|\.[A-Za-z]\w{0,4}$")  # noqa: RUF001
+_CHARS_MIN = 3
+_WORDS_MAX = 12
+_NAME_CHARS_MAX = 300
+_QUESTION_WORDS_MAX = 200
+
+
+class NameParts:
+    """The parts of names, and whose they are."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._holders: dict[str, list[int]] = {}
+        count = 0
+        for place, name in enumerate(names):
+            count = place + 1
+            for part in dict.fromkeys(_parts(name)):
+                self._holders.setdefault(part, []).append(place)
+        self._most = max(1, count // 2)
+
+    def named_in(self, question: str) -> set[int]:
+        """The places of the names that a question says a part of. What more than half of them have in common names
+        none."""
+        words = words_of(question)[:_QUESTION_WORDS_MAX]
+        said = (self._holders.get(run, ()) for run in _runs(words))
+        return {place for places in said if len(places) <= self._most for place in places}
+
+
+def _parts(name: str) -> Iterator[str]:
+    for part in _PARTING.split(name[:_NAME_CHARS_MAX]):
+        words = words_of(part or "")
+        said = " ".join(words)
+        if len(said) >= _CHARS_MIN and not all(word in STOP_WORDS or word.isdigit() for word in words):
+            yield said
+
+
+def _runs(words: Sequence[str]) -> Iterator[str]:
+    for start in range(len(words)):
+        for end in range(start + 1, min(len(words), start + _WORDS_MAX) + 1):
+            yield " ".join(words[start:end])
+
+
+NAMES_KEPT = 20_000
+"""The stems of so many names of documents are remembered; of more, looking at each would take a second."""
+_CHARS_READ_MAX = 500
+_WORDS_BEFORE_MAX = 8
+_BEGINNING_MIN, _ENDING = 3, 3
+"""Endings change; a word is looked up without so many letters."""
+_LIKENESS_MIN = 0.84
+_SHARE_OF_TITLE_MIN = 0.5
+_SHARE_OF_PHRASE_MIN = 0.6
+_PLACE = (
+    r"(?:sub)?sections?|chapters?|appendix|annex|paragraph|abschnitte?|kapitel|anhang|secci[oó]n|cap[ií]tulo|apartado"
+    r"|chapitre|annexe|sezione|capitolo|se[cç][aã]o|hoofdstuk"
+)
+_NUMBERED = re.compile(rf"(?:\b(?:{_PLACE})\s+|§\s*)(\d+(?:\.\d+)*|[ivxlc]+|[a-z])(?![\w.])", re.IGNORECASE)
+_PLACED = re.compile(rf"\b(?:{_PLACE})\b", re.IGNORECASE)
+"""Looked for first: in a long question without it, what stands before it is looked for from every letter on."""
+_BEFORE = re.compile(rf"([^?!;:]+?)[\s\"”’']+(?:{_PLACE})\b", re.IGNORECASE)  # noqa: RUF001
+_AFTER = re.compile(
+    rf"\b(?:{_PLACE})\s+(?:(?:called|named|titled|entitled|headed|on|about|über|sobre|sur)\s+)?([^?!;:]+)",
+    re.IGNORECASE,
+)
+_SHOWN = re.compile(
+    r"^\W*(?:(?:please|can you|could you|would you)\s+)*(?:show|give|read|open|quote|display|print|recite|summari[sz]e)"
+    r"(?:\s+(?:me|us|out))*\s+(?:the\s+|what\s+(?:is\s+)?in\s+the\s+)?(.+?)\W*$",
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    r"^\W*what\s+(?:does|do)\s+(?:the\s+)?(.+?)\s+(?:say|tell|cover|describe|contain|state|explain|mention|include)\b",
+    re.IGNORECASE,
+)
+_QUOTES = "\"“”\u2018\u2019' ."
+_FURTHER = re.compile(
+    r"\s+(?:of|in|from|say|says|tell|tells|cover|covers|describe|describes|and|about|mean|to)\s",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"(?:(?:show|give|read|open|quote|display|print|recite|summari[sz]e|please|find|get|tell|explain|me|us|what|does|do|is|in"
+    r"|about|can|could|would|you|entire|whole|full|complete)\s+)+",
+    re.IGNORECASE,
+)
+_DETERMINER = re.compile(
+    r".*\b(?:the|this|that|a|an|its|der|die|das|den|dem|la|le|les|el|los|las|il|lo|o|os)\s+", re.IGNORECASE
+)
+_NUMBER = re.compile(
+    rf"\W*(?:(?:{_PLACE}|part)\s+)?((?:\d+|[ivxlc]+|[a-z])(?:\.\d+)*)(?:[.):\s\-–—]|$)",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_IN_SHORT = re.compile(
+    r"\b(?:summari[sz]e|sum up|summary|overview|gist|outline|tl;?dr|abstract|digest)\b", re.IGNORECASE
+)
+_ABOUT = re.compile(r"\bwhat\b.{0,40}\babout\b", re.IGNORECASE)
+_DOCUMENT = re.compile(
+    r"\b(?:document|file|paper|report|manual|pdf|handbook|guide|article|book|text|essay|contract|agreement|policy"
+    r"|spec(?:ification)?|page|upload|attachment)\b",
+    re.IGNORECASE,
+)
+_TITLE_CHARS_MAX = 400
+_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,4}$")
+
+
+class Phrase(msgspec.Struct, frozen=True):
+    """What a question calls a section."""
+
+    text: str
+    number: bool = False
+    exact: bool = False
+    """It was not said to be a section, so nothing but its very title will do."""
+
+
+def phrases_of(question: str) -> list[Phrase]:
+    """What the question may call a section, the surest first; empty for almost every question."""
+    question = " ".join(question[:_CHARS_READ_MAX].split())
+    return list(dict.fromkeys(_phrases(question)))
+
+
+def _phrases(question: str) -> Iterator[Phrase]:
+    for found in _NUMBERED.finditer(question):
+        yield Phrase(found[1], number=True)
+    placed = _PLACED.search(question) is not None
+    for found in _BEFORE.finditer(question) if placed else ():
+        text = _ASKING.sub("", f"{_DETERMINER.sub('', found[1]).strip(_QUOTES)} ", count=1).strip()
+        if text and len(text.split()) <= _WORDS_BEFORE_MAX:
+            yield Phrase(text)
+    for found in _AFTER.finditer(question) if placed else ():
+        whole = found[1].strip(_QUOTES)
+        first = _FURTHER.split(f"{whole} ", maxsplit=1)[0].strip(_QUOTES)
+        for text in (whole, first):
+            if text and len(text.split()) <= _WORDS_BEFORE_MAX:
+                yield Phrase(text)
+    for pattern in (_SAYS, _SHOWN):
+        named = pattern.match(question)
+        if named and len(named[1].split()) <= _WORDS_BEFORE_MAX:
+            yield Phrase(named[1].strip(_QUOTES), exact=True)
+
+
+def asks_for_whole(question: str) -> bool:
+    """Whether what a document says as a whole is asked for: `summarise this document`."""
+    question = question[:_CHARS_READ_MAX]
+    return _DOCUMENT.search(question) is not None and (
+        _IN_SHORT.search(question) is not None or _ABOUT.search(question) is not None
+    )
+
+
+def asks_in_short(question: str) -> bool:
+    """Whether something is to be told in short, whatever it is: a document is meant where its name is said."""
+    return _IN_SHORT.search(question[:_CHARS_READ_MAX]) is not None
+
+
+def named_in(question: str, names: Sequence[str]) -> list[int]:
+    """The places of the documents all words of whose names stand in the question; what kind of file it is need not."""
+    said = frozenset(stems_of(question[:_CHARS_READ_MAX]))
+    return [place for place, name in enumerate(names) if (stems := _stems_of_name(name)) and stems <= said]
+
+
+def of_the_kind_in(question: str, names: Sequence[str]) -> list[int]:
+    """The places of the documents that are by their names what the question calls one: `the manual` may be `Toaster
+    manual`."""
+    kinds = frozenset(
+        stem for found in _DOCUMENT.findall(question[:_CHARS_READ_MAX]) for stem in stems_of(found)
+    )
+    return [place for place, name in enumerate(names) if kinds & _stems_of_name(name)]
+
+
+@lru_cache(NAMES_KEPT)
+def _stems_of_name(name: str) -> frozenset[str]:
+    """Remembered, since every question for a summary looks at every name."""
+    return frozenset(stems_of(_EXTENSION.sub("", name)))
+
+
+def bare(text: str) -> str:
+    """Nothing but its letters and digits: what is left when marks, spaces and line ends do not count."""
+    return "".join(sign for sign in text.lower() if sign.isalnum())
+
+
+def is_title(text: str, path: Sequence[str]) -> bool:
+    """Whether a text says no more than the title of the section it stands in."""
+    return bool(path) and len(text) <= _TITLE_CHARS_MAX and bare(text) in ("", bare(path[-1]))
+
+
+def without_title(text: str, path: Sequence[str]) -> str:
+    """What a section says, without the title that it begins with; as it is where it says nothing else."""
+    first, _, rest = text.lstrip().partition("\n")
+    return rest if is_title(first, path) and bare(rest) else text
+
+
+def telling_stems(text: str) -> list[str]:
+    """The stems of a phrase that mean something; all of them where none does."""
+    words = words_of(text)
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return list(dict.fromkeys(stem for word in telling for stem in stems_of(word)))
+
+
+def title_parts(phrase: Phrase) -> list[str]:
+    """What a title must hold to be worth a look: the number, or the beginnings of the words that mean something."""
+    if phrase.number:
+        return [phrase.text]
+    words = words_of(phrase.text)
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return [word[: max(_BEGINNING_MIN, len(word) - _ENDING)] for word in telling]
+
+
+def likeness(phrase: Phrase, title: str) -> float:
+    """How well a section's title fits what it was called, between 0 and 1; 0 where it does not."""
+    number = _NUMBER.match(title)
+    if phrase.number:
+        return 1.0 if number and number[1].lower() == phrase.text.lower() else 0.0
+    bare = title[number.end() :] if number and number[1][0].isdigit() else title
+    wanted, there = telling_stems(phrase.text), telling_stems(bare)
+    if wanted == there:
+        return 1.0 if wanted else 0.0
+    if set(wanted) == set(there):
+        return 0.99
+    return 0.0 if phrase.exact or not wanted or not there else _nearly(wanted, there)
+
+
+def _nearly(wanted: Sequence[str], there: Sequence[str]) -> float:
+    """A part of the title, a title with something added, or one that is spelled otherwise."""
+    shared = len(set(wanted) & set(there))
+    if shared == len(wanted) and shared / len(there) >= _SHARE_OF_TITLE_MIN:
+        return 0.5 + 0.45 * shared / len(there)
+    if shared == len(there) and shared / len(wanted) >= _SHARE_OF_PHRASE_MIN:
+        return 0.4 + 0.45 * shared / len(wanted)
+    alike = SequenceMatcher(None, " ".join(wanted), " ".join(there)).ratio()
+    return 0.9 * alike if alike >= _LIKENESS_MIN else 0.0
+
+
+def best_sections(phrases: Sequence[Phrase], sections: Sequence[Section]) -> tuple[float, list[Section]]:
+    """The sections that fit best, all equally well, and how well that is; a phrase counts only where those before it
+    name nothing."""
+    for phrase in phrases:
+        fits = [(likeness(phrase, section.title), section) for section in sections if section.title]
+        best = max((fit for fit, _ in fits), default=0.0)
+        if best > 0:
+            return best, [section for fit, section in fits if fit == best]
+    return 0.0, []

@@ -1,0 +1,438 @@
+"""What the documents of a space say to a question, by one of four strategies: passages of all of them, a section that is
+named, one document, or a collection."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+import msgspec
+
+from memplane.clock import Instant, to_instant
+from memplane.documents.naming import (
+    NAMES_KEPT,
+    Phrase,
+    asks_for_whole,
+    asks_in_short,
+    best_sections,
+    is_title,
+    named_in,
+    of_the_kind_in,
+    phrases_of,
+    telling_stems,
+    title_parts,
+)
+from memplane.documents.result import DocumentTold, SectionTold, SpanHit, Strategy
+from memplane.documents.span_ranking import RankedSpan
+from memplane.errors import NotFound
+from memplane.extract.relevance import Question, Relevance
+from memplane.safety.redact import redact
+from memplane.storage.base import Reader
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, span_number
+from memplane.storage.words import stems_of
+from memplane.types import Document, Section, Span
+
+# How a fixed number of seats is given out by weight: by largest remainders, as for a parliament.
+
+
+def apportioned(parties: Mapping[str, tuple[float, int]], seats: int) -> dict[str, int]:
+    """How many seats each party of a weight and a size gets; none more than it can fill."""
+    given = dict.fromkeys(parties, 0)
+    while seats:
+        open_ = [id_ for id_, (weight, size) in parties.items() if given[id_] < size and weight > 0]
+        if not open_:
+            break
+        whole = sum(parties[id_][0] for id_ in open_)
+        due = {id_: seats * parties[id_][0] / whole for id_ in open_}
+        sure = {id_: min(int(due[id_]), parties[id_][1] - given[id_]) for id_ in open_}
+        if not any(sure.values()):
+            for id_ in sorted(open_, key=lambda id_: -due[id_])[:seats]:
+                given[id_] += 1
+                seats -= 1
+            continue
+        for id_, count in sure.items():
+            given[id_] += count
+            seats -= count
+    return given
+
+
+_DOCUMENTS_LISTED_MAX = 100_000
+_DOCUMENTS_READ_MAX = 64
+_SECTIONS_READ_MAX = 5_000
+"""Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
+_SPANS_LOOKED_AT = 1_000
+_SECTIONS_IN_SHORT_MAX = 200
+"""So many sections of a document are told in short, if there is room."""
+_SECTIONS_TOLD_MAX = 3
+"""So many sections may answer to the same name."""
+_SHARE_MIN = 0.6
+"""What holds so many of the words of a question has to do with it, however little is known about words in a small
+space."""
+_TITLES_SPARE = 4
+"""Fetched beyond what is wanted, for spans that are nothing but a title."""
+_MEMBERS_MAX = 200
+_MEMBERS_TOLD_MAX = 50
+_SPANS_PER_PLACE = 4
+"""So many times as many spans are ranked as a collection tells, to see how relevant each document is."""
+
+
+class Ranking(NamedTuple):
+    """Where the best spans come from."""
+
+    best: Callable[[frozenset[int] | None, int], Sequence[RankedSpan]]
+    """Of these documents, by seq, or of all; at most so many."""
+    heads: Callable[[], Sequence[DocumentHead]]
+    """Every document there is."""
+
+
+class DocumentsAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of documents."""
+
+    query: str
+    project: str | None = None
+    document: str | None = None
+    collection: str | None = None
+    as_of: Instant | None = None
+    spans: int
+
+
+class Consulted(msgspec.Struct, frozen=True, kw_only=True):
+    """What documents have to say."""
+
+    strategy: Strategy | None = None
+    documents: tuple[DocumentTold, ...] = ()
+    spans: tuple[SpanHit, ...] = ()
+
+    @property
+    def degraded(self) -> bool:
+        return any(document.degraded for document in self.documents)
+
+
+def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulted:
+    """Raises `NotFound` for a document or a collection that is not there, or is another project's."""
+    if asked.collection is not None:
+        return _collection(reader, asked, ranking, asked.collection)
+    if asked.document is not None:
+        return _document(reader, asked, ranking, _asked_for(reader, asked, asked.document))
+    if not reader.library_marks().last_span:
+        return Consulted()
+    shelf = _Shelf(reader, asked, ranking)
+    sections = _named_sections(reader, asked, shelf)
+    if sections:
+        return _sections(reader, asked, sections)
+    document = shelf.in_question()
+    if document is not None:
+        return _document(reader, asked, ranking, document)
+    ranked = ranking.best(shelf.seqs(), asked.spans + _TITLES_SPARE) if asked.spans else ()
+    held = _Held(asked.query)
+    told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
+    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told)[: asked.spans])
+
+
+def _visible(asked: DocumentsAsked, document: Document) -> bool:
+    """What belongs to no project may be told in any; what was uploaded later was not there then."""
+    return (asked.project is None or document.project in (None, asked.project)) and (
+        asked.as_of is None or to_instant(document.updated_at) <= asked.as_of
+    )
+
+
+class _Shelf:
+    """The documents that may be told; looked at only where a question needs it."""
+
+    def __init__(self, reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> None:
+        self._reader = reader
+        self._ranking = ranking
+        self._asked = asked
+        self._heads: Sequence[DocumentHead] | None = None
+
+    def heads(self) -> Sequence[DocumentHead]:
+        if self._heads is None:
+            asked, heads = self._asked, self._ranking.heads()
+            if asked.project is not None:
+                heads = [head for head in heads if head.project in (None, asked.project)]
+            if asked.as_of is not None:
+                then = self._there_then()
+                heads = [head for head in heads if head.seq in then]
+            self._heads = heads
+        return self._heads
+
+    def seqs(self) -> frozenset[int] | None:
+        """None: all of them."""
+        if self._asked.project is None and self._asked.as_of is None:
+            return None
+        return frozenset(head.seq for head in self.heads())
+
+    def in_question(self) -> Document | None:
+        """The document whose whole the question asks for: the one that it names, or the only one that it can mean."""
+        query = self._asked.query
+        whole = asks_for_whole(query)
+        if not whole and not asks_in_short(query):
+            return None
+        found = self.named()
+        if whole and not found:
+            found = self.heads()
+        if whole and len(found) > 1:
+            found = [found[place] for place in of_the_kind_in(query, [head.name for head in found])]
+        return self._reader.document(found[0].id) if len(found) == 1 else None
+
+    def named(self) -> Sequence[DocumentHead]:
+        """Those that the question calls by their names; none where there are too many to look at each."""
+        heads = self.heads()
+        if len(heads) > NAMES_KEPT:
+            return []
+        return [heads[place] for place in named_in(self._asked.query, [head.name for head in heads])]
+
+    def _there_then(self) -> frozenset[int]:
+        every = self._reader.documents(project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0)
+        return frozenset(document.seq for document in every if _visible(self._asked, document))
+
+
+class _Held:
+    """Of the words of a question that mean something, how many a span holds."""
+
+    def __init__(self, query: str) -> None:
+        self._wanted = frozenset(Question(query).stems.values())
+
+    def share(self, ranked: RankedSpan) -> float:
+        return len(self._wanted.intersection(stems_of(ranked.span.text))) / max(1, len(self._wanted))
+
+
+# ── local ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
+    """With the names of where they stand. A title with nothing under it is told only where there is nothing else: the
+    citations of its subsections hold it."""
+    documents = _documents_of(reader, ranked)
+    numbers = [span_number(documents[each.span.document].seq, each.span.section) for each in ranked]
+    sections = reader.sections_at(list(dict.fromkeys(numbers)))
+    hits = tuple(
+        SpanHit(
+            span=_shown(each.span),
+            document_name=documents[each.span.document].name,
+            section=sections[number].path if number in sections else (),
+            updated_at=documents[each.span.document].updated_at,
+            score=each.score,
+            channels=each.contributions,
+            ranks=each.ranks,
+        )
+        for each, number in zip(ranked, numbers, strict=True)
+    )
+    return tuple(hit for hit in hits if not is_title(hit.span.text, hit.section)) or hits
+
+
+def _documents_of(reader: Reader, ranked: Sequence[RankedSpan]) -> dict[str, Document]:
+    ids = dict.fromkeys(each.span.document for each in ranked)
+    return {id_: document for id_ in ids if (document := reader.document(id_)) is not None}
+
+
+def _shown(span: Span) -> Span:
+    """Rules may have been added since it was kept."""
+    text = redact(span.text).text
+    return span if text == span.text else msgspec.structs.replace(span, text=text)
+
+
+def _shown_text(text: str | None) -> str | None:
+    return None if text is None else redact(text).text
+
+
+# ── section ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> list[tuple[Document, Section]]:
+    """The sections that the question calls by their name, of the document that it names too, if it does."""
+    phrases = phrases_of(asked.query)
+    if not phrases:
+        return []
+    heads = shelf.heads()
+    named = shelf.named()
+    pools = [named, heads] if named and len(named) < len(heads) else [heads]
+    for pool in pools:
+        places = _sections_to_look_at(reader, pool, phrases)
+        of = {section.id: document for document, section in places}
+        _, best = best_sections(phrases, [section for _, section in places])
+        if best:
+            newest = sorted(best, key=lambda section: (-of[section.id].seq, section.ordinal))
+            return [(of[section.id], section) for section in newest[:_SECTIONS_TOLD_MAX]]
+    return []
+
+
+def _sections_to_look_at(
+    reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[Phrase]
+) -> list[tuple[Document, Section]]:
+    if len(heads) <= _DOCUMENTS_READ_MAX:
+        documents = [document for head in heads if (document := reader.document(head.id)) is not None]
+        if sum(document.sections for document in documents) <= _SECTIONS_READ_MAX:
+            return [(document, section) for document in documents for section in reader.sections(document.id)]
+    of = {head.seq: head for head in heads}
+    numbers = dict.fromkeys(
+        number
+        for phrase in phrases
+        for number in reader.sections_titled(title_parts(phrase), limit=_SECTIONS_READ_MAX)
+        if number // SPANS_PER_DOCUMENT_MAX in of
+    )
+    found = reader.sections_at(list(numbers)[:_SECTIONS_READ_MAX])
+    ids = dict.fromkeys(of[number // SPANS_PER_DOCUMENT_MAX].id for number in found)
+    there = {document.seq: document for id_ in ids if (document := reader.document(id_)) is not None}
+    return [
+        (there[number // SPANS_PER_DOCUMENT_MAX], section)
+        for number, section in found.items()
+        if number // SPANS_PER_DOCUMENT_MAX in there
+    ]
+
+
+def _sections(reader: Reader, asked: DocumentsAsked, found: Sequence[tuple[Document, Section]]) -> Consulted:
+    """Each with its subsections: what it says in short, and its passages, those that answer first."""
+    told: dict[str, DocumentTold] = {}
+    ranked: list[RankedSpan] = []
+    for document, section in found:
+        family = _family(reader, document, section)
+        told[document.id] = _in_short(document, told.get(document.id), family)
+        ranked += _in_section(reader, asked, document, family[0], family[-1])
+    ranked.sort(key=lambda each: -each.score)
+    return Consulted(
+        strategy=Strategy.SECTION,
+        documents=tuple(told.values()),
+        spans=_hits(reader, ranked[: asked.spans + _TITLES_SPARE])[: asked.spans],
+    )
+
+
+def _family(reader: Reader, document: Document, section: Section) -> list[Section]:
+    """A section and what stands under it."""
+    numbers = [
+        span_number(document.seq, ordinal)
+        for ordinal in range(section.ordinal + 1, min(document.sections, section.ordinal + _SPANS_LOOKED_AT))
+    ]
+    after = reader.sections_at(numbers)
+    under = takewhile(lambda each: each.level > section.level, (after[n] for n in numbers if n in after))
+    return [section, *under] if section.level else [section]
+
+
+def _in_section(
+    reader: Reader, asked: DocumentsAsked, document: Document, first: Section, last: Section
+) -> list[RankedSpan]:
+    """The passages of these sections, by how well they answer; alike ones in their order."""
+
+    def section_of(ordinal: int) -> int:
+        there = reader.spans(document.id, first=ordinal, limit=1)
+        return there[0].section if there else document.sections
+
+    ordinals = range(document.spans)
+    begin = bisect_left(ordinals, first.ordinal, key=section_of)
+    until = bisect_left(ordinals, last.ordinal + 1, lo=begin, key=section_of)
+    spans = reader.spans(document.id, first=begin, limit=min(until - begin, _SPANS_LOOKED_AT))
+    titled = {*telling_stems(" ".join(first.path)), *telling_stems(document.name)}
+    beyond = [word for word in Question(asked.query).words if not titled.issuperset(telling_stems(word))]
+    relevance = Relevance(Question(" ".join(beyond)), {}, len(spans))
+    scores = [relevance.score(span.text) if beyond else 0.0 for span in spans]
+    order = sorted(range(len(spans)), key=lambda at: -scores[at])
+    return [
+        RankedSpan(
+            span=spans[at],
+            score=round(scores[at], 4),
+            contributions={"words": round(scores[at], 4)},
+            ranks={"words": rank},
+            relevant=True,
+        )
+        for rank, at in enumerate(order, start=1)
+    ]
+
+
+# ── document ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _asked_for(reader: Reader, asked: DocumentsAsked, document_id: str) -> Document:
+    document = reader.document(document_id)
+    if document is None or not _visible(asked, document):
+        raise NotFound("document", document_id)
+    return document
+
+
+def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document: Document) -> Consulted:
+    """The whole in short, every section in short, and the passages that answer best."""
+    ordinals = range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
+    sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
+    told = _in_short(document, None, list(sections.values()) if len(sections) > 1 else ())
+    count = asked.spans + _TITLES_SPARE if asked.spans else 0
+    ranked = ranking.best(frozenset({document.seq}), count) if count else ()
+    if not _with_anything_to_say(asked, ranked):
+        ranked = _beginning(reader, document, count)
+    return Consulted(
+        strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked)[: asked.spans]
+    )
+
+
+def _in_short(
+    document: Document, before: DocumentTold | None = None, sections: Sequence[Section] = ()
+) -> DocumentTold:
+    """The document and these sections, behind those that are told already."""
+    return DocumentTold(
+        id=document.id,
+        name=document.name,
+        distillation=_shown_text(document.distillation),
+        degraded=document.distillation is None,
+        sections=(() if before is None else before.sections)
+        + tuple(
+            SectionTold(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
+            for section in sections
+        ),
+    )
+
+
+def _with_anything_to_say(asked: DocumentsAsked, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
+    """Who was asked for may say what is only near: what holds a word of the question, or else what is like it."""
+    held = _Held(asked.query)
+    return [each for each in ranked if each.relevant or held.share(each)] or [
+        each for each in ranked if "meaning" in each.contributions
+    ]
+
+
+def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpan]:
+    """Where no passage has anything to do with the question, the document begins to speak."""
+    return [
+        RankedSpan(span=span, score=0.0, contributions={}, ranks={}, relevant=False)
+        for span in reader.spans(document.id, limit=count)
+    ]
+
+
+# ── collection ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _collection(reader: Reader, asked: DocumentsAsked, ranking: Ranking, collection_id: str) -> Consulted:
+    """Every document in short, in the collection's order, and passages: the more relevant a document, the more of it."""
+    collection = reader.collection(collection_id)
+    if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
+        raise NotFound("collection", collection_id)
+    members = [
+        document
+        for document in reader.documents(project=None, collection=collection_id, limit=_MEMBERS_MAX, offset=0)
+        if _visible(asked, document)
+    ]
+    ranked = (
+        ranking.best(frozenset(document.seq for document in members), asked.spans * _SPANS_PER_PLACE)
+        if asked.spans and members
+        else ()
+    )
+    ranked = _with_anything_to_say(asked, ranked)
+    by_document: dict[str, list[RankedSpan]] = defaultdict(list)
+    weights: dict[str, float] = defaultdict(float)
+    for place, each in enumerate(ranked):
+        by_document[each.span.document].append(each)
+        weights[each.span.document] += 1 / (1 + place)
+    shares = apportioned({id_: (weights[id_], len(by_document[id_])) for id_ in by_document}, asked.spans)
+    ids = [document.id for document in members if document.id in shares]
+    if not collection.ordered:
+        ids.sort(key=lambda id_: -weights[id_])
+    chosen = [each for id_ in ids for each in by_document[id_][: shares[id_]]]
+    return Consulted(
+        strategy=Strategy.COLLECTION,
+        documents=tuple(_in_short(document) for document in _most_relevant(members, weights)),
+        spans=_hits(reader, chosen),
+    )
+
+
+def _most_relevant(members: Sequence[Document], weights: Mapping[str, float]) -> list[Document]:
+    """In order; of a large collection, those that have something to say."""
+    best = sorted(range(len(members)), key=lambda at: (-weights.get(members[at].id, 0.0), at))
+    return [members[at] for at in sorted(best[:_MEMBERS_TOLD_MAX])]

@@ -1,0 +1,393 @@
+"""The spans that answer a question, best first, why each of them does, and whether anything does.
+
+As with turns, several weak opinions about every span are made comparable per question and added up. What is different:
+a document speaks for its spans, a question that asks for several things is asked for each of them, and the second span
+of a document has to be better than the first of another. docs/internals/documents.md has the figures, and what was
+tried besides."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.documents.span_index import SpanIndex, Spans
+from memplane.extract.relevance import Question
+from memplane.models.embedding import Vector
+from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, standard, unpacked
+from memplane.storage.base import Reader
+from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
+from memplane.types import Span
+
+# A question taken apart: one that asks for several things is asked for each of them, too.
+
+
+PARTS_MAX = 6
+_TELLING_MIN = 3
+"""A part with fewer words that mean something goes with its neighbour."""
+_CHARS_READ_MAX = 2_000
+"""What follows is pasted."""
+
+_BORDER = re.compile(
+    r"[,;:]\s+(?=(?:and|but|or|while|whereas|which|who|whose|that|as)\b)"
+    r"|\s(?=(?:while|whereas|before|after|compared\s+(?:to|with)|versus)\b)"
+    r"|\s(?=and\s+(?:also|is|was|are|were|has|have|had|does|did|do|that|the|another|whose|who|which|what|how|when)\b)"
+    r"|[;?!.]\s",
+    re.IGNORECASE,
+)
+
+
+def parts_of(text: str) -> list[Question]:
+    """The parts of a question that asks for several things; none of one that asks for one."""
+    beginning = text[:_CHARS_READ_MAX]
+    cuts = [0, *(border.end() for border in _BORDER.finditer(beginning)), len(beginning)]
+    begins: list[int] = []
+    parts: list[Question] = []
+    for start, end in pairwise(cuts):
+        begins.append(start)
+        parts.append(Question(beginning[start:end]))
+        if len(parts) > 1 and (
+            min(len(part.words) for part in parts[-2:]) < _TELLING_MIN or len(parts) > PARTS_MAX
+        ):
+            begins.pop()
+            parts[-2:] = [Question(beginning[begins[-1] : end])]
+    return parts if len(parts) > 1 else []
+
+
+COMMON = 10_000
+"""A word that more spans hold does not help to choose among them, and looking through them takes long."""
+SHARE_MIN = 0.11
+"""How much of what a question asks for, by the rarity of its words, its best span must hold where there are no vectors: of
+MultiHop-RAG's questions that nothing answers three in five have no such span, of the others one in fifty has none."""
+REACH_MIN = {"snowflake-arctic-embed-s-int8": (0.58, 0.79)}
+"""That share and the nearness together, by model: for a question of so few words that they say little, and for a long one.
+Of MultiHop-RAG's questions that nothing answers seven in ten stay below, of the others one in a hundred and fifty."""
+
+_WORDS_FEW, _WORDS_MANY = 4, 20
+_SPANS_FEW = 1_000
+"""Rarity is reckoned as if there were so many spans at least: in a handful, what they hold would seem worth nothing."""
+_BM25_K1 = 1.2
+_BM25_B = 0.75
+_PART_DOCUMENT_SHARE = 0.5
+_REPEATED = 1.0
+"""What every further span of a document is put back by: half of what is told would be of one document otherwise."""
+_POOL = 100
+_NEAR = 300
+_MOST = 100
+_SAMPLE = 300
+_EXACT_MAX = 4_096
+"""So many spans of the documents asked for are all compared."""
+_SPARE = 4
+"""Fetched beyond what is wanted, for spans that went since the index was looked at."""
+
+
+class SpanWeights(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel's number is multiplied with. Zero takes a channel out."""
+
+    meaning: float = 2.0
+    """The span's vector, made of its text under its titles."""
+    words: float = 0.5
+    """BM25 of the same."""
+    document: float = 0.5
+    """BM25 of its whole document."""
+    part: float = 0.6
+    """Of the parts of the question, the one that it and its document hold most of."""
+    named: float = 5.0
+    """The question says a part of the document's name."""
+
+
+WEIGHTS = SpanWeights()
+
+
+class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A span, its score, and what the score is the sum of."""
+
+    span: Span
+    score: float
+    contributions: Mapping[str, float]
+    ranks: Mapping[str, int]
+    relevant: bool
+    """Whether it has to do with the question, and anything here answers it at all."""
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """What a stem of the question is worth where."""
+
+    places: Ints
+    values: Floats
+    documents: Ints
+    document_values: Floats
+    rarity: float
+
+
+def rank_spans(  # what to rank, by what, and how many
+    reader: Reader,
+    index: SpanIndex,
+    text: str,
+    embedded: Callable[[], Vector | None],
+    *,
+    among: Collection[int] | None = None,
+    limit: int,
+    weights: SpanWeights = WEIGHTS,
+) -> list[RankedSpan]:
+    """`among` are the numbers (seq) of the documents to look in; None: all of them. `embedded` gives the question's
+    vector; it is waited for when there is nothing else left to do."""
+    spans = index.refresh(reader)
+    if not spans.count or limit <= 0:
+        return []
+    allowed = _allowed(spans, among)
+    if not allowed.any():
+        return []
+    question = Question(text)
+    held = _held(reader, index, spans, question)
+    words, document = _word_scores(spans, held.values())
+    part = _part_scores(spans, held, parts_of(text), (words, document))
+    named = spans.named_in(text)
+    of_named = words if named is None else np.where(named[spans.document], words, 0.0)
+    standards = {"words": standard(words), "document": standard(document)}
+    query = embedded()
+    places, sample = _chosen(spans, query, allowed, (words, part, of_named))
+    meaning = None if query is None else _meaning(reader, index, spans, query, places)
+    judged = Judged(
+        spans=spans,
+        places=places,
+        channels={
+            "words": standards["words"][places],
+            "document": standards["document"][spans.document[places]],
+            "part": part[places],
+        }
+        | ({} if meaning is None else {"meaning": standard(meaning, sample)})
+        | ({} if named is None else {"named": named[spans.document[places]].astype(np.float64)}),
+        weights=weights,
+    )
+    best = judged.best(allowed[places], limit + _SPARE)
+    share = words[places] / (sum(one.rarity for one in held.values()) or 1.0)
+    bounds = _reach_bounds(index, len(question.words))
+    relevant = _relevant(judged, share, meaning, allowed[places], bounds)
+    return _told(reader, judged, best, relevant)[:limit]
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What every channel says about the spans at these places."""
+
+    spans: Spans
+    places: Ints
+    channels: dict[str, Floats]
+    weights: SpanWeights
+
+    @property
+    def documents(self) -> Ints:
+        """By place, the place of the document."""
+        documents: Ints = self.spans.document[self.places]
+        return documents
+
+    def best(self, allowed: NDArray[np.bool_], limit: int) -> list[tuple[int, float, int]]:
+        """The best, best first: the index of each, its score, and how many better ones its document has. Of two equals
+        the later span."""
+        scores = np.where(allowed, self._scores(), -np.inf)
+        pool = max(_POOL, limit * 4)
+        chosen = np.argpartition(-scores, pool)[:pool] if pool < len(scores) else np.arange(len(scores))
+        chosen = chosen[np.isfinite(scores[chosen])]
+        ordered = chosen[np.lexsort((-self.places[chosen], -scores[chosen]))]
+        seen: Counter[int] = Counter()
+        put_back = []
+        for index, score, document in zip(
+            ordered.tolist(), scores[ordered].tolist(), self.documents[ordered].tolist(), strict=True
+        ):
+            put_back.append((index, score - _REPEATED * seen[document], seen[document]))
+            seen[document] += 1
+        put_back.sort(key=lambda one: -one[1])
+        return put_back[:limit]
+
+    def contributions(self, index: int, repeated: int) -> dict[str, float]:
+        """What the score is the sum of, the most telling first."""
+        parts = {
+            name: getattr(self.weights, name) * float(channel[index])
+            for name, channel in self.channels.items()
+        }
+        if repeated:
+            parts["repeated"] = -_REPEATED * repeated
+        return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
+
+    def ranks(self, index: int) -> dict[str, int]:
+        """Its rank in every channel that puts spans in an order, 1 the best; being named is yes or no."""
+        return {
+            name: 1 + int(np.count_nonzero(channel > channel[index]))
+            for name, channel in self.channels.items()
+            if name != "named"
+        }
+
+    def _scores(self) -> Floats:
+        scores = np.zeros(len(self.places))
+        for name, channel in self.channels.items():
+            scores += getattr(self.weights, name) * channel
+        return scores
+
+
+def _held(reader: Reader, index: SpanIndex, spans: Spans, question: Question) -> dict[str, _Held]:
+    """Where each stem of the question occurs, but for words so common that they choose nothing."""
+    common = index.common(reader, question, beyond=COMMON) if spans.count > COMMON else set()
+    stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
+    held = {}
+    for stem, (places, counts) in index.occurrences(reader, spans, stems).items():
+        summed = np.bincount(spans.document[places], counts, len(spans.documents))
+        documents = np.flatnonzero(summed)
+        of_documents = summed[documents]
+        rarity = _rarity(max(spans.count, _SPANS_FEW), len(places))
+        held[stem] = _Held(
+            places,
+            rarity * counts / (counts + _slack(spans.words[places], spans.words_usual)),
+            documents,
+            _rarity(len(spans.documents), len(documents))
+            * of_documents
+            / (of_documents + _slack(spans.document_words[documents], spans.document_words_usual)),
+            rarity,
+        )
+    return held
+
+
+def _rarity(total: int, holding: int) -> float:
+    return math.log(1 + (total - holding + 0.5) / (holding + 0.5)) * (_BM25_K1 + 1)
+
+
+def _slack(lengths: Floats, usual: float) -> Floats:
+    return _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths / usual)
+
+
+def _word_scores(spans: Spans, held: Iterable[_Held]) -> tuple[Floats, Floats]:
+    """BM25 of every span and of every document."""
+    words, document = np.zeros(spans.count), np.zeros(len(spans.documents))
+    for one in held:
+        words[one.places] += one.values
+        document[one.documents] += one.document_values
+    return words, document
+
+
+def _part_scores(
+    spans: Spans, held: Mapping[str, _Held], parts: Sequence[Question], whole: tuple[Floats, Floats]
+) -> Floats:
+    """For every span, how well it answers the part of the question that it answers best; a question of one part is that
+    part."""
+    best: Floats | None = None
+    of_parts = [
+        _word_scores(spans, [held[stem] for stem in dict.fromkeys(part.stems.values()) if stem in held])
+        for part in parts
+    ]
+    for words, document in of_parts or [whole]:
+        scores = standard(words) + _PART_DOCUMENT_SHARE * standard(document)[spans.document]
+        best = scores if best is None else np.maximum(best, scores)
+    assert best is not None
+    return best
+
+
+def _allowed(spans: Spans, among: Collection[int] | None) -> NDArray[np.bool_]:
+    if among is None:
+        return np.ones(spans.count, np.bool_)
+    wanted = np.isin(
+        np.array([head.seq for head in spans.documents], np.int64), np.array(list(among), np.int64)
+    )
+    allowed: NDArray[np.bool_] = wanted[spans.document]
+    return allowed
+
+
+def _chosen(
+    spans: Spans, query: Vector | None, allowed: NDArray[np.bool_], opinions: Sequence[Floats]
+) -> tuple[Ints, NDArray[np.bool_] | None]:
+    """Which spans to judge, and which of them say what is usual. All of them while they are few; else those that are
+    near by their codes or hold the words (the first opinion says which do), and a sample."""
+    if query is None or spans.vectors.exact:
+        return np.arange(spans.count), None
+    sample = np.arange(0, spans.count, max(1, spans.count // _SAMPLE))
+    is_chosen, is_sample = np.zeros(spans.count, np.bool_), np.zeros(spans.count, np.bool_)
+    is_chosen[sample] = is_sample[sample] = True
+    wanted = np.flatnonzero(allowed)
+    if len(wanted) <= _EXACT_MAX:
+        is_chosen[wanted] = True
+    else:
+        near = spans.vectors.near(query, _NEAR, None if len(wanted) == spans.count else allowed)
+        is_chosen[near[near < spans.count]] = True
+        holding = np.flatnonzero(allowed & (opinions[0] > 0))
+        for opinion in opinions:
+            is_chosen[_most(opinion, holding)] = True
+    found: Ints = np.flatnonzero(is_chosen)
+    return found, is_sample[found]
+
+
+def _most(opinion: Floats, holding: Ints) -> Ints:
+    """Of these places, those with the largest numbers."""
+    if len(holding) <= _MOST:
+        return holding
+    return holding[np.argpartition(-opinion[holding], _MOST)[:_MOST]]
+
+
+def _meaning(
+    reader: Reader, index: SpanIndex, spans: Spans, query: Vector, places: Ints
+) -> NDArray[np.float32] | None:
+    """The dot product of every span with the question, NaN where its vector is still to come; None without any."""
+    found = spans.vectors.scores(query, places)
+    if found is None:
+        model = reader.model(*index.model)
+        numbers = spans.n[places]
+        packed = {} if model is None else reader.span_vectors_at(model, numbers.tolist())
+        found = np.full(len(places), np.nan, np.float32)
+        there = np.array([int(number) in packed for number in numbers])
+        if there.any():
+            found[there] = dots(unpacked([packed[int(number)] for number in numbers[there]]), query)
+    return found if np.isfinite(found).any() else None
+
+
+def _reach_bounds(index: SpanIndex, words: int) -> tuple[float, float] | None:
+    """What any span must reach to have to do with a question, and what the best must, to answer it: the more a question
+    says, the more of it must be met."""
+    known = REACH_MIN.get(index.model[0])
+    return None if known is None else (known[0], float(np.interp(words, (_WORDS_FEW, _WORDS_MANY), known)))
+
+
+def _relevant(
+    judged: Judged,
+    share: Floats,
+    meaning: NDArray[np.float32] | None,
+    allowed: NDArray[np.bool_],
+    bounds: tuple[float, float] | None,
+) -> NDArray[np.bool_]:
+    """By span, whether it has to do with the question; none does where the best of them does not answer it."""
+    held = share >= SHARE_MIN
+    if meaning is None:
+        near, answering = share > 0, held
+    elif bounds is None:
+        near = judged.channels["meaning"] >= DEVIATIONS_MIN
+        near, answering = near | (share > 0), held | near
+    else:
+        reach, to_come = share + np.nan_to_num(meaning, nan=0.0), np.isnan(meaning)
+        near = (reach >= bounds[0]) | ((share > 0) & to_come)
+        answering = (reach >= bounds[1]) | (held & to_come)
+    return near & bool((answering & allowed).any())
+
+
+def _told(
+    reader: Reader, judged: Judged, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
+) -> list[RankedSpan]:
+    """Those of them that are still there."""
+    spans, places = judged.spans, judged.places
+    heads = [spans.documents[spans.document[places[index]]] for index, _, _ in best]
+    read = {
+        (span.document, span.ordinal): span
+        for span in reader.spans_at([int(spans.n[places[index]]) for index, _, _ in best])
+    }
+    return [
+        RankedSpan(
+            span=span,
+            score=round(score, 4),
+            contributions={
+                name: round(part, 3) for name, part in judged.contributions(index, repeated).items()
+            },
+            ranks=judged.ranks(index),
+            relevant=bool(relevant[index]),
+        )
+        for (index, score, repeated), head in zip(best, heads, strict=True)
+        if (span := read.get((head.id, int(spans.n[places[index]]) % SPANS_PER_DOCUMENT_MAX))) is not None
+    ]

@@ -1,1 +1,0 @@
-"""A small chat for a terminal, through the proxy: it shows what was recalled beside each answer."""

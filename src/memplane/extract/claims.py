@@ -1,0 +1,235 @@
+"""Propositions turned into memories: map to the catalog, gate by worth, tell times, choose a tier."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.clock import DAY, to_datetime, to_instant
+from memplane.extract.catalog import Catalog
+from memplane.extract.gate import utility, worth_keeping
+from memplane.extract.proposition import USER, Polarity, Proposition, Tense
+from memplane.extract.rules import PROPOSITIONS_MAX
+from memplane.extract.time import find_times
+from memplane.ledger.ids import derived_id
+from memplane.safety.injection import flags_of
+from memplane.safety.redact import redact
+from memplane.types import Memory, Role, Tier, TimeTold, Turn
+
+# How a memory surfaces: always (hot), when relevant (warm), as history only (cold).
+
+
+HOT_IMPORTANCE = 0.8
+WARM_IMPORTANCE = 0.2
+_OFTEN = 10
+"""This many recalls are worth as much as being important from the start."""
+_LIFT = 0.2
+
+
+def tier_of(*, importance: float, accesses: int = 0, hot: bool = False, current: bool = True) -> Tier:
+    """`hot` is the predicate's own wish; `current` is False for what was superseded or has expired."""
+    if not current:
+        return Tier.COLD
+    lifted = importance + _LIFT * min(max(accesses, 0), _OFTEN) / _OFTEN
+    if lifted < WARM_IMPORTANCE:
+        return Tier.COLD
+    if lifted >= HOT_IMPORTANCE or (hot and lifted >= WARM_IMPORTANCE * 2):
+        return Tier.HOT
+    return Tier.WARM
+
+
+# A proposition as the sentence a person would write down: `I have two dogs.`
+
+
+_SHORT = {
+    "do not": "don't", "does not": "doesn't", "did not": "didn't", "can not": "can't", "could not": "couldn't",
+    "will not": "won't", "would not": "wouldn't", "have not": "haven't", "has not": "hasn't", "had not": "hadn't",
+    "should not": "shouldn't",
+}  # fmt: skip
+_LONG = re.compile(r"\b(?:" + "|".join(_SHORT) + r")\b")
+_WORDS_MAX = 30
+
+
+def render(proposition: Proposition) -> str:
+    if proposition.note:
+        return _sentence(proposition.note)
+    if proposition.predicate == "property":
+        return f"The {proposition.topic} of {proposition.subject} is {proposition.object_text}."
+    if proposition.predicate in {"instructs", "corrects", "mentions"}:
+        return _sentence(proposition.object_text)
+    return _sentence(
+        f"{_spoken(proposition)} {_verb(proposition)} {proposition.object_text} {_when(proposition)}"
+    )
+
+
+def _spoken(proposition: Proposition) -> str:
+    subject = proposition.subject
+    if subject == USER:
+        return "" if _OWNED.match(proposition.relation_phrase) else "I"
+    if subject.startswith(f"{USER}'s "):
+        return f"My {subject[len(USER) + 3 :]}"
+    return subject
+
+
+_OWNED = re.compile(r"(?:my|our|the|this|that) ")
+"""Where the relation begins with what is the user's: `my name is`."""
+
+
+def _verb(proposition: Proposition) -> str:
+    return _LONG.sub(lambda found: _SHORT[found.group()], proposition.relation_phrase)
+
+
+def _when(proposition: Proposition) -> str:
+    return "" if proposition.when in proposition.object_text else proposition.when
+
+
+def _sentence(text: str) -> str:
+    words = text.split()[:_WORDS_MAX]
+    line = " ".join(words).rstrip(" ,.;:!?")
+    return f"{line[:1].upper()}{line[1:]}."
+
+
+_encode = msgspec.json.Encoder().encode
+decode_claim = msgspec.json.Decoder(Proposition).decode
+
+_UNTRUSTED_SHARE = 0.5
+"""What an assistant or a tool says about a user is worth half of what the user says."""
+_TIMES_MAX = 4
+_SPEAKER_CHARS_MAX = 80
+_MEMORIES_PER_TURN_MAX = 50
+_VALUES_MAX = 4
+"""Of what has one value at a time, such as a home."""
+
+
+def memories_of(
+    turn: Turn, propositions: Sequence[Proposition], *, extractor: str, catalog: Catalog
+) -> list[Memory]:
+    """What is worth keeping of one turn, in its order. The number of a proposition among all of its turn's makes its
+    id, so that a stricter gate changes no ids."""
+    kept = [
+        (number, proposition)
+        for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
+        if worth_keeping(proposition, catalog) and not _is_unreal(turn.text, proposition)
+    ]
+    return [
+        _memory(turn, proposition, number, extractor, catalog)
+        for number, proposition in _without_floods(kept, catalog)[:_MEMORIES_PER_TURN_MAX]
+    ]
+
+
+def _without_floods(kept: list[tuple[int, Proposition]], catalog: Catalog) -> list[tuple[int, Proposition]]:
+    """Whoever lives in two hundred towns according to one turn has settled nothing by it: the last few are taken. Only
+    the turn itself decides, so that forgetting others changes nothing."""
+    said: Counter[tuple[str, str, str]] = Counter()
+    few = []
+    for number, claim in reversed(kept):
+        value = (claim.subject.lower(), claim.predicate, claim.topic.lower())
+        said[value] += 1
+        if said[value] <= _VALUES_MAX or not catalog[claim.predicate].one:
+            few.append((number, claim))
+    return few[::-1]
+
+
+def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:
+    """Of a turn that is flagged everything is: who slips in an order slips in a fact, too. And nobody is overruled by it."""
+    subject = subject_of(claim, turn.speaker)
+    if turn.flags:
+        claim = msgspec.structs.replace(claim, flagged=True)
+    predicate = catalog[claim.predicate]
+    importance = (predicate.importance + utility(claim, catalog)) / 2
+    if not claim.trusted:
+        importance *= _UNTRUSTED_SHARE
+    said = redact(_told_by(turn, render(claim))).text
+    quote = turn.text[claim.start : claim.end]
+    return Memory(
+        id=derived_id(turn.entry_id, extractor, turn.ordinal, number),
+        kind=predicate.kind,
+        text=said,
+        entry_id=turn.entry_id,
+        seq=turn.seq,
+        start=claim.start,
+        end=claim.end,
+        tier=tier_of(importance=importance, hot=wants_to_be_hot(claim, catalog)),
+        created_at=turn.at,
+        updated_at=turn.at,
+        conversation=turn.conversation,
+        project=turn.project,
+        ordinal=turn.ordinal,
+        quote=quote,
+        extractor=extractor,
+        role=turn.role,
+        subject=subject,
+        predicate=claim.predicate,
+        object_text=redact(claim.object_text).text,
+        claim=_encode(claim).decode(),
+        importance=round(importance, 3),
+        confidence=round(claim.confidence, 3),
+        times=_times(quote, turn, claim.tense),
+        within=turn.within,
+        flags=turn.flags or flags_of(said),
+    )
+
+
+def _is_unreal(text: str, claim: Proposition) -> bool:
+    """Wished, doubted, almost so, or quoted from somebody else: said, but not claimed."""
+    line = text.rfind("\n", 0, claim.start) + 1
+    if text.startswith(">", line):
+        return True
+    begins = max(line, claim.start - _UNREAL_CHARS)
+    return _UNREAL.search(text, begins, claim.end) is not None
+
+
+_UNREAL_CHARS = 40
+_UNREAL = re.compile(
+    r"\b(?:I|we)(?: really| just)? (?:wish|hope|almost|nearly|might|may|imagine|pretend|dreamed|dreamt)\b"
+    r"|\bI (?:thought|never said|did ?n[o'\u2019]t say|doubt|am not sure|was not sure)\b|\bI[\u2019']m not sure\b"
+    r"|\b(?:if only|just kidding|what if|maybe|perhaps|let[\u2019']s say|in (?:the|my) (?:novel|story|book|game|dream))\b",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(r"\b(?:since|ago|last|for the past|have been|has been)\b", re.IGNORECASE)
+_PUT_OFF = re.compile(
+    r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b.*\bto\b", re.IGNORECASE
+)
+_SPAN_MAX = 3 * 366 * DAY
+"""A longer time than that was not told."""
+
+
+def _told_by(turn: Turn, said: str) -> str:
+    """Who has a name says it; and what an assistant or a tool says never looks like the user's own words."""
+    if turn.role != Role.USER:
+        return f"According to the {turn.role}: {said}"
+    return said if turn.speaker is None else f"{turn.speaker[:_SPEAKER_CHARS_MAX]}: {said}"
+
+
+def wants_to_be_hot(claim: Proposition, catalog: Catalog) -> bool:
+    """Whether an agent should always know it: what a user says of themself, as far as the catalog thinks so."""
+    of_self = claim.subject == USER and claim.trusted and claim.polarity is Polarity.POSITIVE
+    return of_self and catalog[claim.predicate].hot
+
+
+def subject_of(claim: Proposition, speaker: str | None) -> str:
+    """Whom it is about. Who has a name is not just any user: two people in one conversation never contradict each
+    other by saying `I`. What an assistant with a name says of the user is not about the assistant."""
+    subject = claim.subject.lower()
+    if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
+        return f"{speaker.lower()}{subject[len(USER) :]}"
+    return subject
+
+
+def _times(quote: str, turn: Turn, tense: Tense) -> tuple[TimeTold, ...]:
+    """What happened lies in the past; what is, as in `the exam is in January`, lies ahead unless it began before."""
+    ahead = tense is not Tense.PAST and _SINCE.search(quote) is None
+    ahead = ahead or _PUT_OFF.search(quote) is not None
+    mentions = find_times(quote, to_instant(turn.at), prefer="future" if ahead else "past")
+    return tuple(
+        TimeTold(
+            begin=to_datetime(mention.begin),
+            until=to_datetime(mention.until),
+            raw=mention.raw,
+            granularity=mention.granularity,
+            kind=mention.kind,
+        )
+        for mention in mentions
+        if mention.kind != "duration" and mention.until - mention.begin <= _SPAN_MAX
+    )[:_TIMES_MAX]

@@ -1,0 +1,220 @@
+"""What a new statement does to what is known already. A pure decision; carrying it out is for the pipeline."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from memplane.extract.catalog import Catalog
+from memplane.extract.english import content_stems, content_words
+from memplane.extract.proposition import USER, Polarity, Proposition
+
+LATER = timedelta(days=1)
+"""Who gives another value on another day has changed it; who does so within a day contradicts themself."""
+
+
+class Outcome(StrEnum):
+    """How a new statement is filed."""
+
+    ADD = "add"
+    DUPLICATE = "duplicate"
+    """Said before: the old memory gets one more piece of evidence."""
+    SUPERSEDE = "supersede"
+    CONTEST = "contest"
+    RETIRE = "retire"
+    """A value ended and no other took its place: supersede the old one, with nothing new active."""
+    IGNORE = "ignore"
+    """An assistant or a tool says otherwise than the user did."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A memory that is active or contested, with the proposition it was derived from."""
+
+    id: str
+    proposition: Proposition
+    text: str = ""
+    """The words it was read from, so that two statements can be compared by what they are about."""
+    at: datetime | None = None
+    contested: bool = False
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What to do with the new one, and with which of the known."""
+
+    outcome: Outcome
+    targets: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def settle(
+    new: Proposition,
+    existing: Sequence[Known],
+    *,
+    catalog: Catalog,
+    text: str = "",
+    at: datetime | None = None,
+) -> Decision:
+    """Decide about `new`, said at `at` in the words `text`, against what is active or contested."""
+    rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
+    same, others = _parted(new, rivals, catalog)
+    if same and not any(known.contested for known in same):
+        return Decision(outcome=Outcome.DUPLICATE, targets=(same[0].id,), reason="said before")
+    beaten = [known for known in others if _contradicts(new, known, catalog, text)]
+    if not beaten:
+        return Decision(outcome=Outcome.ADD, reason="nothing against it")
+    targets = tuple(known.id for known in beaten)
+    if not new.trusted and any(known.proposition.trusted for known in beaten):
+        return Decision(outcome=Outcome.IGNORE, targets=targets, reason="only a user overrules a user")
+    if new.polarity is Polarity.NEGATIVE and catalog[new.predicate].one:
+        return Decision(outcome=Outcome.RETIRE, targets=targets, reason="it ended")
+    if same or _is_later_word(new, beaten, at):
+        resolved = tuple(known.id for known in same)
+        return Decision(outcome=Outcome.SUPERSEDE, targets=targets + resolved, reason="the later word")
+    return Decision(outcome=Outcome.CONTEST, targets=targets, reason="two values, equally trusted")
+
+
+def settle_as(
+    outcome: Outcome, new: Proposition, existing: Sequence[Known], *, catalog: Catalog, text: str = ""
+) -> Decision:
+    """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
+    rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
+    same, others = _parted(new, rivals, catalog)
+    beaten = [known.id for known in others if _contradicts(new, known, catalog, text)]
+    targets = {
+        Outcome.SUPERSEDE: (*beaten, *(known.id for known in same)),
+        Outcome.RETIRE: tuple(beaten),
+        Outcome.CONTEST: tuple(beaten),
+    }
+    return Decision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
+
+
+def _parted(new: Proposition, rivals: Sequence[Known], catalog: Catalog) -> tuple[list[Known], list[Known]]:
+    """Those that say the same, and those that say something else. What was flagged stands for nobody who was not: else
+    whoever says a thing first, beside an order to the agent, would have it kept from recall for good."""
+    equal = [known for known in rivals if _is_same(new, known.proposition, catalog)]
+    same = [known for known in equal if new.flagged or not known.proposition.flagged]
+    return same, [known for known in rivals if known not in equal]
+
+
+def _is_same(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
+    """The same value; of a one-valued predicate also a longer or shorter name for it (`Lisbon`, `Lisbon, Portugal`)."""
+    if (
+        new.polarity is not old.polarity
+        or new.predicate != old.predicate
+        or new.topic.lower() != old.topic.lower()
+    ):
+        return False
+    left, right = _value(new), _value(old)
+    if left == right:
+        return True
+    return catalog[new.predicate].one and (_begins(left, right) or _begins(right, left))
+
+
+def _begins(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
+    return bool(short) and long[: len(short)] == short
+
+
+def _value(proposition: Proposition) -> tuple[str, ...]:
+    said = proposition.object_text or proposition.relation_phrase
+    words = (word.strip(" .,!").lower() for word in said.split())
+    return tuple(word for word in words if word not in {"a", "an", "the", ""})
+
+
+def _is_later_word(new: Proposition, beaten: Sequence[Known], at: datetime | None) -> bool:
+    if new.update or new.polarity is Polarity.NEGATIVE:
+        return True
+    if any(known.proposition.trusted < new.trusted for known in beaten):
+        return True
+    return all(_is_later_than(known, new, at) for known in beaten)
+
+
+def _is_later_than(known: Known, new: Proposition, at: datetime | None) -> bool:
+    if new.ordinal is not None and known.proposition.ordinal is not None:
+        return new.ordinal > known.proposition.ordinal
+    return at is not None and known.at is not None and at - known.at >= LATER
+
+
+def _contradicts(new: Proposition, known: Known, catalog: Catalog, text: str) -> bool:
+    """Whether both cannot be the case."""
+    old = known.proposition
+    if new.replaces and _mentions(old, new.replaces):
+        return True
+    if new.polarity is not old.polarity:
+        return _denies(new, old, catalog) or _denies(old, new, catalog)
+    if new.polarity is Polarity.NEGATIVE:
+        return False
+    if new.predicate == old.predicate and catalog[new.predicate].one:
+        return new.topic.lower() == old.topic.lower()
+    if _measure(new) and _measure(new) == _measure(old):
+        return True
+    return _leaves_out(new, old, catalog) or _is_replaced(new, old, text, known.text, catalog)
+
+
+def _leaves_out(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
+    """Whether one is a way of eating that does without the other."""
+    if "follows_diet" not in {new.predicate, old.predicate}:
+        return False
+    return any(
+        catalog.excluded_by(diet.object_text) & catalog.classes_of(food.object_text)
+        for diet, food in ((new, old), (old, new))
+    )
+
+
+_NUMBER = re.compile(r"\d[\d.,:]*")
+
+
+def _measure(proposition: Proposition) -> tuple[str, ...]:
+    """What a number counts, in `I weigh 82 kg`: a thing has one weight. Empty without a number or a unit."""
+    if not _NUMBER.search(proposition.object_text):
+        return ()
+    verb = "is" if proposition.subject != USER else proposition.relation_phrase.rsplit(" ", 1)[-1]
+    unit = sorted(content_stems(_NUMBER.sub(" ", proposition.object_text)) - _DIRECTIONS)
+    return (verb, *unit) if unit and len(unit) < _UNIT_WORDS_MAX and verb != "have" else ()
+
+
+_DIRECTIONS = frozenset({"up", "down", "to", "every", "day", "go"})
+_UNIT_WORDS_MAX = 3
+
+
+def _mentions(old: Proposition, value: str) -> bool:
+    return bool(content_stems(value) & content_stems(f"{old.relation_phrase} {old.object_text}"))
+
+
+def _denies(negative: Proposition, positive: Proposition, catalog: Catalog) -> bool:
+    """`I no longer like tea` denies that I like tea, `I quit alcohol` that I enjoy beer; but `I don't like hot
+    weather` says nothing about hot tea."""
+    if negative.polarity is not Polarity.NEGATIVE:
+        return False
+    denied = content_words(negative.object_text)
+    held = content_stems(f"{positive.relation_phrase} {positive.object_text}")
+    shared = held.intersection(denied)
+    if 2 * len(shared) > len(set(denied)) or (negative.update and denied[:1] and denied[0] in held):
+        return True
+    return bool(catalog.named_classes(negative.object_text) & catalog.classes_of(positive.object_text))
+
+
+def _is_replaced(new: Proposition, old: Proposition, new_text: str, old_text: str, catalog: Catalog) -> bool:
+    """Whether an update takes the place of the old value. Who adopts a cat still has the dog; who switches to
+    Firefox, or buys another phone, has left the other one."""
+    if not new.update:
+        return False
+    if new.subject != USER and new.predicate == old.predicate == "is":
+        return True
+    switched = _SWITCHED.search(f"{new.relation_phrase} {new_text}") is not None
+    if new.topic and new.topic == old.topic:
+        return switched or catalog.is_exclusive(new.topic) or _ONLY.search(old_text) is not None
+    if not switched or new.predicate != old.predicate:
+        return False
+    return bool(
+        content_stems(f"{new.object_text} {new_text}") & content_stems(f"{old.object_text} {old_text}")
+    )
+
+
+_SWITCHED = re.compile(
+    r"\b(?:switch|migrat|upgrad|replac|chang|convert|transition|swap|instead|only|exclusively|entirely|these days"
+    r"|nowadays|now\b|actually|moved|went back|anymore|no longer)",
+    re.IGNORECASE,
+)
+_ONLY = re.compile(r"\b(?:only|exclusively|nothing but|solely)\b", re.IGNORECASE)

@@ -1,0 +1,131 @@
+"""What entries say: read by a language model where there is one, and by the rules where there is none or it failed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memplane.extract.catalog import Catalog
+from memplane.extract.claims import memories_of
+from memplane.extract.llm import Extracted, LLMExtractor, Status
+from memplane.extract.llm_answer import Message
+from memplane.extract.proposition import Proposition
+from memplane.extract.rules import extract
+from memplane.ledger.payloads import Derived
+from memplane.types import Memory, Turn
+
+RULES = "rules-1"
+
+_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
+"""What code raises that met a text nobody thought of."""
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one entry."""
+
+    memories: tuple[Memory, ...] = ()
+    record: Derived | None = None
+    """What a model said, to be kept in the ledger; the memories then come from there."""
+    failed: bool = False
+    """Nobody could make anything of it."""
+    left: bool = False
+    """The model went away before its turn; it and what follows must wait."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """What was paid for it and for those read together with it."""
+
+
+class Deriver:
+    """Reads entries. Raises `LLMUnavailable` where the model cannot be reached at all, and nothing else."""
+
+    def __init__(self, catalog: Catalog, llm: LLMExtractor | None = None) -> None:
+        self._catalog = catalog
+        self._llm = llm
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self._llm is not None
+
+    def read(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
+        """One reading for the turns of each entry, in order."""
+        if self._llm is None:
+            return self.read_again(entries)
+        messages = [
+            Message(
+                id=f"{number}.{turn.ordinal}",
+                text=turn.text,
+                role=turn.role,
+                speaker=turn.speaker or "",
+                at=turn.at,
+            )
+            for number, turns in enumerate(entries)
+            for turn in turns
+        ]
+        answer = self._llm.extract(messages)
+        read = iter(answer.messages)
+        readings = [
+            self._by_model(turns, [next(read) for _ in turns], self._llm.extractor_id) for turns in entries
+        ]
+        return _metered(readings, answer.input_tokens, answer.output_tokens)
+
+    def read_again(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
+        """What was read before and is not on record was read by the rules, and a replay does the same: it asks no
+        model."""
+        return [self._by_rules(turns) for turns in entries]
+
+    def recorded(self, turns: Sequence[Turn], record: Derived) -> list[Memory]:
+        """The memories of what a model said before."""
+        claims = msgspec.convert(record.claims, list[list[Proposition]])
+        return [
+            memory
+            for turn, said in zip(turns, claims, strict=False)
+            for memory in memories_of(
+                turn,
+                [
+                    msgspec.structs.replace(
+                        claim, role=turn.role
+                    )  # whatever a record says, we know who spoke
+                    for claim in said
+                    if 0 <= claim.start < claim.end <= len(turn.text)
+                ],
+                extractor=record.extractor,
+                catalog=self._catalog,
+            )
+        ]
+
+    def _by_rules(self, turns: Sequence[Turn]) -> Reading:
+        try:
+            memories = [
+                memory
+                for turn in turns
+                for memory in memories_of(
+                    turn,
+                    extract(turn.text, role=turn.role, catalog=self._catalog),
+                    extractor=RULES,
+                    catalog=self._catalog,
+                )
+            ]
+        except _TROUBLE:
+            return Reading(failed=True)
+        return Reading(memories=tuple(memories))
+
+    def _by_model(self, turns: Sequence[Turn], read: Sequence[Extracted], extractor: str) -> Reading:
+        statuses = {message.status for message in read}
+        if Status.LEFT in statuses:
+            return Reading(left=True)
+        if not turns or Status.FAILED in statuses or statuses <= {Status.SKIPPED}:
+            return self._by_rules(turns)
+        claims: list[list[dict[str, Any]]] = [msgspec.to_builtins(message.propositions) for message in read]
+        return Reading(record=Derived(entry=turns[0].entry_id, extractor=extractor, claims=claims))
+
+
+def _metered(readings: list[Reading], tokens_in: int, tokens_out: int) -> list[Reading]:
+    """The bill of a batch stands on its first entry, whatever came of it, and on the first thing it paid for."""
+    for place, reading in enumerate(readings):
+        if reading.record is not None:
+            paid = msgspec.structs.replace(reading.record, tokens_in=tokens_in, tokens_out=tokens_out)
+            readings[place] = msgspec.structs.replace(reading, record=paid)
+            break
+    if readings:
+        readings[0] = msgspec.structs.replace(readings[0], tokens_in=tokens_in, tokens_out=tokens_out)
+    return readings

@@ -1,0 +1,226 @@
+"""Propositions of many messages, by a language model. It may refuse, ramble or invent; a message is only lost alone.
+
+Messages of users and those of anyone else never share a request: a web page that a tool fetched could otherwise talk
+the model into claims about what the user said.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from memplane.extract.catalog import Catalog
+from memplane.extract.llm_answer import (
+    RIGHTLY,
+    SCHEMA,
+    VERSION,
+    AnswerUnreadable,
+    Checked,
+    Message,
+    Rejection,
+    again_prompt,
+    check_answer,
+    system_prompt,
+    user_prompt,
+)
+from memplane.extract.proposition import Proposition
+from memplane.models.llm import LLM, Completion, LLMFailed, LLMUnusable, Stop
+from memplane.types import Role
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How much is asked at once."""
+
+    request_chars: int = 6_000
+    request_messages: int = 12
+    message_chars: int = 24_000
+    """A longer one is sent alone and up to here; the rest of it can be searched in the ledger."""
+    answer_tokens: int = 4_096
+    useless_answers: int = 8
+    """After that many and no other, a model is not asked again in this call."""
+
+
+class Status(StrEnum):
+    """What became of a message."""
+
+    READ = "read"
+    SKIPPED = "skipped"
+    """It came from the system, or is blank."""
+    FAILED = "failed"
+    """The model made nothing of it; the rules may."""
+    LEFT = "left"
+    """The model went away before its turn; try again later."""
+
+
+class Extracted(msgspec.Struct, kw_only=True):
+    """What one message claims, in its order."""
+
+    message_id: str
+    status: Status = Status.LEFT
+    propositions: list[Proposition] = []
+    reason: str = ""
+    """Why it failed."""
+    cut: bool = False
+    """Only the beginning of it was read, or only the beginning of the answer came."""
+
+
+class Extraction(msgspec.Struct, kw_only=True):
+    """The outcome of one call, and what it cost."""
+
+    messages: list[Extracted]
+    """One for each message asked about, in order."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    requests: int = 0
+    rejected: Counter[Rejection] = msgspec.field(default_factory=Counter)
+    """Claims thrown away, in all answers, the useless ones too."""
+
+    @property
+    def propositions(self) -> list[list[Proposition]]:
+        return [message.propositions for message in self.messages]
+
+
+class LLMExtractor:
+    """Asks an `LLM` what messages claim and believes only what they hold. Calls may come from many threads."""
+
+    def __init__(self, llm: LLM, catalog: Catalog, *, limits: Limits = Limits()) -> None:  # noqa: B008  # frozen
+        self._llm = llm
+        self._catalog = catalog
+        self._limits = limits
+        self._system = system_prompt(catalog)
+
+    @property
+    def extractor_id(self) -> str:
+        """Stored beside what it found."""
+        return f"llm/{self._llm.model_id}/{VERSION}"
+
+    def extract(self, messages: Sequence[Message]) -> Extraction:
+        """Every message gets a status. Raises `LLMFailed` when not one request was answered, `LLMUnavailable` where that
+        may change, and nothing else."""
+        run = _Run(self._llm, self._catalog, self._limits, self._system, messages)
+        try:
+            for group in _groups(run.sent, self._limits):
+                run.read(group)
+        except LLMFailed:
+            if run.extraction.requests == 0:
+                raise
+        return run.extraction
+
+
+class _Complaint(msgspec.Struct, frozen=True):
+    """Why an answer was no use."""
+
+    text: str
+    again: bool = True
+    """Whether the same question may get a better one."""
+
+
+class _Run:
+    """One call: which messages still wait, what was found, what it cost."""
+
+    def __init__(
+        self, llm: LLM, catalog: Catalog, limits: Limits, system: str, messages: Sequence[Message]
+    ) -> None:
+        self._llm = llm
+        self._catalog = catalog
+        self._limits = limits
+        self._system = system
+        self._useful = 0
+        self.sent = [
+            msgspec.structs.replace(message, text=message.text[: limits.message_chars])
+            for message in messages
+        ]
+        self.extraction = Extraction(
+            messages=[
+                Extracted(
+                    message_id=message.id,
+                    status=Status.LEFT if _is_read(sent) else Status.SKIPPED,
+                    cut=len(message.text) > limits.message_chars,
+                )
+                for message, sent in zip(messages, self.sent, strict=True)
+            ]
+        )
+
+    def read(self, group: Sequence[int], *, whole: bool = True) -> None:
+        """Ask, ask once more, then ask in halves, so that a message that breaks the model breaks nothing else."""
+        if not self._useful and self.extraction.requests >= self._limits.useless_answers:
+            self.fail(group, "the language model gives no answer of use")
+            return
+        complaint = self._ask(group, self._system)
+        alone = len(group) == 1
+        if complaint and complaint.again and (whole or alone):
+            complaint = self._ask(group, again_prompt(self._system, complaint.text))
+        if complaint and alone:
+            self.fail(group, complaint.text)
+        elif complaint:
+            middle = len(group) // 2
+            self.read(group[:middle], whole=False)
+            self.read(group[middle:], whole=False)
+
+    def fail(self, places: Sequence[int], reason: str) -> None:
+        for place in places:
+            message = self.extraction.messages[place]
+            if message.status is Status.LEFT:
+                message.status, message.reason = Status.FAILED, reason
+
+    def _ask(self, group: Sequence[int], system: str) -> _Complaint | None:
+        messages = [self.sent[place] for place in group]
+        try:
+            answer = self._llm.complete(system, user_prompt(messages), SCHEMA, self._limits.answer_tokens)
+        except LLMUnusable as exc:
+            self.extraction.requests += 1
+            return _Complaint(str(exc), again=exc.status is None)
+        self._meter(answer)
+        if answer.stop is Stop.REFUSED:
+            return _Complaint("the language model refused", again=False)
+        if answer.stop is Stop.CUT and len(group) > 1:
+            return _Complaint("the answer was cut short", again=False)
+        try:
+            checked = check_answer(answer.text, messages, self._catalog)
+        except AnswerUnreadable as exc:
+            return _Complaint(str(exc), again=answer.stop is Stop.DONE)
+        return self._keep(group, checked, cut=answer.stop is Stop.CUT)
+
+    def _meter(self, answer: Completion) -> None:
+        self.extraction.requests += 1
+        self.extraction.input_tokens += answer.input_tokens
+        self.extraction.output_tokens += answer.output_tokens
+
+    def _keep(self, group: Sequence[int], checked: Checked, *, cut: bool) -> _Complaint | None:
+        self.extraction.rejected += checked.rejected
+        spoiled = checked.rejected.keys() - RIGHTLY
+        if spoiled and not any(checked.propositions):
+            return _Complaint(f"not one claim could be used ({', '.join(sorted(spoiled))})", again=not cut)
+        self._useful += 1
+        for number, place in enumerate(group):
+            if number in checked.spoiled:
+                self.fail([place], "none of its claims could be used")
+                continue
+            message = self.extraction.messages[place]
+            message.status = Status.READ
+            message.propositions = checked.propositions[number]
+            message.cut = message.cut or cut
+        return None
+
+
+def _is_read(message: Message) -> bool:
+    return message.role != Role.SYSTEM and bool(message.text.strip())
+
+
+def _groups(messages: Sequence[Message], limits: Limits) -> Iterator[list[int]]:
+    """Places of messages that go together: by trust, then as many as fit."""
+    for trusted in (True, False):
+        group: list[int] = []
+        chars = 0
+        for place, message in enumerate(messages):
+            if not _is_read(message) or (message.role == Role.USER) is not trusted:
+                continue
+            full = len(group) == limits.request_messages or chars + len(message.text) > limits.request_chars
+            if group and full:
+                yield group
+                group, chars = [], 0
+            group.append(place)
+            chars += len(message.text)
+        if group:
+            yield group

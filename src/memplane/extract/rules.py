@@ -1,0 +1,240 @@
+"""Propositions of one message, deterministic and offline. Reads as: sentences, clauses, readings."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from memplane.extract.catalog import Catalog
+from memplane.extract.clauses import Clause, second_verb, split_clauses
+from memplane.extract.english import expand, word_class
+from memplane.extract.first_person import belongings, is_over, propose, read_clause, read_mention
+from memplane.extract.instructions import read_instruction
+from memplane.extract.parse import Parsed, parse
+from memplane.extract.proposition import USER, Proposition
+from memplane.extract.replies import ABOUT_USER, answers, asked_after, turn_round
+from memplane.extract.sentences import Sentence, split_sentences
+from memplane.extract.third_person import read_schedule, read_world
+from memplane.extract.wording import Draft, Phrasing, choose, phrasings
+from memplane.types import Role
+
+PROPOSITIONS_MAX = 200
+"""More than that is a paste; what comes after stays in the ledger and can be searched there."""
+
+VAGUE = frozenset({"is", "does", "plans", "owns", "wants", "believes", "experienced", "likes"})
+"""What an assistant or a tool says in these terms is talk."""
+
+_UPDATE_LEAD = re.compile(
+    r"(?:(?:no|oh|well|so|sorry|hi|hey|ok|okay|and|but)[ ,.]+)*(?:actually|correction|update|now|no)[ ,:]",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(r"\b(?:I|my|me|we|our|us|mine)\b")
+_FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our|ours|us|mine|im|ive|myself)\b", re.IGNORECASE)
+_OTHERS = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
+_DOUBTFUL = frozenset({"would", "could", "might"})
+
+
+def extract(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Proposition]:
+    """What the message claims, in its order. A system message claims nothing.
+
+    `before` is the message this one answers; with it, `yes` and `two dogs` are statements too.
+    """
+    return choose(drafts(text, role=role, catalog=catalog, before=before), text, before)
+
+
+def drafts(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Draft]:
+    """The claims with all the ways to word them."""
+    if role == Role.SYSTEM:
+        return []
+    found: list[Draft] = []
+    antecedent: str | None = None
+    if before and role == Role.USER:
+        found.extend(_of_answers(text, before, catalog))
+        antecedent = asked_after(before) if _OTHERS.search(text) else None
+    for sentence in split_sentences(text):
+        if found:
+            antecedent = _antecedent(found[-1].proposition) or antecedent
+        found.extend(_of_sentence(text, sentence, role, catalog, antecedent))
+        if len(found) >= PROPOSITIONS_MAX:
+            return found[:PROPOSITIONS_MAX]
+        antecedent = None
+    return found
+
+
+def _of_answers(text: str, before: str, catalog: Catalog) -> Iterator[Draft]:
+    for answer in answers(text, before):
+        parsed = parse(expand(answer.text))
+        if parsed is None:
+            continue
+        proposition = propose(
+            parsed,
+            read_clause(parsed, catalog),
+            start=answer.start,
+            end=answer.end,
+            role=USER,
+            ordinal=None,
+            known=False,
+        )
+        if proposition:
+            proposition = msgspec.structs.replace(proposition, completed=True)
+            yield Draft(
+                proposition, f"answer {answer.form}", (Phrasing(answer.text, "", answer.form),), parsed
+            )
+
+
+def _antecedent(last: Proposition) -> str | None:
+    """Whom a `he` or `she` after this one stands for: the user's son, in `I have a son. He is five.`"""
+    if last.subject.startswith(f"{USER}'s "):
+        return f"my {last.subject[len(USER) + 3 :]}"
+    if last.predicate in {"has_family", "has_pet", "has_friend"} and last.topic:
+        noun = _RELATIVE.search(last.object_text)
+        return f"my {noun.group().lower()}" if noun else None
+    return None
+
+
+_RELATIVE = re.compile(
+    r"\b(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|sons?|daughters?|kids?|child(?:ren)?|baby|twins?"
+    r"|brothers?|sisters?|siblings?|mother|father|mom|dad|parents|grand\w+|aunt|uncle|cousins?|niece|nephew"
+    r"|dogs?|cats?|pupp(?:y|ies)|kittens?|birds?|horses?|fish|rabbits?|pets?|friends?)\b",
+    re.IGNORECASE,
+)
+
+
+def _of_sentence(
+    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
+) -> Iterator[Draft]:
+    whole = read_instruction(text, sentence, role) or read_schedule(text, sentence, role)
+    if whole is None and sentence.ordinal is not None and not _is_personal(text, sentence):
+        whole = read_world(text, sentence, role)
+    if whole:
+        yield Draft(whole)
+        return
+    spoke = False
+    if (
+        antecedent
+        or _touches_user(text, sentence, role)
+        or _is_unsaid(text[sentence.start : sentence.end], sentence, role)
+    ):
+        for draft in _of_clauses(text, sentence, role, catalog, antecedent):
+            spoke = True
+            yield draft
+    if not spoke and not sentence.question:
+        world = read_world(text, sentence, role)
+        if world:
+            yield Draft(world)
+
+
+def _of_clauses(
+    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
+) -> Iterator[Draft]:
+    updates = _UPDATE_LEAD.match(text, sentence.start, sentence.end) is not None
+    owner: str | None = None
+    pending = [*split_clauses(text, sentence)][::-1]
+    while pending:
+        clause = pending.pop()
+        if not clause.asserted:
+            owner = None
+            if role == Role.USER and sentence.question and not clause.hypothetical:
+                yield from _of_belongings(text, clause, catalog)
+            continue
+        said = expand(text[clause.start : clause.end])
+        turned = None if role == Role.USER else turn_round(said)
+        parsed = parse(turned or said, inherited=owner if clause.continues else None, antecedent=antecedent)
+        unsaid = parsed is None and not clause.continues and _is_unsaid(said, sentence, role)
+        parsed = parse(said, inherited="I") if unsaid else parsed
+        second = second_verb(text, clause, parsed) if parsed and sentence.ordinal is None else None
+        if second:
+            pending += [clause._replace(start=second[1], continues=True), clause._replace(end=second[0])]
+            continue
+        owner = parsed.owner if parsed else None
+        if parsed:
+            proposition = _of_clause(parsed, clause, sentence, role, catalog, updates=updates)
+            if proposition and role != Role.USER:
+                proposition = _of_others(proposition, parsed, role, about_user=turned is not None)
+        else:
+            proposition = read_mention(text, clause.start, clause.end, role, sentence.ordinal)
+        if proposition:
+            antecedent = _antecedent(proposition) or antecedent
+            yield _worded(proposition, parsed, unsaid=unsaid)
+        if role == Role.USER and sentence.ordinal is None and not (parsed and is_over(parsed)):
+            yield from _of_belongings(text, clause, catalog)
+
+
+def _worded(proposition: Proposition, parsed: Parsed | None, *, unsaid: bool) -> Draft:
+    """With the ways to word it; what others than the user say is told from the triple alone."""
+    if not proposition.trusted:
+        return Draft(proposition)
+    if parsed is None:
+        return Draft(proposition, "mention", (Phrasing(proposition.object_text, ""),))
+    return Draft(proposition, "unsaid" if unsaid else "clause", tuple(phrasings(parsed)), parsed)
+
+
+def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
+    """Whether `I` is left out: `Just got a puppy`, `Love jazz`. An order looks alike, so only verbs that give none."""
+    return role == Role.USER and sentence.ordinal is None and _SUBJECTLESS.match(said) is not None
+
+
+_SUBJECTLESS = re.compile(
+    r"(?:(?:well|oh|yes|yeah|yep|no|nope|also|just|still|currently|recently|never|really|so|and|but|been|nice|cool|great)[ ,.!]+)*"
+    rf"(?:{'|'.join(sorted(word_class('subjectless')))}) (?!you\b|it\b|fun\b|a (?:good|great|nice)\b|that\b|to hear)",
+    re.IGNORECASE,
+)
+
+
+def _of_belongings(text: str, clause: Clause, catalog: Catalog) -> Iterator[Draft]:
+    for belonging in belongings(text, clause.start, clause.end, catalog):
+        proposition = Proposition(
+            subject=USER,
+            predicate=belonging.predicate,
+            object_text=belonging.phrase,
+            relation_phrase="have",
+            start=belonging.start,
+            end=belonging.end,
+            confidence=_BELONGING_CONFIDENCE,
+        )
+        yield Draft(proposition, f"belonging {belonging.noun}", (Phrasing(f"I have {belonging.phrase}", ""),))
+
+
+_BELONGING_CONFIDENCE = 0.6
+
+
+def _touches_user(text: str, sentence: Sentence, role: str) -> bool:
+    """Whether anything in the sentence can be about the one who speaks or, from others, about the user."""
+    if _FIRST_PERSON.search(text, sentence.start, sentence.end):
+        return True
+    return role != Role.USER and ABOUT_USER.search(text, sentence.start, sentence.end) is not None
+
+
+def _of_others(
+    proposition: Proposition, parsed: Parsed, role: str, *, about_user: bool
+) -> Proposition | None:
+    """An assistant's `I` is the assistant, not the user; and what it advises or says in passing is no fact."""
+    if parsed.modal or proposition.predicate in VAGUE:
+        return None
+    if about_user:
+        return proposition
+    return msgspec.structs.replace(proposition, subject=f"{role}{proposition.subject[len(USER) :]}")
+
+
+def _is_personal(text: str, sentence: Sentence) -> bool:
+    """Whether the speaker stands in a numbered sentence; `Our` and `Me` with a capital may belong to a title."""
+    if text.startswith(("My ", "We "), sentence.start):
+        return True
+    return _PERSONAL.search(text, sentence.start, sentence.end) is not None
+
+
+def _of_clause(
+    parsed: Parsed, clause: Clause, sentence: Sentence, role: str, catalog: Catalog, *, updates: bool
+) -> Proposition | None:
+    if clause.hypothetical and parsed.modal in _DOUBTFUL:
+        return None
+    reading = read_clause(parsed, catalog)
+    return propose(
+        parsed._replace(update=parsed.update or updates),
+        reading,
+        start=clause.start,
+        end=clause.end,
+        role=role,
+        ordinal=sentence.ordinal,
+        known=reading.predicate not in {"is", "does"},
+    )

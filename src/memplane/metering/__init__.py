@@ -1,1 +1,0 @@
-"""What tenants use: counted, told, and bounded."""

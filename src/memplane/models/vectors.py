@@ -1,0 +1,188 @@
+"""Vectors in memory: compared one by one while they are few, chosen by their codes when they are many.
+
+A code has one bit for each number of a vector: whether it lies above the middle. Codes are an eighth of a byte a number
+where vectors are two, and comparing them takes next to nothing; they only choose whom to look at, and the chosen are
+compared exactly. In a very large space vectors are not kept in memory at all: those of the chosen are read from the
+store."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.models.embedding import Vector, Vectors
+
+Floats = NDArray[np.float64]
+
+Ints = NDArray[np.int64]
+
+DEVIATIONS_MIN = 1.0
+"""How many deviations above the mean a score must be to count as related."""
+DEVIATION_MIN = 1e-9
+"""A smaller deviation is rounding, not a difference."""
+
+Usual = tuple[float, float]
+"""The mean and the deviation of a channel."""
+
+
+EXACT_MAX = 4_096
+"""So many vectors are compared one by one."""
+KEPT_MAX = 400_000
+"""So many are kept in memory, a byte a number: 150 MB of them."""
+_GROWTH = 1.5
+_ROWS_MIN = 256
+_WORD_BITS = 64
+
+Codes = NDArray[np.uint64]
+Places = NDArray[np.int64]
+Small = NDArray[np.int8]
+_STEPS = 127
+
+
+class VectorTable:
+    """One row a place; a row may be missing. Rows are added at the end and may be replaced."""
+
+    def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX, kept_max: int = KEPT_MAX) -> None:
+        self.dimension = dimension
+        self._exact_max = exact_max
+        self._kept_max = kept_max
+        self._count = 0
+        self._rows: Vectors | None = np.zeros((0, dimension), np.float32)
+        """While all are compared."""
+        self._small: Small | None = None
+        """Once codes choose: a byte a number, and by row what it was divided by."""
+        self._scale = np.zeros(0, np.float32)
+        self._there = np.zeros(0, np.bool_)
+        self._codes: list[Codes] | None = None
+        """Word by word: the first 64 bits of every code, then the next."""
+        self._middle: Vector = np.zeros(dimension, np.float32)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all are compared; else codes choose."""
+        return self._codes is None
+
+    def extend(self, count: int) -> None:
+        """Make room up to `count` places; new ones have no vector yet."""
+        if count > self._exact_max and self._codes is None:
+            self._make_codes()
+        if count > self._kept_max:
+            self._small = None
+        if self._rows is not None:
+            self._rows = grown(self._rows, count)
+        if self._small is not None:
+            self._small, self._scale = grown(self._small, count), grown(self._scale, count)
+        if self._codes is not None:
+            self._codes = [grown(words, count) for words in self._codes]
+        self._there = grown(self._there, count)
+        self._count = count
+
+    def put(self, places: Places, packed: Sequence[bytes]) -> None:
+        """Give these places their vectors, as they are stored."""
+        if not len(places):
+            return
+        vectors = unpacked(packed)
+        if self._rows is not None:
+            self._rows[places] = vectors
+        if self._codes is not None:
+            if not self._middle.any():
+                self._middle = vectors.mean(axis=0)
+            for words, new in zip(self._codes, self._code(vectors), strict=True):
+                words[places] = new
+        if self._small is not None:
+            self._small[places], self._scale[places] = _made_small(vectors)
+        self._there[places] = True
+
+    def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32] | None:
+        """The dot product with these places, or with all; NaN where there is no vector; None where only codes are
+        here."""
+        chosen = slice(self._count) if places is None else places
+        rows, small, scale = self._rows, self._small, self._scale  # a larger table may take over any time
+        if rows is not None:
+            scores = dots(rows[chosen], query)
+        elif small is not None:
+            scores = dots(small[chosen].astype(np.float32), query) * scale[chosen]
+        else:
+            return None
+        return np.where(self._there[chosen], scores, np.float32(np.nan))
+
+    def near(self, query: Vector, limit: int, among: NDArray[np.bool_] | None = None) -> Places:
+        """The places whose codes differ least from the question's, in no order; of the first ones only those that
+        `among` allows, where it is given."""
+        assert self._codes is not None
+        count, there = self._count, self._there
+        if among is not None:
+            there = there.copy()
+            there[: len(among)] &= among
+        differing = np.zeros(count, np.int16)
+        for words, asked in zip(self._codes, self._code(query[None, :]), strict=True):
+            differing += np.bitwise_count(words[:count] ^ asked)
+        differing[~there[:count]] = np.iinfo(np.int16).max
+        chosen: Places = np.argpartition(differing, limit)[:limit] if limit < count else np.arange(count)
+        near: Places = chosen[there[chosen]]
+        return near
+
+    def _make_codes(self) -> None:
+        """From here on codes choose. What is usual now stays the middle."""
+        assert self._rows is not None
+        rows, there = self._rows[: self._count], self._there[: self._count]
+        if there.any():
+            self._middle = rows[there].mean(axis=0)
+        codes = self._code(rows)
+        self._small, self._scale = _made_small(rows)
+        self._codes, self._rows = codes, None
+
+    def _code(self, vectors: Vectors) -> list[Codes]:
+        """Which numbers lie above the middle: without the middle taken out, most bits would be the same in all."""
+        bits = np.packbits(vectors > self._middle, axis=1)
+        padded = np.zeros((len(vectors), -(-self.dimension // _WORD_BITS) * 8), np.uint8)
+        padded[:, : bits.shape[1]] = bits
+        return list(np.ascontiguousarray(padded.view(np.uint64).T))
+
+
+def dots(vectors: Vectors, query: Vector) -> NDArray[np.float32]:
+    """The dot product of every row with the question. Row by row: `@` would start threads, which take twenty times as
+    long to meet again as such a product takes."""
+    products: NDArray[np.float32] = np.vecdot(vectors, query)
+    return products
+
+
+def unpacked(packed: Sequence[bytes]) -> Vectors:
+    return np.frombuffer(b"".join(packed), np.float16).reshape(len(packed), -1).astype(np.float32)
+
+
+def _made_small(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
+    scale = np.abs(vectors).max(axis=1, initial=1e-9) / _STEPS
+    return np.rint(vectors / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def grown(rows: NDArray, count: int) -> NDArray:  # type: ignore[type-arg]
+    """The same rows with room for `count`; room grows faster than rows, so that adding one by one stays cheap."""
+    if count <= len(rows):
+        return rows
+    grown = np.zeros((max(count, int(len(rows) * _GROWTH), _ROWS_MIN), *rows.shape[1:]), rows.dtype)
+    grown[: len(rows)] = rows
+    return grown
+
+
+def standard(
+    values: Floats | NDArray[np.float32],
+    sample: NDArray[np.bool_] | None = None,
+    known_usual: Usual | None = None,
+) -> Floats:
+    """Mean 0 and deviation 1 over the sample, or over all, unless they are known. What is missing (NaN) has no opinion, and
+    neither has a channel that says one thing."""
+    numbers = np.asarray(values, np.float64)
+    if known_usual is not None:
+        moved: Floats = (numbers - known_usual[0]) / known_usual[1]
+        moved[~np.isfinite(moved)] = 0.0
+        return moved
+    usual = numbers if sample is None else numbers[sample]
+    known = None if np.isfinite(usual.sum()) else np.isfinite(usual)
+    usual = usual if known is None else usual[known]
+    deviation = float(usual.std()) if len(usual) else 0.0
+    if deviation < DEVIATION_MIN:
+        return np.zeros(len(numbers))
+    scaled: Floats = (numbers - usual.mean()) / deviation
+    scaled[~np.isfinite(scaled)] = 0.0
+    return scaled

@@ -1,0 +1,179 @@
+"""What a conversation is about just now, read off its last turns."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.clock import DAY, Instant, to_datetime
+from memplane.extract.catalog import Catalog
+from memplane.extract.relevance import STOP_WORDS, Question
+from memplane.extract.time import find_times
+from memplane.recall.result import Routing, WorkingMemory
+from memplane.types import Memory, Turn
+
+# What a question says about who, whom and when.
+
+
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_DAY_MAX = 31
+_OF_ASSISTANT = re.compile(
+    r"\b(?:you|your|yours)\b"
+    r"|\b(?:our|previous|last|earlier) (?:\w+ )?(?:chat|conversation|discussion|session)\b"
+    r"|\bremind me\b|\bwe (?:discussed|talked|spoke|covered|went over)\b",
+    re.IGNORECASE,
+)
+_CHARS_READ_MAX = 2_000
+"""Whom and when a question asks for stands at its beginning; what follows is pasted."""
+_SPAN_MAX = 400 * DAY
+"""A longer time than that says nothing about when."""
+
+
+class AskedDate(msgspec.Struct, frozen=True):
+    """A month that a question names, perhaps with its year and a day."""
+
+    month: int
+    year: int | None = None
+    day: int | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a question says about what answers it."""
+
+    text: str
+    """What to embed: the names of speakers are taken out, because with them every turn that greets the person named
+    is nearer than the ones that answer."""
+    speakers: frozenset[str]
+    """Those it names; their names are no words to look for either."""
+    of_assistant: bool
+    dates: tuple[AskedDate, ...]
+    ranges: tuple[tuple[Instant, Instant], ...]
+    """Times that it names against the moment it is asked at: `last week`, `two days ago`."""
+
+
+def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
+    """`speakers` are the names in the store; `reference` is the now of `last week`."""
+    return read_nameless(question, names_taken_out(question, speakers), reference)
+
+
+def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> Asked:
+    """The same of which the names are taken out already: what is left can be embedded meanwhile."""
+    text, named = nameless
+    beginning = question[:_CHARS_READ_MAX]
+    return Asked(
+        text=text,
+        speakers=named,
+        of_assistant=_OF_ASSISTANT.search(beginning) is not None,
+        dates=_dates(beginning),
+        ranges=tuple(
+            (mention.begin, mention.until)
+            for mention in find_times(beginning, reference, prefer="past")
+            if mention.kind in {"absolute", "relative", "range"}
+            and mention.until - mention.begin <= _SPAN_MAX
+        ),
+    )
+
+
+def names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
+    """The question with `I` for every speaker it names, and who they are. Longer names go first: Ann Lee is not Ann.
+    A name that is also a common word, such as Will, must be written as a name."""
+    known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}
+    known_as |= {speaker: speaker for speaker in speakers if speaker.strip()}
+    text, named, lowered = question, set(), question[:_CHARS_READ_MAX].lower()
+    for name in sorted(known_as, key=len, reverse=True):
+        if name.lower() not in lowered:
+            continue
+        flags = re.NOFLAG if name.lower() in STOP_WORDS else re.IGNORECASE
+        text, found = re.subn(rf"\b{re.escape(name)}(?:['’]s)?\b", "I", text, flags=flags)  # noqa: RUF001
+        if found:
+            named.add(known_as[name])
+    return text, frozenset(named)
+
+
+def _dates(question: str) -> tuple[AskedDate, ...]:
+    months = [_MONTHS.index(name) + 1 for name in dict.fromkeys(_MONTH.findall(question))]
+    year = next((int(year) for year in _YEAR.findall(question)), None)
+    day = next((int(day) for day in _DAY.findall(question) if 1 <= int(day) <= _DAY_MAX), None)
+    return tuple(AskedDate(month, year, day) for month in months)
+
+
+# How a question is understood: what it asks for, of whom, and when.
+
+
+PREDICATES_MAX = 2
+"""So many of those a question may ask for are looked up."""
+"""What a question asks for stands at its beginning; what follows is pasted."""
+_WHEN = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long ago|since when)\b", re.IGNORECASE)
+_LIST = re.compile(
+    r"\b(?:list|all(?: of)? (?:my|the|their)|every|which .{0,80}s\b|what (?:\w+ )?(?:things|kinds|sorts|types)|how many)\b",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(
+    r"\b(?:used to|before|previously|formerly|over time|history of|how .{0,80} changed|earlier)\b",
+    re.IGNORECASE,
+)
+
+
+def route(question: str, asked: Asked, catalog: Catalog, *, has_vectors: bool) -> Routing:
+    question = question[:_CHARS_READ_MAX]
+    predicates = tuple(catalog.asked_for(question)[:PREDICATES_MAX])
+    when = _WHEN.search(question) is not None
+    ranged = bool(asked.ranges or asked.dates)
+    return Routing(
+        mode=_mode(question, when=when),
+        kinds=tuple(dict.fromkeys(catalog[name].kind.value for name in predicates)),
+        predicates=predicates,
+        speakers=tuple(sorted(asked.speakers)),
+        temporal_intent="when" if when else "range" if ranged else None,
+        ranges=tuple((to_datetime(begin), to_datetime(until)) for begin, until in asked.ranges),
+        channels=(
+            *(("predicate",) if predicates else ()),
+            *(("vector",) if has_vectors else ()),
+            "keyword",
+            *(("temporal",) if ranged else ()),
+            "hot",
+            "recent",
+        ),
+    )
+
+
+def _mode(question: str, *, when: bool) -> str:
+    if when:
+        return "temporal"
+    if _HISTORY.search(question):
+        return "history"
+    return "list" if _LIST.search(question) else "single"
+
+
+_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")
+_ENTITIES_MAX = 8
+_TOPICS_MAX = 6
+
+
+def working_memory(recent: Sequence[Turn], told: Sequence[Memory]) -> WorkingMemory:
+    names = Counter(
+        name for turn in recent for name in _NAME.findall(turn.text) if name.lower() not in {"i", "i'm"}
+    )
+    stems = Counter(word for turn in recent for word in Question(turn.text).words)
+    return WorkingMemory(
+        entities=tuple(name for name, _ in names.most_common(_ENTITIES_MAX)),
+        subjects=tuple(dict.fromkeys(memory.subject for memory in told if memory.subject is not None)),
+        topics=tuple(word for word, count in stems.most_common(_TOPICS_MAX) if count > 1),
+    )

@@ -1,0 +1,176 @@
+"""What was ranked, as it is told: which memories answer and which support them, what is at odds, what a conversation was
+about, and last what is flagged."""
+
+from collections.abc import Sequence
+from itertools import takewhile, zip_longest
+from typing import TypeVar
+
+import msgspec
+
+from memplane.recall.fact_ranking import RankedFact
+from memplane.recall.request import RecallRequest
+from memplane.recall.result import Conflict, RecallHit
+from memplane.recall.turn_ranking import RankedTurn
+from memplane.safety.sanitize import shown, shown_turn
+from memplane.storage.base import Reader
+from memplane.storage.filter import Filter
+from memplane.types import Memory, State
+
+SUSPECTS_MAX = 3
+_EPISODES_MAX = 3
+_SUPPORT_TOLD_MAX = 6
+_CONFLICTS_MAX = 8
+
+_Hit = TypeVar("_Hit")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What was ranked, as it may be shown."""
+
+    turns: tuple[RecallHit, ...]
+    answers: tuple[RecallHit, ...]
+    supporting: tuple[RecallHit, ...]
+    background: tuple[RecallHit, ...]
+    conflicts: tuple[Conflict, ...]
+    episodes: tuple[Memory, ...]
+    hits: tuple[RecallHit, ...]
+    suspects: tuple[RecallHit, ...] = ()
+
+    @property
+    def worth_telling(self) -> tuple[RecallHit, ...]:
+        return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
+
+
+def tell(
+    reader: Reader,
+    request: RecallRequest,
+    said: Sequence[RankedTurn],
+    known: Sequence[RankedFact],
+    predicates: Sequence[str],
+    where: Filter,
+) -> Told:
+    """At most as many of each sort as the request allows. What else has to be looked up for them is asked together."""
+    answers = _answering(known, predicates)[: request.limits.answers]
+    chosen = {fact.memory.id for fact in answers}
+    background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
+    chosen |= {fact.memory.id for fact in background}
+    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
+    background = background[: request.limits.background]
+    facts = [*answers, *supporting, *background]
+    hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
+    memories = [fact.memory for fact in facts]
+    reader.ahead(
+        lambda listener: _replaced(listener, request, said),
+        lambda listener: _conflicts(listener, memories, where),
+        lambda listener: _episodes(listener, request, said, where),
+    )
+    replaced = _replaced(reader, request, said)
+    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
+    return Told(
+        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
+        answers=tuple(hits[fact.memory.id] for fact in answers),
+        supporting=tuple(hits[fact.memory.id] for fact in supporting),
+        background=tuple(hits[fact.memory.id] for fact in background),
+        conflicts=_conflicts(reader, memories, where),
+        episodes=_episodes(reader, request, said, where),
+        hits=tuple(alternating(turns, list(hits.values()))),
+    )
+
+
+def with_suspects(
+    told: Told, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
+) -> Told:
+    """What is flagged comes last, a few at most. A memory whose own turn is told says nothing more."""
+    hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
+    said = {hit.id for hit in hits}
+    hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:SUSPECTS_MAX]
+    return msgspec.structs.replace(told, suspects=tuple(hits))
+
+
+def alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
+    """Scores of facts, of turns and of spans do not compare, so they take turns."""
+    return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
+
+
+def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
+    """What answers by what it says; where nothing does, what is filed under what the question asks for first, as far as
+    nothing ranks before it. Cues are words such as `where` and `have`, so alone they decide only when nothing else
+    does."""
+    direct = [fact for fact in known if fact.answers]
+    if direct or not predicates:
+        return direct
+    return list(takewhile(lambda fact: fact.memory.predicate == predicates[0], known))
+
+
+def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]) -> frozenset[int]:
+    """The entries of which everything that was read out of them was replaced since; then, it still held."""
+    if request.as_of is not None:
+        return frozenset()
+    told = [ranked.turn.seq for ranked in said if ranked.relevant]
+    return frozenset(reader.all_replaced(told)) if told else frozenset()
+
+
+def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
+    turn = shown_turn(ranked.turn)
+    return RecallHit(
+        id=ranked.turn.entry_id,
+        score=ranked.score,
+        channels=ranked.contributions,
+        ranks=ranked.ranks,
+        turn=turn,
+        replaced=replaced,
+        flags=turn.flags or () if turn.quarantined else (),
+    )
+
+
+def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
+    memory = _as_it_was(shown(ranked.memory, where.now), where)
+    return RecallHit(
+        id=ranked.memory.id,
+        score=ranked.score,
+        channels=ranked.contributions,
+        ranks=ranked.ranks,
+        memory=memory,
+        flags=memory.flags or () if memory.quarantined else (),
+    )
+
+
+def _as_it_was(memory: Memory, where: Filter) -> Memory:
+    """What was replaced only later still held then."""
+    if where.as_of is None or memory.state is not State.SUPERSEDED:
+        return memory
+    return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
+
+
+def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
+    contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
+    if not contested:
+        return ()
+    pairs = reader.conflicts(contested)[:_CONFLICTS_MAX]
+    if not pairs:
+        return ()
+    ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
+    there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
+    return tuple(
+        Conflict(left=there[left], right=there[right])
+        for left, right in pairs
+        if left in there and right in there
+    )
+
+
+def _episodes(
+    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], where: Filter
+) -> tuple[Memory, ...]:
+    """What the best turns' conversations were about, and the one that is going on."""
+    conversations = dict.fromkeys(
+        conversation
+        for conversation in (
+            request.conversation,
+            *(ranked.turn.conversation for ranked in said if ranked.relevant),
+        )
+        if conversation is not None
+    )
+    if not conversations:
+        return ()
+    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
+    return tuple(shown(episode, where.now) for episode in found)

@@ -1,0 +1,65 @@
+"""What is flagged and waits for somebody to look at it, entry by entry: what was said, and what was read out of it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from memplane.clock import Instant, to_datetime
+from memplane.safety.injection import FLAGS
+from memplane.safety.sanitize import has_expired, shown, shown_turn
+from memplane.storage.base import Reader
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.types import Caller, Memory, State, Turn
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that is flagged, or of which a memory is, and that nobody has released. One decision is about all of it."""
+
+    id: str
+    """The entry's: to be released or forgotten."""
+    flags: tuple[str, ...]
+    recorded: datetime
+    caller: Caller
+    turns: tuple[Turn, ...] = ()
+    """What was said, as far as it is flagged."""
+    memories: tuple[Memory, ...] = ()
+    """What is remembered of it, as far as it is flagged and holds."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What to look at: what was said, or where nothing was, what was stored."""
+        return tuple(turn.text for turn in self.turns) or tuple(memory.line for memory in self.memories)
+
+
+def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[Suspect]:
+    """The newest first."""
+    seqs = reader.quarantined_seqs(now=now, limit=limit, offset=offset)
+    remembered: dict[int, list[Memory]] = {}
+    for memory in reader.memories_from(seqs):
+        if memory.quarantined and memory.state is not State.SUPERSEDED and not has_expired(memory, now):
+            remembered.setdefault(memory.seq, []).append(shown(memory, now))
+    found = []
+    for entry in reversed(reader.entries_at(seqs)):
+        turns = tuple(shown_turn(turn) for turn in turns_of(reader, entry.seq) if turn.quarantined)
+        memories = tuple(remembered.get(entry.seq, ()))
+        found.append(
+            Suspect(
+                id=entry.id,
+                flags=_flags([*(turn.flags for turn in turns), *(memory.flags for memory in memories)]),
+                recorded=to_datetime(entry.recorded),
+                caller=entry.caller,
+                turns=turns,
+                memories=memories,
+            )
+        )
+    return found
+
+
+def turns_of(reader: Reader, seq: int) -> list[Turn]:
+    return reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
+
+
+def _flags(each: Iterable[tuple[str, ...] | None]) -> tuple[str, ...]:
+    found = {flag for flags in each for flag in flags or ()}
+    return tuple(sorted(found, key=lambda flag: FLAGS.index(flag) if flag in FLAGS else len(FLAGS)))

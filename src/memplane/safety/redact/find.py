@@ -1,0 +1,228 @@
+"""Finding secrets in a text, and writing it without them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from memplane.safety.redact.rule import NATIVE, PLACEHOLDER, Finding, Gate, Redacted, Rule, Span, Style
+from memplane.safety.redact.rules import RULES
+
+_RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-)))")
+"""Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in
+groups, or the end of a PEM header. One scan for it is most of what a text without secrets costs."""
+
+
+def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What to look for in a text, and which rules to try then. A context stands for its rule's hints."""
+    table: dict[str, list[int]] = {}
+    for order, rule in enumerate(RULES):
+        if rule.gate in gates:
+            for literal in rule.context or rule.hints:
+                table.setdefault(literal, []).append(order)
+    return tuple((literal, tuple(orders)) for literal, orders in table.items())
+
+
+_BEHIND_GATE = {
+    Gate.OPEN: _by_hint(Gate.OPEN),
+    Gate.OPERATOR: _by_hint(Gate.OPEN, Gate.OPERATOR),
+    Gate.TEXT: _by_hint(Gate.OPEN, Gate.OPERATOR, Gate.TEXT),
+    Gate.RUN: _by_hint(Gate.RUN),
+}
+
+_ROUNDS_MAX = 16
+"""Findings that appear only because another one beside them is gone, one after the other. Nobody writes that
+many by accident; what is left then goes as a whole."""
+
+
+def find_secrets(text: str) -> list[Finding]:
+    """The secrets of a text in order, none overlapping another; the same for the same text every time."""
+    return _find(text, frozenset())
+
+
+def redact(text: str, style: Style = NATIVE) -> Redacted:
+    """The text with a placeholder for every secret. Doing it again, in any style, changes nothing."""
+    findings = _find(text, style.whole)
+    if not findings:
+        return Redacted(text, ())
+    parts: list[str] = []
+    at = 0
+    for finding in findings:
+        parts += text[at : finding.start], _placeholder(text, finding, style)
+        at = finding.end
+    return Redacted("".join([*parts, text[at:]]), tuple(findings))
+
+
+def redact_tree(value: Any, style: Style = NATIVE, *, named: bool = False) -> tuple[Any, int]:
+    """A deep copy of a JSON-like value with its strings redacted, and how many secrets went; keys stay.
+
+    With `named`, a string is judged by the key it stands under too: `{"password": "…"}`.
+    """
+    root: list[Any] = [None]
+    pending: list[tuple[Any, Any, Any, str]] = [(root, 0, value, "")]
+    count = 0
+    while pending:
+        parent, place, item, name = pending.pop()
+        copy = item
+        if isinstance(item, str):
+            copy, found = _redact_named(item, name, style) if named and name else redact(item, style)
+            count += len(found)
+        elif isinstance(item, dict):
+            copy = dict.fromkeys(item)
+            pending.extend((copy, key, member, key) for key, member in item.items())
+        elif isinstance(item, list | tuple):
+            copy = [None] * len(item)
+            pending.extend((copy, index, member, name) for index, member in enumerate(item))
+        parent[place] = copy
+    return root[0], count
+
+
+def _redact_named(text: str, name: str, style: Style) -> Redacted:
+    """The name itself stays, whatever it looks like, and findings in it do not count."""
+    prefix = f"{name}="
+    text_alone = redact(text, style)
+    beside = redact(prefix + text, style)
+    if not beside.text.startswith(prefix) or len(beside.findings) < len(text_alone.findings):
+        return text_alone
+    return Redacted(beside.text.removeprefix(prefix), beside.findings)
+
+
+_BEARER_BEFORE = re.compile(r"(?i:bearer)\s{1,8}\Z")
+
+
+def _placeholder(text: str, finding: Finding, style: Style) -> str:
+    follows = _BEARER_BEFORE.search(text, max(0, finding.start - 16), finding.start)
+    if style.after_bearer and follows and not text.startswith("sk-", finding.start):
+        return style.after_bearer
+    return style.placeholder.format(type=finding.type)
+
+
+def _find(text: str, whole: frozenset[str]) -> list[Finding]:
+    low = _lower(text)
+    if "[" in text and "[redacted" in low:
+        # The blank keeps what stood apart apart, and the type in a placeholder must not serve as a hint.
+        own = PLACEHOLDER.sub("[ ]", text)
+        rules = _rules_for(own, _lower(own))
+        pieces = list(_between((match.span() for match in PLACEHOLDER.finditer(text)), 0, len(text)))
+    else:
+        rules = _rules_for(text, low)
+        pieces = [(0, len(text))]
+    if not rules:
+        return []
+    return sorted(_search(text, low, rules, pieces, whole), key=lambda finding: finding.start)
+
+
+def _lower(text: str) -> str:
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return text.replace("\u0130", "\u0131").lower()  # the one letter that grows, and would move all behind it
+
+
+def _rules_for(text: str, low: str) -> list[Rule]:
+    """The rules that may find something, in the order of `RULES`."""
+    run = _RUN.search(text)
+    gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
+    orders: list[int] = []
+    for literal, asked in _BEHIND_GATE[gate]:
+        if literal in low:
+            orders += asked
+    if run:
+        beside = _beside_runs(text, low, run)
+        for literal, asked in _BEHIND_GATE[Gate.RUN]:
+            if literal in beside:
+                orders += asked
+    return [RULES[order] for order in sorted(set(orders))] if orders else []
+
+
+def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
+    """The stretches between blanks that hold a run: the only places for a token with a form."""
+    stretches = []
+    while run:
+        start, end = low.rfind(" ", 0, run.start()) + 1, low.find(" ", run.end())
+        end = len(low) if end < 0 else end
+        stretches.append(low[start:end])
+        run = _RUN.search(text, end)
+    return " ".join(stretches)
+
+
+def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
+    """What sorted spans leave over of the span from `start` to `end`."""
+    for taken, freed in spans:
+        if start < taken:
+            yield start, taken
+        start = freed
+    if start < end:
+        yield start, end
+
+
+def _search(
+    text: str, low: str, rules: list[Rule], pieces: list[Span], whole: frozenset[str]
+) -> Iterator[Finding]:
+    """Findings in the pieces, then in what these leave over, until there is nothing left to find."""
+    for _ in range(_ROUNDS_MAX):
+        rest: list[Span] = []
+        for start, end in pieces:
+            found = _scan(text[start:end], low[start:end], rules, whole)
+            if found:
+                spans = [(start + a, start + b) for _, a, b in found]
+                yield from (Finding(kind, *span) for (kind, _, _), span in zip(found, spans, strict=True))
+                rest += _between(spans, start, end)
+        if not rest:
+            return
+        pieces = rest
+    for start, end in pieces:
+        if found := _scan(text[start:end], low[start:end], rules, whole):
+            yield Finding(found[0].type, start, end)
+
+
+def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> list[Finding]:
+    """One pass over a piece, leftmost and longest first.
+
+    Where two findings overlap, the first gives the type and the span covers both: half a secret is one too.
+    """
+    found = [
+        (start, -end, order, rule.type)
+        for order, rule in enumerate(rules)
+        for start, end in _matches(rule, piece, low, whole=rule.type in whole)
+    ]
+    merged: list[Finding] = []
+    for start, minus_end, _, kind in sorted(found):
+        end = -minus_end
+        if merged and start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = last._replace(end=max(last.end, end))
+        else:
+            merged.append(Finding(kind, start, end))
+    return merged
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}\Z")
+_NO_BLANK = re.compile(r"\S*")
+
+
+_REFUSED_MAX = 8
+"""How often one stretch may be read again for a hint inside it: `token=token=token=…` has no end of them."""
+
+
+def _matches(rule: Rule, piece: str, low: str, *, whole: bool) -> Iterator[Span]:
+    for hint in rule.hints:
+        at, refused, refused_to = low.find(hint), 0, 0
+        while at >= 0:
+            match = rule.pattern.match(piece, at)
+            span = rule.check(match) if match else None
+            if match and span:
+                start, end = _whole_url(piece, at, span) if whole else span
+                yield start, end
+                at = max(at, end - 1)
+            elif match:
+                refused = refused + 1 if at < refused_to else 0
+                refused_to = max(refused_to, match.end())
+                at = refused_to - 1 if refused == _REFUSED_MAX else at
+            at = low.find(hint, at + 1)
+
+
+def _whole_url(piece: str, at: int, span: Span) -> Span:
+    """From the scheme before the `://` at `at` to the next blank."""
+    scheme = _SCHEME.search(piece, max(0, at - 31), at)
+    rest = _NO_BLANK.match(piece, span[1])
+    return (scheme.start() if scheme else at, rest.end() if rest else span[1])

@@ -1,0 +1,115 @@
+"""Who is let near a door at all: the names this server answers to, the pages that may call it, and credentials."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
+from memplane.config import Settings
+from memplane.errors import SettingsInvalid
+from memplane.server.refusal import Refused
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANY = "*"
+_WEB = frozenset({"http", "https"})
+
+
+def check_names(settings: Settings) -> None:
+    """Raise `SettingsInvalid` for a name that could never match: nobody would be told why a page or a proxy is refused."""
+    for host in settings.hosts:
+        if host != _ANY and _name_of(host.lower()) is None:
+            raise SettingsInvalid(f"hosts: {host!r} is not a name; give one such as memory.example")
+    for origin in settings.origins:
+        parts = urlsplit(origin)
+        if origin != _ANY and (parts.scheme not in _WEB or not parts.netloc or parts.path.strip("/")):
+            raise SettingsInvalid(
+                f"origins: {origin!r} is not an origin; give one such as https://console.example"
+            )
+    for proxy in settings.trusted_proxies:
+        if proxy != _ANY and not _is_network(proxy):
+            raise SettingsInvalid(f"trusted_proxies: {proxy!r} is not an address; give one such as 10.0.0.2")
+
+
+class Guard:
+    """A page that made a browser believe its name means this machine (DNS rebinding) still sends that name as Host. So
+    names must be known; an address cannot be lied about."""
+
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self._origins = {origin.lower().rstrip("/") for origin in origins}
+
+    def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) > 1:
+            raise Refused(400, "bad_host", "a request has one Host header")
+        host = hosts[0].decode("latin-1").strip().lower() if hosts else ""
+        if not self._is_known(host):
+            raise Refused(
+                421, "unknown_host", "this server does not answer to that name; see the setting `hosts`"
+            )
+        for name, value in headers:
+            if name == b"origin":
+                self._check_origin(value.decode("latin-1").strip().lower(), host)
+
+    def allows(self, origin: str) -> bool:
+        """Whether pages of this origin may read answers."""
+        return _ANY in self._origins or origin.lower().rstrip("/") in self._origins
+
+    def _is_known(self, host: str) -> bool:
+        name = _name_of(host)
+        if name is None:
+            return False
+        return name in self._hosts or host in self._hosts or _ANY in self._hosts or _is_address(name)
+
+    def _check_origin(self, origin: str, host: str) -> None:
+        if self.allows(origin):
+            return
+        if origin in {f"{scheme}://{host}" for scheme in _WEB}:
+            return
+        raise Refused(
+            403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
+        )
+
+
+def credential_of(headers: Mapping[str, str]) -> str:
+    """What follows `Bearer `, or stands in `x-api-key`. Raises `Unauthenticated` where there is nothing."""
+    scheme, _, value = headers.get("authorization", "").strip().partition(" ")
+    credential = value.strip() if scheme.lower() == "bearer" else ""
+    credential = credential or headers.get("x-api-key", "").strip()
+    if not credential:
+        raise MissingCredential("a credential is needed: Authorization: Bearer <key>")
+    if len(credential) > CREDENTIAL_CHARS_MAX:
+        raise Unauthenticated("the credential is not valid")
+    return credential
+
+
+class MissingCredential(Unauthenticated):
+    """No credential came with the request."""
+
+    code = "missing_credential"
+
+
+def _name_of(host: str) -> str | None:
+    """The name without the port; None where it is not a host at all."""
+    try:
+        parts = urlsplit(f"//{host}")
+        name, _ = parts.hostname, parts.port  # a port that is no number raises
+    except ValueError:
+        return None
+    return name if parts.netloc == host and "@" not in host else None
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

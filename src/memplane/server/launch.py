@@ -1,0 +1,94 @@
+"""How many processes serve, and who looks after them."""
+
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from memplane.config import Settings
+from memplane.main import Memplane
+from memplane.server.guard import check_names
+from memplane.server.logs import set_up_logs
+from memplane.server.metrics import forget_process
+from memplane.server.serve import Process, listen, run_process
+from memplane.server.supervisor import Supervisor
+from memplane.telemetry import Listener
+from memplane.terminal.call import Wiring
+
+__all__ = ["Start", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
+
+_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Where the metrics library looks for its folder when it is imported."""
+_HANDED = "MEMPLANE_SERVE_HANDED"
+"""What one of several processes is handed: the numbers of the socket and of the lifeline."""
+_PATIENCE_MORE_S = 5
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What `memplane serve` was told."""
+
+    wiring: Wiring
+    settings: Settings
+    data: str | None
+    auth: bool
+
+    def open(self, listener: Listener) -> Memplane:
+        assert self.wiring.open_served is not None, "this program was not wired to serve"
+        return self.wiring.open_served(self.data, self.wiring.environment, listener)
+
+
+def alone(start: Start, bound: socket.socket, greet: Callable[[], None]) -> int:
+    """This process is the server."""
+    run_process(Process(settings=start.settings, listening=bound, auth=start.auth, greet=greet), start.open)
+    return 0
+
+
+def is_one_of_several(start: Start) -> bool:
+    return _HANDED in start.wiring.environment
+
+
+def one_of_several(start: Start) -> None:
+    """A process that `several` started: the socket is there already."""
+    listening, lifeline = map(int, start.wiring.environment[_HANDED].split())
+    process = Process(
+        settings=start.settings,
+        listening=socket.socket(fileno=listening),
+        auth=start.auth,
+        metrics_folder=Path(start.wiring.environment[_METRICS_FOLDER]),
+        lifeline=lifeline,
+    )
+    run_process(process, start.open)
+
+
+def several(start: Start, bound: socket.socket, greet: Callable[[], None]) -> int:
+    """The processes are this very command, each with the socket in hand and one end of a pair whose other end only we
+    have: when we are gone, however we went, they notice."""
+    set_up_logs(start.settings.log_level)
+    theirs, ours = socket.socketpair()
+    with tempfile.TemporaryDirectory(prefix="memplane-metrics-") as folder, bound, theirs, ours:
+        arguments = ["serve", "--host", start.settings.host, *([] if start.auth else ["--no-auth"])]
+        given = (
+            {} if start.data is None else {"MEMPLANE_DATA": start.data}
+        )  # not for everyone who lists processes
+        handed = f"{bound.fileno()} {theirs.fileno()}"
+
+        def begin() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(  # noqa: S603 - this program itself
+                [sys.executable, "-m", "memplane", *arguments],
+                pass_fds=(bound.fileno(), theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                env={**start.wiring.environment, **given, _METRICS_FOLDER: folder, _HANDED: handed},
+            )
+
+        supervisor = Supervisor(
+            begin,
+            start.settings.workers,
+            patience_s=start.settings.shutdown_seconds_max + _PATIENCE_MORE_S,
+            ended=lambda pid: forget_process(Path(folder), pid),
+            ending=bound.close,  # or it would go on taking connections that nobody answers
+        )
+        return supervisor.run(greet)

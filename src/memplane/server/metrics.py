@@ -1,0 +1,192 @@
+"""Counts and durations for Prometheus. Labels are templates and codes, never a name somebody chose."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from memplane.clock import SECOND
+from memplane.server.exchange import Exchange, Passed
+from memplane.storage.work import Backlog, Done
+from memplane.telemetry import MemoryOp
+
+_UNMATCHED = "(none)"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+MEDIA = CONTENT_TYPE_LATEST
+
+# A second series for each, which several processes would not have. The library does not type this one function.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Metrics:
+    """An `Observer` of requests and a listener to the engine.
+
+    With several processes each keeps its figures in files of a folder that all of them share, which the library finds
+    in the environment when it is imported; whichever process is asked adds them up.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "memplane_http_requests",
+            "Requests answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "memplane_http_request_seconds",
+            "From the first byte of a request to the last of its answer.",
+            ("method", "route"),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._in_flight = Gauge(
+            "memplane_http_requests_in_flight",
+            "Requests being answered.",
+            multiprocess_mode="livesum",
+            registry=self._registry,
+        )
+        self._operations = Counter(
+            "memplane_memory_operations",
+            "Operations on memory.",
+            ("operation", "status"),
+            registry=self._registry,
+        )
+        self._operation_seconds = Histogram(
+            "memplane_memory_operation_seconds",
+            "How long operations on memory took.",
+            ("operation",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+
+        self._turns = Counter(
+            "memplane_proxy_turns",
+            "Turns that an upstream was asked for.",
+            ("upstream", "outcome"),
+            registry=self._registry,
+        )
+        self._turn_seconds = Histogram(
+            "memplane_proxy_turn_seconds",
+            "From a turn's request to the end of its answer.",
+            ("upstream",),
+            buckets=_TURN_SECONDS,
+            registry=self._registry,
+        )
+        self._tokens = Counter(
+            "memplane_proxy_tokens",
+            "Tokens as upstreams count them; cached ones are prompt tokens too.",
+            ("upstream", "kind"),
+            registry=self._registry,
+        )
+        self._cost = Counter(
+            "memplane_proxy_cost_usd",
+            "What turns cost, as upstreams say or else by the list of prices.",
+            ("upstream",),
+            registry=self._registry,
+        )
+        self._unkept = Counter(
+            "memplane_proxy_turns_kept_late",
+            "Turns that were not in the ledger yet when their client saw the end.",
+            ("upstream",),
+            registry=self._registry,
+        )
+
+    def begin(self, exchange: Exchange) -> None:  # noqa: ARG002 - one of those who observe
+        self._in_flight.inc()
+
+    def end(self, exchange: Exchange) -> None:
+        self._in_flight.dec()
+        route = exchange.route.path if exchange.route is not None else _UNMATCHED
+        method = _method(exchange)
+        self._requests.labels(method, route, str(exchange.status)).inc()
+        self._seconds.labels(method, route).observe(exchange.seconds)
+
+    def heard(self, event: MemoryOp) -> None:
+        self._operations.labels(event.memory_op, event.memory_status).inc()
+        self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
+
+    def passed(self, turn: Passed) -> None:
+        """A turn that went through the proxy."""
+        upstream, charge = turn.upstream, turn.charge
+        if turn.operation != "embeddings":
+            self._turns.labels(upstream, turn.outcome).inc()
+            self._turn_seconds.labels(upstream).observe(turn.seconds)
+        for kind, count in (
+            ("prompt", charge.prompt_tokens),
+            ("completion", charge.completion_tokens),
+            ("cached", charge.cached_tokens),
+        ):
+            if count:
+                self._tokens.labels(upstream, kind).inc(count)
+        if charge.cost_usd:
+            self._cost.labels(upstream).inc(charge.cost_usd)
+        if turn.kept is False:
+            self._unkept.labels(upstream).inc()
+
+    def exposition(self, work: tuple[Backlog, Done] | None = None) -> bytes:
+        """With `work`, also how that of the workers stands, whichever machine they are on."""
+        workers = b"" if work is None else _of_workers(*work)
+        if self._folder is None:
+            return generate_latest(self._registry) + workers
+        all_processes = CollectorRegistry()
+        MultiProcessCollector(all_processes, path=str(self._folder))  # type: ignore[no-untyped-call]
+        return generate_latest(all_processes) + workers
+
+
+class _Workers:
+    """Figures that are read rather than counted here."""
+
+    def __init__(self, backlog: Backlog, done: Done) -> None:
+        self._backlog = backlog
+        self._done = done
+
+    def collect(self) -> Iterator[Metric]:
+        backlog, done = self._backlog, self._done
+        spaces = GaugeMetricFamily(
+            "memplane_work_spaces", "Spaces by how their work stands.", labels=("state",)
+        )
+        for state in ("waiting", "held", "resting", "failing", "dead"):
+            spaces.add_metric((state,), getattr(backlog, state))
+        yield spaces
+        yield GaugeMetricFamily(
+            "memplane_work_oldest_seconds",
+            "How long the space that waits longest has waited.",
+            backlog.oldest / SECOND,
+        )
+        yield GaugeMetricFamily(
+            "memplane_work_entries_behind", "Entries that no memories are derived from yet.", backlog.behind
+        )
+        for name, said, value in (
+            ("taken", "Spaces that workers took to work at.", done.taken),
+            ("steps", "Steps that workers did.", done.steps),
+            ("failures", "Times that a space failed.", done.failures),
+            ("lost", "Spaces taken over from a worker that was not heard of again.", done.lost),
+        ):
+            yield CounterMetricFamily(f"memplane_work_{name}", said, value)
+
+
+def _of_workers(backlog: Backlog, done: Done) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Workers(backlog, done))
+    return generate_latest(registry)
+
+
+def forget_process(folder: Path, pid: int) -> None:
+    """A process ended: what it was doing is over, what it has counted stays."""
+    mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
+
+
+def _method(exchange: Exchange) -> str:
+    """Anybody can make up methods, and every label costs."""
+    if exchange.method is None:
+        return "WEBSOCKET"
+    return exchange.method if exchange.method in _METHODS else "OTHER"

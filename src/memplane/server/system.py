@@ -1,0 +1,154 @@
+"""What the server says of itself: is it up, is it ready, what has it done, what can it do."""
+
+import threading
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any, Literal
+
+import msgspec
+
+from memplane.auth.principal import Right
+from memplane.config import Settings
+from memplane.console.links import ROOT as CONSOLE
+from memplane.engine import Engine, Readiness
+from memplane.errors import StorageError
+from memplane.server import page
+from memplane.server.endpoint import JSON, Call, Door, Endpoint, Handle, Response, json_response
+from memplane.server.metrics import MEDIA, Metrics
+from memplane.server.openapi import describe
+from memplane.storage.work import Backlog, Done
+
+DOOR = "system"
+VERSION = version("memplane")
+
+_HTML = "text/html; charset=utf-8"
+_READINESS_SECONDS = 1.0
+"""Anybody may ask, and asking writes a file."""
+
+
+class Health(msgspec.Struct):
+    """The process answers. Two clients look for two different words."""
+
+    status: Literal["ok"]
+    ok: bool
+    version: str
+
+
+class Places(msgspec.Struct):
+    """Where to go on from the root."""
+
+    name: str = "memplane"
+    version: str = VERSION
+    console: str = CONSOLE
+    """Pages, for people."""
+    docs: str = "/docs"
+    """Every call, for people."""
+    openapi: str = "/openapi.json"
+    """Every call, for programs."""
+    mcp: str = "/mcp"
+    health: str = "/healthz"
+    ready: str = "/readyz"
+    metrics: str = "/metrics"
+
+
+def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Metrics) -> Door:
+    system = System(plane, others, metrics)
+    made = Door(
+        name=DOOR,
+        routes=(
+            _open("/", "What is where; a browser is led to the console", system.root, Places),
+            _open("/healthz", "Is the process up?", system.health, Health),
+            _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
+            Endpoint(
+                method="GET",
+                path="/metrics",
+                door=DOOR,
+                summary="Counts and durations for Prometheus",
+                handle=system.figures,
+                right=None if settings.metrics_open else Right.READ,
+                answer=str,
+                answer_media=MEDIA,
+            ),
+            _open("/openapi.json", "This description", system.openapi, dict[str, Any]),
+            _open("/docs", "This description, for people", system.page, str, _HTML),
+        ),
+    )
+    system.doors = [made, *others]
+    return made
+
+
+def _open(
+    path: str,
+    summary: str,
+    handle: Handle,
+    answer: Any,
+    media: str = JSON,
+    *,
+    more: dict[int, Any] | None = None,
+) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=path,
+        door=DOOR,
+        summary=summary,
+        handle=handle,
+        right=None,
+        answer=answer,
+        answer_media=media,
+        more_answers=more or {},
+    )
+
+
+class System:
+    """Answers for the whole server."""
+
+    def __init__(self, plane: Engine, doors: Sequence[Door], metrics: Metrics) -> None:
+        self.doors = doors
+        self._plane = plane
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._looked = (0.0, Readiness())
+
+    def root(self, call: Call) -> Response:
+        """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
+        if "text/html" in call.headers.get("accept", ""):
+            return Response(status=303, media=_HTML, headers={"location": CONSOLE})
+        return json_response(Places(), newline=True)
+
+    def health(self, _call: Call) -> Response:
+        return json_response(Health("ok", ok=True, version=VERSION), newline=True)
+
+    def ready(self, _call: Call) -> Response:
+        with self._lock:
+            at, found = self._looked
+            if not at or time.monotonic() - at > _READINESS_SECONDS:
+                found = self._plane.readiness()
+                lagging = [code for door in self.doors if door.degraded for code in door.degraded()]
+                found = msgspec.structs.replace(found, degraded=(*found.degraded, *lagging))
+                self._looked = (time.monotonic(), found)
+        return json_response(found, status=200 if found.ready else 503, newline=True)
+
+    def figures(self, _call: Call) -> Response:
+        return Response(body=self._metrics.exposition(self._work()), media=MEDIA)
+
+    def _work(self) -> tuple[Backlog, Done] | None:
+        """How the work of all workers stands; nothing where there are none, or the database cannot say."""
+        work = self._plane.work
+        if work is None:
+            return None
+        try:
+            return work.backlog(), work.worked()
+        except StorageError:
+            return None
+
+    def openapi(self, _call: Call) -> Response:
+        return json_response(self._description)
+
+    def page(self, _call: Call) -> Response:
+        return Response(body=page.render(self._description).encode(), media=_HTML, headers=dict(page.HEADERS))
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        return describe(self.doors, VERSION)

@@ -1,0 +1,111 @@
+"""What may be wrong with a space, in figures: damage, junk, secrets and loops."""
+
+from collections import Counter
+
+import msgspec
+
+from memplane.safety.fence import strip_injected
+from memplane.safety.redact import find_secrets
+from memplane.space import Space
+
+_SAMPLE = 10_000
+_DUPLICATES_RATE_MAX = 0.1
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    figures: dict[str, float] = {}
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything looked at."""
+
+    space: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+
+def examine(space: Space) -> Diagnosis:
+    return Diagnosis(
+        space=space.owner,
+        checks=(
+            _files(space),
+            _ledger(space),
+            _projection(space),
+            _duplicates(space),
+            _stale(space),
+            *_texts(space),
+        ),
+    )
+
+
+def _files(space: Space) -> Check:
+    problems = space.check()
+    return Check(name="files", ok=not problems, detail="; ".join(problems[:3]) or "the database is sound")
+
+
+def _ledger(space: Space) -> Check:
+    found = space.verify()
+    detail = "; ".join(found.problems[:3]) or f"{found.entries} entries follow from each other"
+    return Check(
+        name="ledger", ok=found.ok, detail=detail, figures={"entries": found.entries, "erased": found.erased}
+    )
+
+
+def _projection(space: Space) -> Check:
+    lag, unreadable = space.lag(), space.unreadable()
+    parts = [f"{lag} entries wait to be derived; reading goes on with them"] if lag else []
+    parts += [f"{unreadable} entries cannot be understood; they are in the ledger only"] if unreadable else []
+    figures: dict[str, float] = {"lag": lag, "unreadable": unreadable}
+    return Check(
+        name="projection",
+        ok=not (lag or unreadable),
+        detail="; ".join(parts) or "memory is up to date",
+        figures=figures,
+    )
+
+
+def _duplicates(space: Space) -> Check:
+    texts = [memory.text.strip().casefold() for memory in space.newest_memories(_SAMPLE)]
+    copies = sum(count - 1 for count in Counter(texts).values())
+    rate = copies / len(texts) if texts else 0.0
+    detail = f"{copies} of the newest {len(texts)} memories say what another one says"
+    return Check(name="duplicates", ok=rate < _DUPLICATES_RATE_MAX, detail=detail, figures={"rate": rate})
+
+
+def _stale(space: Space) -> Check:
+    sizes = space.stats()
+    rate = (sizes.expired + sizes.superseded) / sizes.memories if sizes.memories else 0.0
+    detail = f"{sizes.expired} expired (`memplane sweep`), {sizes.superseded} superseded (`memplane purge`)"
+    return Check(name="stale", ok=sizes.expired == 0, detail=detail, figures={"rate": rate})
+
+
+def _texts(space: Space) -> list[Check]:
+    texts = [memory.text for memory in space.newest_memories(_SAMPLE)]
+    texts += [turn.text for turn in space.turns(limit=_SAMPLE)]
+    secret = sum(bool(find_secrets(text)) for text in texts)
+    looped = sum(strip_injected(text) != text for text in texts)
+    count = len(texts) or 1
+    return [
+        Check(
+            name="secrets",
+            ok=not secret,
+            detail=f"{secret} texts hold what looks like a secret"
+            + ("; `memplane replay` redacts them" if secret else ""),
+            figures={"rate": secret / count},
+        ),
+        Check(
+            name="loops",
+            ok=not looped,
+            detail=f"{looped} texts hold injected memory"
+            + ("; `memplane replay` removes it" if looped else ""),
+            figures={"rate": looped / count},
+        ),
+    ]

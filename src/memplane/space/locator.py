@@ -1,0 +1,146 @@
+"""From an id alone to the space that holds it: the directory says where to look, the space whether it is so."""
+
+import threading
+from collections.abc import Collection
+
+import msgspec
+
+from memplane.clock import Clock, to_instant
+from memplane.errors import NotFound, StorageError
+from memplane.memory.checks import check_asked, check_limit
+from memplane.memory.forget import receipt_of
+from memplane.storage.base import Reader, Stores
+from memplane.storage.directory import Directory, Sort
+from memplane.types import Op, Receipt
+
+_COLLECTIONS_MAX = 1 << 31
+_OFFSET_MAX = 1 << 62
+_SPACES_PER_SYNC = 256
+
+
+class OwnedReceipt(msgspec.Struct, frozen=True, gc=False):
+    """A receipt, and in whose space it was given."""
+
+    owner: str
+    receipt: Receipt
+
+
+class ReceiptPage(msgspec.Struct, frozen=True):
+    """Some receipts, and how many there are in all."""
+
+    receipts: tuple[OwnedReceipt, ...]
+    total: int
+
+
+class Whereabouts:
+    """Finds things of a tenant by their ids. A look creates no space."""
+
+    def __init__(self, stores: Stores, directory: Directory, clock: Clock) -> None:
+        self._stores = stores
+        self._directory = directory
+        self._clock = clock
+        self._completing = threading.Lock()
+
+    def whose(self, tenant: str, sort: Sort, id: str) -> list[str]:
+        """Owners in whose spaces it is."""
+        check_asked(id=id)
+        found = self._there(tenant, sort, id)
+        if not found and self._complete(tenant, None):
+            found = self._there(tenant, sort, id)
+        return found
+
+    def receipts(
+        self, tenant: str, *, owners: Collection[str] | None, limit: int, offset: int
+    ) -> ReceiptPage:
+        check_limit(limit)
+        offset = min(max(0, offset), _OFFSET_MAX)
+        self._complete(tenant, owners)
+        places = self._directory.newest(tenant, Sort.RECEIPT, owners=owners, limit=limit, offset=offset)
+        found = [
+            OwnedReceipt(place.owner, receipt)
+            for place in places
+            if (receipt := self._receipt(tenant, place.owner, place.id)) is not None
+        ]
+        total = self._directory.count(tenant, Sort.RECEIPT, owners=owners)
+        return ReceiptPage(tuple(found), total - len(places) + len(found))
+
+    def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None) -> OwnedReceipt:
+        for owner in self.whose(tenant, Sort.RECEIPT, receipt_id):
+            if owners is None or owner in owners:
+                receipt = self._receipt(tenant, owner, receipt_id)
+                if receipt is not None:
+                    return OwnedReceipt(owner, receipt)
+        raise NotFound("receipt", receipt_id)
+
+    def _there(self, tenant: str, sort: Sort, id: str) -> list[str]:
+        return [
+            owner
+            for owner in self._directory.owners(tenant, sort, id)
+            if self._is_in(tenant, owner, sort, id)
+        ]
+
+    def _is_in(self, tenant: str, owner: str, sort: Sort, id: str) -> bool:
+        try:
+            with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
+                there = _has(reader, sort, id)
+        except NotFound:
+            there = False
+        if not there:
+            self._directory.forget(tenant, sort, id, owner, now=self._clock())
+        return there
+
+    def _receipt(self, tenant: str, owner: str, receipt_id: str) -> Receipt | None:
+        if not self._is_in(tenant, owner, Sort.RECEIPT, receipt_id):
+            return None
+        with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
+            (row,) = reader.ledger_rows(after=reader.known([receipt_id])[receipt_id] - 1, limit=1)
+            return receipt_of(row)
+
+    # ── spaces the directory may not know all of ─────────────────────────────────────────────────────────────────
+
+    def _complete(self, tenant: str, owners: Collection[str] | None) -> bool:
+        """Note everything of spaces that the directory has not heard all of; whether there were any. What comes into them
+        meanwhile is noted by whoever brings it."""
+        with self._completing:
+            known = self._directory.complete(tenant)
+            todo = [
+                owner
+                for owner in self._stores.owners(tenant)
+                if owner not in known and (owners is None or owner in owners)
+            ]
+            for start in range(0, len(todo), _SPACES_PER_SYNC):
+                some = todo[start : start + _SPACES_PER_SYNC]
+                self._directory.set_complete(
+                    tenant, [owner for owner in some if self._note_everything(tenant, owner)]
+                )
+        return bool(todo)
+
+    def _note_everything(self, tenant: str, owner: str) -> bool:
+        """A space that cannot be read is tried again the next time, and keeps nobody from the others."""
+        now = self._clock()
+        try:
+            with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
+                receipts = [receipt_of(row) for row in reader.forgets()]
+                documents = [head.id for head in reader.document_heads()]
+                collections = [
+                    collection.id
+                    for collection in reader.collections(project=None, limit=_COLLECTIONS_MAX, offset=0)
+                ]
+        except (NotFound, StorageError):
+            return False
+        note_all = self._directory.note_all
+        note_all(tenant, Sort.RECEIPT, {one.id: to_instant(one.at) for one in receipts}, owner, now=now)
+        note_all(tenant, Sort.DOCUMENT, dict.fromkeys(documents, now), owner, now=now)
+        note_all(tenant, Sort.COLLECTION, dict.fromkeys(collections, now), owner, now=now)
+        return True
+
+
+def _has(reader: Reader, sort: Sort, id: str) -> bool:
+    match sort:
+        case Sort.DOCUMENT:
+            return reader.document(id) is not None
+        case Sort.COLLECTION:
+            return reader.collection(id) is not None
+        case Sort.RECEIPT:
+            entry = reader.entry(id)
+            return entry is not None and entry.op is Op.FORGET

@@ -1,0 +1,124 @@
+"""The ledger as a person reads it: the newest first, what each entry brought, and in which words."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from memplane.clock import to_datetime
+from memplane.errors import MemplaneError
+from memplane.ledger.payloads import decode
+from memplane.safety.redact import redact
+from memplane.safety.sanitize import shown_turn
+from memplane.storage.base import Reader
+from memplane.storage.filter import Narrowed
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.types import Caller, Entry, Op, Turn
+
+_SAYING = (Op.TURN, Op.HISTORY)
+_NOT_TOLD = frozenset(
+    [
+        "at",
+        "claims",
+        "data",
+        "text",
+        "aftermath",
+        "victims",
+        "superseded",
+        "metadata",
+        "sections",
+        "judgements",
+        "sources",
+    ]
+)
+"""Members that are for machines, too long for a line, or told already: the ledger says when."""
+_VALUE_CHARS_MAX = 300
+_NAMED_LATELY = 1_000
+_NAMES_MAX = 100
+_AT_ONCE = timedelta(minutes=1)
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry, told."""
+
+    seq: int
+    id: str
+    op: Op
+    recorded: datetime
+    said: datetime
+    """When it came about; history that is brought in later was said long before it was recorded."""
+    caller: Caller
+    erased: bool
+    """Its payload was forgotten; that it was there is still on record."""
+    turns: tuple[Turn, ...] = ()
+    members: Mapping[str, str] = {}
+    """What it says besides turns, by name."""
+
+    @property
+    def late(self) -> bool:
+        """Whether it was not recorded when it was said."""
+        return abs(self.recorded - self.said) >= _AT_ONCE
+
+
+def tell(reader: Reader, narrowed: Narrowed, *, before: int | None, limit: int) -> list[Happening]:
+    """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
+    given up after a while: what it found by then is told."""
+    last = reader.head().seq + 1
+    end = last if before is None else min(max(before, 0), last)
+    return [told(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
+
+
+def names_lately(reader: Reader) -> tuple[list[str], list[str]]:
+    """The conversations and the doors of the entries that came in last, by name."""
+    newest = reader.newest_ops(limit=_NAMED_LATELY)
+    conversations = reader.conversations_of([entry.seq for entry in newest]) if newest else []
+    return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
+
+
+def told(reader: Reader, entry: Entry) -> Happening:
+    turns: tuple[Turn, ...] = ()
+    if entry.op in _SAYING:
+        first = turn_number(entry.seq, 0)
+        between = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
+        turns = tuple(shown_turn(turn) for turn in between)
+    recorded = to_datetime(entry.recorded)
+    return Happening(
+        seq=entry.seq,
+        id=entry.id,
+        op=entry.op,
+        recorded=recorded,
+        said=turns[0].at if turns else recorded,
+        caller=entry.caller,
+        erased=entry.body is None,
+        turns=turns,
+        members=_members(entry),
+    )
+
+
+def _members(entry: Entry) -> dict[str, str]:
+    if entry.body is None or entry.op in _SAYING:
+        return {}
+    try:
+        members: dict[str, Any] = msgspec.to_builtins(decode(entry))
+    except (MemplaneError, msgspec.MsgspecError, ValueError):
+        return {}
+    return {
+        name: redact(_said_of(name, value)[:_VALUE_CHARS_MAX]).text
+        for name, value in members.items()
+        if name not in _NOT_TOLD and value not in (None, "", [], {}, 0)
+    }
+
+
+def _said_of(name: str, value: Any) -> str:
+    return f"{to_datetime(value):%Y-%m-%d %H:%M:%S}" if name == "expires" else line_of(value)
+
+
+def line_of(value: Any) -> str:
+    """As a person would write it: no brackets, and nothing about what there is none of."""
+    match value:
+        case dict():
+            return ", ".join(f"{name} {line_of(given)}" for name, given in value.items() if given)
+        case list() | tuple():
+            return ", ".join(map(line_of, value))
+    return str(value)

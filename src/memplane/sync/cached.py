@@ -1,0 +1,475 @@
+"""An object store behind a copy on this machine: fast to read, safe to write, usable without a connection.
+
+* Reading compares the copy with the manifest, which is asked for at most every `fresh_s` seconds: one request for all
+  files that did not change, one more for each that did, when it is read. What the manifest does not know is asked for by
+  version. With `validate="each"` every read is, for a place that others write to who keep no manifest.
+* Writing is on disk here (`ahead.py`) before it is acknowledged, and in the store before the call returns; `interactions/`
+  wait for up to 5 seconds or 4 KB, to be sent together.
+* Without a connection, reads are answered from the copy and writes wait. `state()` says so. The next call that
+  finds the store again catches up.
+
+Any number of threads and processes may share a cache directory. No thread is needed: whatever is called next sends what
+is due. `background=True` starts one that does so where nothing is called.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import msgspec
+
+from memplane.clock import SECOND, Clock, Instant, iso, system_clock
+from memplane.entropy import random_bytes
+from memplane.errors import (
+    Changed,
+    InvalidRequest,
+    ManifestUnreadable,
+    MemplaneError,
+    RemoteDenied,
+    RemoteError,
+    RemoteUnavailable,
+    Unchanged,
+)
+from memplane.safety.safe_directory import Folder
+from memplane.sync import manifest as manifests
+from memplane.sync.backend import Keys, Pause, bytes_of, has_lines_of, pause_s, text_of
+from memplane.sync.manifest import Manifest, ManifestEntry
+from memplane.sync.store import ABSENT, Got, ObjectStore, checked, order, shown
+from memplane.sync.write_ahead import Ahead, Batch, Operation, digest_of
+
+BATCHED = ("interactions/",)
+
+_TRIES_MAX = 60
+_AWAY_MAX_S = 60
+_TICK_S = 1.0
+_BYTES_MAX = 1 << 30
+
+
+class CacheState(msgspec.Struct, frozen=True, kw_only=True):
+    """How the cache and its store stand."""
+
+    offline: bool
+    problem: str | None
+    """Why the store could not be used, or its manifest not be read; None where all is well."""
+    pending: int
+    """Bytes that are acknowledged and not yet in the store."""
+    as_of: Instant | None
+    """When the manifest was last known to be as it is here; None: never."""
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """A text as the store had it."""
+
+    key: str
+    version: str
+    sha256: str
+    mtime: str = ""
+    """As the manifest has it."""
+    sent: str = ""
+    """The batch of ours that it is known to have in it."""
+    data: bytes = b""
+
+    def is_as(self, entry: ManifestEntry) -> bool:
+        if entry.sha256 is not None:
+            return entry.sha256 == self.sha256
+        return (entry.size, entry.mtime) == (len(self.data), self.mtime)
+
+
+class CachedBackend:
+    """`Backend` over an object store and a directory of this machine."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        cache_dir: str | Path,
+        *,
+        validate: Literal["manifest", "each"] = "manifest",
+        batched: tuple[str, ...] = BATCHED,
+        batch_s: int = 5,
+        batch_bytes: int = 4_096,
+        fresh_s: int = 5,
+        background: bool = False,
+        clock: Clock = system_clock,
+        pause: Pause = time.sleep,
+    ) -> None:
+        self._store = store
+        self._root = Path(cache_dir).expanduser().absolute()
+        self._ahead = Ahead(self._root)
+        self._copies = _Copies(self._root)
+        self._validate = validate
+        self._batched = batched
+        self._batch = (batch_s * SECOND, batch_bytes)
+        self._fresh = fresh_s * SECOND
+        self._clock = clock
+        self._pause = pause
+        self._known = self._copies.manifest()
+        self._as_of: Instant | None = None
+        self._problem: str | None = None
+        self._away_until: Instant | None = None
+        self._away_s = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        if background:
+            self._thread = threading.Thread(target=self._run, name="memplane-cache", daemon=True)
+            self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Send what can be sent. What cannot stays on disk for the next."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.flush()
+
+    def state(self) -> CacheState:
+        with self._ahead.locked():
+            waiting = self._ahead.waiting()
+        return CacheState(
+            offline=self._away_until is not None,
+            problem=self._problem,
+            pending=sum(one.size for one in waiting),
+            as_of=self._as_of,
+        )
+
+    def read_text(self, key: str) -> str | None:
+        self.tend()
+        self._freshen(checked(key))
+        with self._ahead.locked():
+            copy = self._copies.load(key)
+            operations = self._ahead.operations(key, sent=copy.sent if copy else "")
+        if copy is None and not operations:
+            self._may_be_absent(key)
+            return None
+        batch = Batch(key=key, token="", operations=tuple(operations))
+        return text_of(batch.applied(copy.data if copy else b""), key)
+
+    def write_text(self, key: str, text: str) -> None:
+        self._add(key, "write", text)
+        self._deliver(key, is_new=True)
+        self.tend()
+
+    def append_text(self, key: str, text: str) -> None:
+        self._add(key, "append", text)
+        if not key.startswith(self._batched):
+            self._deliver(key)
+        self.tend()
+
+    def exists(self, key: str) -> bool:
+        entry = self._entries().get(checked(key)) if self._validate == "manifest" else None
+        if entry is not None:
+            return True
+        self._freshen(key)
+        with self._ahead.locked():
+            return self._copies.load(key) is not None or bool(self._ahead.operations(key))
+
+    def list(self, prefix: str = "") -> Keys:
+        self.tend()
+        keys = self._listed(prefix)
+        with self._ahead.locked():
+            keys |= {one.key for one in self._ahead.waiting()}
+        return sorted((key for key in keys if key.startswith(prefix)), key=order)
+
+    def flush(self) -> int:
+        """Send all that waits, due or not, and return how many bytes still wait."""
+        self._away_until = None
+        self._send_waiting(all_of_it=True)
+        return self.state().pending
+
+    def tend(self) -> None:
+        """Send what is due: what no longer may wait, and what an earlier call could not send."""
+        if not self._is_away():
+            self._send_waiting(all_of_it=False)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_TICK_S):
+            try:
+                self.tend()
+            except Exception as exc:  # noqa: BLE001 - a thread's edge: what waits is on disk, and is tried again
+                self._problem = str(exc) if isinstance(exc, MemplaneError) else type(exc).__name__
+
+    def _add(self, key: str, do: Literal["append", "write"], text: str) -> None:
+        bytes_of(text, checked(key))
+        with self._ahead.locked():
+            copy = self._copies.load(key) if do == "write" else None
+            base = copy.version if copy else ABSENT
+            nonce = random_bytes(6).hex()
+            self._ahead.add(Operation(key=key, do=do, text=text, at=self._clock(), nonce=nonce, base=base))
+
+    def _send_waiting(self, *, all_of_it: bool) -> None:
+        age, size = self._batch
+        now = self._clock()
+        with self._ahead.locked():
+            waiting = self._ahead.waiting()
+        for one in waiting:
+            may_wait = one.key.startswith(self._batched) and not one.is_sending
+            if all_of_it or not may_wait or one.size >= size or now - one.since >= age:
+                try:
+                    self._deliver(one.key, wait=all_of_it)
+                except InvalidRequest as exc:
+                    self._problem = str(exc)
+
+    def _deliver(self, key: str, *, is_new: bool = False, wait: bool = True) -> None:
+        """Put what waits for a key into the store, if it can be reached. `is_new`: it was just written. Without `wait`, it
+        is left to another process that is sending."""
+        if self._is_away():
+            return
+        with self._online(), self._ahead.alone(wait=wait) as is_ours:
+            while is_ours:
+                with self._ahead.locked():
+                    batch = self._ahead.take(key)
+                if batch is None:
+                    return
+                copy = self._sent_or_refused(batch, is_new=is_new and len(batch.operations) == 1)
+                with self._ahead.locked():
+                    self._copies.save(copy)
+                self._enter(copy)
+                with self._ahead.locked():
+                    self._ahead.done(batch)
+
+    def _sent_or_refused(self, batch: Batch, *, is_new: bool) -> Copy:
+        """What the store will never take must not wait for ever, and must not be lost either."""
+        try:
+            return self._sent(batch, is_new=is_new)
+        except InvalidRequest:
+            with self._ahead.locked():
+                self._copies.set_aside(batch.key, batch.applied(b""))
+                self._ahead.done(batch)
+            raise
+
+    def _sent(self, batch: Batch, *, is_new: bool) -> Copy:
+        """The object with the batch in it, once and for all."""
+        got = self._guess(batch, is_new=is_new)
+        for attempt in range(_TRIES_MAX):
+            if got is None:
+                got = self._store.get(batch.key) or Got(b"", ABSENT)
+                is_there = (
+                    batch.is_in(got.data) if attempt == 0 else has_lines_of(batch.applied(b""), got.data)
+                )
+                if is_there and got.version != ABSENT:
+                    return self._copy(batch, got.data, got.version)
+                self._set_aside(batch, got)
+            data = batch.applied(got.data)
+            batch = self._ahead.attempting(batch, len(got.data))
+            try:
+                expect = None if is_new and batch.replaces else got.version
+                return self._copy(batch, data, self._store.put(batch.key, data, expect=expect))
+            except Changed:
+                got = None
+                self._pause(pause_s(attempt))
+        raise RemoteUnavailable(f"{shown(batch.key)} in {self._store.url} is changed by others all the time")
+
+    def _guess(self, batch: Batch, *, is_new: bool) -> Got | None:
+        """What the object is thought to be, which saves asking: a write under its version finds out."""
+        if batch.attempt is not None:
+            return None
+        if batch.replaces:
+            return Got(b"", ABSENT) if is_new else None
+        with self._ahead.locked():
+            copy = self._copies.load(batch.key)
+        return None if copy is None else Got(copy.data, copy.version)
+
+    def _set_aside(self, batch: Batch, got: Got) -> None:
+        """A text that waited replaces one that somebody else wrote meanwhile: the last writer wins, and theirs is kept
+        here, in `conflicts/`."""
+        bases = [operation.base for operation in batch.operations if operation.do == "write"]
+        if bases and got.version not in {ABSENT, bases[0]} and got.data != batch.applied(b""):
+            self._copies.set_aside(batch.key, got.data)
+
+    def _copy(self, batch: Batch, data: bytes, version: str) -> Copy:
+        return Copy(
+            key=batch.key,
+            version=version,
+            sha256=hashlib.sha256(data).hexdigest(),
+            mtime=iso(self._clock()),
+            sent=batch.token,
+            data=data,
+        )
+
+    def _enter(self, copy: Copy) -> None:
+        """Tell the manifest."""
+        entry = ManifestEntry(size=len(copy.data), mtime=copy.mtime, sha256=copy.sha256)
+        try:
+            self._know(
+                manifests.update(
+                    self._store,
+                    lambda manifest: manifest.with_entry(copy.key, entry),
+                    known=self._known,
+                    clock=self._clock,
+                    pause=self._pause,
+                ),
+                is_fresh=False,
+            )
+        except ManifestUnreadable as exc:
+            self._problem = str(exc)
+
+    def _entries(self) -> dict[str, ManifestEntry]:
+        """What the manifest says, as fresh as `fresh_s` asks for, or as it was known last."""
+        now = self._clock()
+        if not self._is_away() and (self._as_of is None or now - self._as_of >= self._fresh):
+            with self._online():
+                self._refresh()
+        return {} if self._known is None else dict(self._known[0].entries)
+
+    def _refresh(self) -> None:
+        known = self._known
+        try:
+            self._know(manifests.read(self._store, unless=known[1] if known and known[1] else None))
+            if self._known is not None and self._known[1] == ABSENT:
+                manifests.rebuild(self._store, clock=self._clock, pause=self._pause)
+                self._know(manifests.read(self._store))
+        except Unchanged:
+            self._as_of = self._clock()
+        except ManifestUnreadable as exc:
+            self._problem, self._known, self._as_of = str(exc), None, self._clock()
+
+    def _know(self, known: tuple[Manifest, str], *, is_fresh: bool = True) -> None:
+        self._known = known
+        if is_fresh:
+            self._as_of, self._problem = self._clock(), None
+        with self._ahead.locked():
+            self._copies.save_manifest(*known)
+
+    def _freshen(self, key: str) -> None:
+        """Make the copy what the store has, if it can be reached and the copy may be something else."""
+        entry = self._entries().get(key)
+        with self._ahead.locked():
+            copy = self._copies.load(key)
+        is_known = copy is not None and entry is not None and copy.is_as(entry)
+        if self._is_away() or (is_known and self._validate == "manifest"):
+            return
+        mtime = entry.mtime if entry else ""
+        with self._online():
+            try:
+                got = self._store.get(key, unless=copy.version if copy else None)
+            except Unchanged:
+                if copy is not None and entry is not None and entry.sha256 is None:
+                    self._replace(copy, msgspec.structs.replace(copy, mtime=mtime))
+                return
+            if got is None:
+                self._replace(copy, None, key)
+                return
+            digest = hashlib.sha256(got.data).hexdigest()
+            new = Copy(key=key, version=got.version, sha256=digest, mtime=mtime, data=got.data)
+            self._replace(copy, new, key)
+
+    def _replace(self, old: Copy | None, new: Copy | None, key: str = "") -> None:
+        """Unless somebody else was faster: then theirs is newer than what we fetched."""
+        with self._ahead.locked():
+            there = self._copies.load(old.key if old else key)
+            if (there.version if there else None) != (old.version if old else None):
+                return
+            if new is None:
+                self._copies.drop(key)
+                return
+            begun = self._ahead.begun(new.key)
+            if begun is not None and begun.is_in(new.data):
+                new = msgspec.structs.replace(new, sent=begun.token)
+            self._copies.save(new)
+
+    def _listed(self, prefix: str) -> set[str]:
+        entries = self._entries()
+        is_whole = self._known is not None and all(entry.count is None for entry in entries.values())
+        if not self._is_away() and not (is_whole and self._validate == "manifest"):
+            with self._online():
+                return {item.key for item in self._store.list(prefix) if not manifests.is_manifest(item.key)}
+        with self._ahead.locked():
+            copies = self._copies.keys() if self._is_away() else set()
+        return {key for key, entry in entries.items() if entry.count is None} | copies
+
+    def _may_be_absent(self, key: str) -> None:
+        """Raises where we cannot say that there is no such text."""
+        is_listed = self._known is not None and key in self._known[0].entries
+        if self._away_until is not None and (self._known is None or is_listed):
+            raise RemoteUnavailable(
+                f"{shown(key)} was never read here, and the store is away: {self._problem or self._store.url}"
+            )
+
+    def _is_away(self) -> bool:
+        return self._away_until is not None and self._clock() < self._away_until
+
+    @contextmanager
+    def _online(self) -> Iterator[None]:
+        """What fails in here because the store is away is left for later, and not tried again at once."""
+        try:
+            yield
+        except (RemoteUnavailable, RemoteDenied) as exc:
+            self._away_s = min(_AWAY_MAX_S, max(1, self._away_s * 2))
+            self._away_until = self._clock() + self._away_s * SECOND
+            self._problem = str(exc)
+        except RemoteError:
+            raise
+        else:
+            if self._away_until is not None:
+                self._problem = None
+            self._away_until, self._away_s = None, 0
+
+
+class _Copies:
+    """The copies and the last known manifest on disk. The caller holds the lock."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def load(self, key: str) -> Copy | None:
+        raw = self._read("copies", digest_of(key))
+        if raw is None:
+            return None
+        head, _, data = raw.partition(b"\n")
+        try:
+            return msgspec.structs.replace(msgspec.json.decode(head, type=Copy), data=data)
+        except msgspec.MsgspecError:
+            return None  # a damaged copy is no copy
+
+    def save(self, copy: Copy) -> None:
+        head = msgspec.json.encode(msgspec.structs.replace(copy, data=b""))
+        self._write("copies", digest_of(copy.key), head + b"\n" + copy.data)
+
+    def drop(self, key: str) -> None:
+        with self._folder("copies") as folder:
+            folder.remove(digest_of(key))
+
+    def keys(self) -> set[str]:
+        with self._folder("copies") as folder:
+            names = [name for name in folder.names() if not name.startswith(".")]
+            heads = [(folder.read(name, bytes_max=_BYTES_MAX) or b"").partition(b"\n")[0] for name in names]
+        return {msgspec.json.decode(head, type=Copy).key for head in heads if head}
+
+    def set_aside(self, key: str, data: bytes) -> None:
+        name = f"{digest_of(key)[:16]}-{hashlib.sha256(data).hexdigest()[:16]}"
+        self._write("conflicts", f"{name}.key", key.encode())
+        self._write("conflicts", name, data)
+
+    def manifest(self) -> tuple[Manifest, str] | None:
+        raw = self._read("manifest", "known.json")
+        try:
+            return None if raw is None else msgspec.json.decode(raw, type=tuple[Manifest, str])
+        except msgspec.MsgspecError:
+            return None
+
+    def save_manifest(self, manifest: Manifest, version: str) -> None:
+        self._write("manifest", "known.json", msgspec.json.encode((manifest, version)))
+
+    def _read(self, folder: str, name: str) -> bytes | None:
+        with self._folder(folder) as there:
+            return there.read(name, bytes_max=_BYTES_MAX)
+
+    def _write(self, folder: str, name: str, data: bytes) -> None:
+        with self._folder(folder) as there:
+            there.replace(name, data, durable=folder == "conflicts")
+
+    @contextmanager
+    def _folder(self, name: str) -> Iterator[Folder]:
+        with Folder.root(self._root) as root, root.below(name, create=True, mode=0o700) as folder:
+            yield folder

@@ -1,0 +1,178 @@
+"""Our side of a sync: entries of a space as lines, and lines as entries of a space."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.ledger.ids import base_of, is_variant, variant_id
+from memplane.memory.projection import RECORDS
+from memplane.space import Space
+from memplane.sync.segments import Positions, Written, written
+from memplane.transfer.full import TOMBSTONE, Line, draft_of, line_of, line_of_tombstone
+from memplane.types import Entry, Merged, Op, Tombstone
+
+_CHUNK = 5_000
+_PAGE = 1_000
+
+Forgets = Mapping[str, Mapping[str, str]]
+"""Forget id to (entry id to reason), as `Space.merge` takes them."""
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Where in our own chain an entry stands, and the lines that say it: itself, and the tombstones it must not be
+    read without."""
+
+    position: int
+    lines: tuple[Written, ...]
+    has_payload: bool
+
+
+def head_of(space: Space) -> int:
+    """The last position of the space's chain."""
+    return space.position()
+
+
+def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
+    """What is at these positions. A forget brings its tombstones along, and so does whatever is erased."""
+    stones: Stones | None = None
+    for position, entry in entries_at(space, positions):
+        line = line_of(entry)
+        extra: Iterable[Tombstone] = ()
+        if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
+            stones = stones or Stones(space.tombstones())
+            extra = [*stones.on(entry.id), *stones.set_by(entry.id)]
+        lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
+        yield Placed(position, lines, bool(bytes(line.body)))
+
+
+def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]]:
+    """What is at these positions."""
+    for first, last in positions.runs:
+        place = first - 1
+        while place < last:
+            found = space.chained(after=place, limit=min(_PAGE, last - place))
+            if not found:
+                return
+            yield from (pair for pair in found if pair[0] <= last)
+            place = found[-1][0]
+
+
+def buried_positions(space: Space) -> Positions:
+    """Where what is forgotten stands."""
+    return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
+
+
+def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
+    """The tombstones among these lines."""
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for line in lines:
+        if line.op == TOMBSTONE:
+            found[line.forget][line.id] = line.reason
+    return dict(found)
+
+
+def merge_lines(space: Space, lines: Iterable[Line], forgets: Forgets) -> Merged:
+    """Take entries in; what one of these forgets buries comes without its payload."""
+    drafts = [draft_of(line, erased=False) for line in lines if line.op != TOMBSTONE]
+    return space.merge(drafts, forgets)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where with us the body of a line stands."""
+
+    position: int
+    is_same: bool
+    """Whether it is that very entry. Otherwise somebody else recorded the same at another time, which counts where it was
+    the first: whoever recorded it earlier has to say so."""
+
+
+def places_of(space: Space, lines: Sequence[Line]) -> list[Place | None]:
+    """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
+    ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
+    found: dict[str, tuple[int, Instant]] = {}
+    for start in range(0, len(ids), _CHUNK):
+        found |= space.recordings(ids[start : start + _CHUNK])
+    shared: defaultdict[str, set[str]] = defaultdict(set)
+    for variant in space.variants():
+        shared[variant.base].add(variant.id)
+    return [
+        _place_in_family(space, line, shared)
+        if line.op != TOMBSTONE and (is_variant(line.id) or base_of(line.id) in shared)
+        else _place(line, found.get(line.id))
+        for line in lines
+    ]
+
+
+def _place(line: Line, recorded: tuple[int, Instant] | None) -> Place | None:
+    return None if recorded is None else Place(recorded[0], recorded[1] == line.recorded)
+
+
+def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -> Place | None:
+    """Several bodies came under this id: which of them it is, its body says, and when it was recorded."""
+    base = base_of(line.id)
+    known = space.entries_named({line.id, base, *shared.get(base, ())})
+    body = draft_of(line, erased=False).body
+    alike = [entry for entry in known.values() if body and entry.body == body]
+    alike.sort(key=lambda entry: (entry.recorded != line.recorded, entry.id != line.id, entry.id))
+    chosen = alike[0].id if alike else line.id
+    if not alike and not (line.id in known and not known[line.id].body):
+        return None
+    return _place(line, space.recordings([chosen]).get(chosen))
+
+
+def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:
+    """Whether any of them brings the payload of something that is forgotten here."""
+    ids = list(dict.fromkeys(name for line in lines if has_payload(line) for name in names_of(line)))
+    return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
+
+
+def has_payload(line: Line) -> bool:
+    """Whether it brings something that can be forgotten."""
+    return line.op != TOMBSTONE and line.op not in RECORDS and bool(bytes(line.body))
+
+
+def names_of(line: Line) -> tuple[str, ...]:
+    """What an entry with a body may be called on a replica, and whose forgetting takes it along."""
+    base = base_of(line.id)
+    body = draft_of(line, erased=False).body
+    return tuple(dict.fromkeys((variant_id(base, body), line.id, base)))
+
+
+class Stones:
+    """Tombstones by what they stand on and by who set them. Those that follow from others are not told: whoever reads
+    the others sets them too."""
+
+    def __init__(self, stones: Iterable[Tombstone]) -> None:
+        self._on: defaultdict[str, list[Tombstone]] = defaultdict(list)
+        self._by: defaultdict[str, list[Tombstone]] = defaultdict(list)
+        for stone in stones:
+            self._on[stone.id].append(stone)
+            if stone.cause is None:
+                self._by[stone.forget_id].append(stone)
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._on
+
+    def on(self, id_: str) -> list[Tombstone]:
+        """Those that say that this one is forgotten, or the one it went with."""
+        found: dict[tuple[str, str], Tombstone] = {}
+        asked = [id_]
+        for name in asked:
+            for stone in self._on.get(name, ()):
+                if stone.cause is None:
+                    found[stone.id, stone.forget_id] = stone
+                elif stone.cause not in asked:
+                    asked.append(stone.cause)
+        return list(found.values())
+
+    def set_by(self, forget_id: str) -> list[Tombstone]:
+        return self._by.get(forget_id, [])
+
+
+def _places(space: Space, ids: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), _CHUNK):
+        found |= space.positions(ids[start : start + _CHUNK])
+    return found

@@ -1,0 +1,188 @@
+"""A space and the place it is synced with: what pull and push both need."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from memplane.clock import DAY, Clock, system_clock, to_datetime
+from memplane.entropy import random_bytes
+from memplane.errors import StorageBusy, StorageUnavailable, Unchanged
+from memplane.space import Space
+from memplane.sync import manifest as manifests
+from memplane.sync import segments
+from memplane.sync.backend import Pause
+from memplane.sync.manifest import Change, Manifest, ManifestEntry
+from memplane.sync.remote_state import Seen, keep, seen_of
+from memplane.sync.store import Listed, ObjectStore
+from memplane.sync.tree.names import FILES, INTERACTIONS, MADE, PREFIXES, STATE, below
+
+# Which replica of a space this is: the name under which it writes segments.
+#
+# Only one may write under a name, because it alone knows which of its segments nobody needs. The name is made once and
+# kept in the space, together with the home it was made in: a copy of a data directory is another home, and becomes another
+# replica with its first push. Nothing is lost by that, since what a segment holds is found by content.
+
+
+_NAME = "replica"
+_NAME_BYTES = 8
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """The name, and a digest of where it was given."""
+
+    name: str
+    home: str
+
+
+def replica_of_space(space: Space, data: Path) -> Replica:
+    """The one that is kept in the space, if it was made in this data directory; otherwise a new one, kept from now on."""
+    home = _home(data)
+    kept = space.bookmark(_NAME)
+    if kept is not None:
+        found = msgspec.json.decode(kept, type=Replica)
+        if found.home == home:
+            return found
+    made = Replica(random_bytes(_NAME_BYTES).hex(), home)
+    space.set_bookmark(_NAME, msgspec.json.encode(made).decode())
+    return made
+
+
+def _home(data: Path) -> str:
+    """The directory itself and the path to it: a copy has another inode, or stands somewhere else."""
+    path = data.expanduser().resolve()
+    try:
+        inode = path.stat().st_ino
+    except OSError:
+        inode = 0
+    return sha256(f"{os.fspath(path)}\x00{inode}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+if sys.platform != "win32":
+    import fcntl
+
+_FOLDERS = (*PREFIXES, INTERACTIONS, STATE, FILES, *MADE)
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how far, and out of how much."""
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Tells nobody."""
+
+
+class Link:
+    """For the length of one pull or push, under a lock: nobody else on this machine syncs the same two meanwhile."""
+
+    def __init__(
+        self,
+        space: Space,
+        store: ObjectStore,
+        data: Path,
+        *,
+        clock: Clock = system_clock,
+        pause: Pause = time.sleep,
+        progress: Progress = silent,
+    ) -> None:
+        self.space = space
+        self.store = store
+        self.clock = clock
+        self.progress = progress
+        self.replica = replica_of_space(space, data).name
+        self.seen: Seen = seen_of(space, store.url, self.replica)
+        self._pause = pause
+        self._manifest: tuple[Manifest, str] | None = None
+        self.orphans: list[str] = []
+        """Segments that nobody names, left behind by a machine that may never come back."""
+
+    def save(self) -> None:
+        keep(self.space, self.store.url, self.seen)
+
+    def read_manifest(self, *, again: bool = False) -> bool:
+        """Whether anything changed since it was read last, in this link or, if all was taken in then, before it."""
+        unless = None if again else self.version or self.seen.version or None
+        try:
+            self._manifest = manifests.read(self.store, unless)
+        except Unchanged:
+            return False
+        return True
+
+    @property
+    def manifest(self) -> Manifest:
+        """As it was read or written last."""
+        if self._manifest is None:
+            self._manifest = manifests.read(self.store)
+        return self._manifest[0]
+
+    @property
+    def names_more(self) -> bool:
+        """Whether the manifest that is at hand names a segment which was not taken in: others' came in with our own update
+        of it, and it has not changed since."""
+        return self._manifest is not None and any(
+            segments.is_segment(key) and key not in self.seen.segments for key in self.manifest.entries
+        )
+
+    @property
+    def version(self) -> str:
+        """Of that; empty where it was not read yet."""
+        return "" if self._manifest is None else self._manifest[1]
+
+    def update_manifest(self, change: Change) -> Manifest:
+        """What came in with it from others is found by the next pull, unless there is nothing of theirs in it."""
+        self._manifest = manifests.update(
+            self.store, change, known=self._manifest, clock=self.clock, pause=self._pause
+        )
+        if all(self._is_known(key, entry) for key, entry in self.manifest.entries.items()):
+            self.seen.version = self.version
+        return self.manifest
+
+    def note_orphans(self, listed: Iterable[Listed]) -> None:
+        """A machine that has just written a segment is about to name it; what nobody has named for a day is nobody's."""
+        before = to_datetime(self.clock() - DAY)
+        self.orphans = [
+            item.key
+            for item in listed
+            if segments.is_segment(item.key)
+            and segments.replica_of(item.key) is not None
+            and item.key not in self.manifest.entries
+            and item.modified < before
+        ]
+
+    def _is_known(self, key: str, entry: ManifestEntry) -> bool:
+        if segments.is_segment(key):
+            return key in self.seen.segments or key in self.seen.pending
+        seen = self.seen.files.get(key)
+        return not is_file(key) or (seen is not None and seen.digest == entry.sha256)
+
+
+def is_file(key: str) -> bool:
+    """Whether an object is one of the readable files that a space is told by."""
+    return any(below(key, folder) is not None for folder in _FOLDERS)
+
+
+@contextmanager
+def only_one(data: Path, space: Space, url: str) -> Iterator[None]:
+    """Raises `StorageBusy` where another process, or thread, is at it."""
+    named = sha256(f"{space.tenant}\x00{space.owner}\x00{url}".encode()).hexdigest()[:32]
+    path = data.expanduser() / "sync" / f"{named}.lock"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise StorageUnavailable(f"{path} cannot be written: {exc.strerror}") from exc
+    try:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as exc:
+                raise StorageBusy(
+                    f"another sync of {space.owner!r} with {url} is going on; try again when it is done"
+                ) from exc
+        yield
+    finally:
+        os.close(descriptor)

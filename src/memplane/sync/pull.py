@@ -1,0 +1,218 @@
+"""Taking in what others pushed: the manifest, then every segment it names that is not known yet."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from memplane.clock import iso
+from memplane.sync import segments
+from memplane.sync.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, places_of
+from memplane.sync.link import Link
+from memplane.sync.manifest import Manifest, ManifestEntry
+from memplane.sync.remote_state import Held
+from memplane.sync.segments import Positions, SegmentDamaged, Written
+from memplane.sync.store import ABSENT
+from memplane.transfer.full import Line
+
+KEPT_BYTES_MAX = 256 * 1024 * 1024
+"""Of segments that are held in memory between looking for tombstones in all and taking the first in; what is beyond is
+fetched twice."""
+BATCH_BYTES_MAX = 32 * 1024 * 1024
+"""Taken in at once: entries of many segments then come in the order they were recorded in."""
+
+_LOOKS_MAX = 10
+
+
+class Taken(msgspec.Struct, kw_only=True):
+    """What was taken in."""
+
+    changed: bool = False
+    """Whether anything was there that was not known."""
+    segments: int = 0
+    bytes: int = 0
+    added: int = 0
+    known: int = 0
+    forgotten: int = 0
+    conflicts: int = 0
+    """Bodies that came under an id which another body has; both are kept."""
+    damaged: list[str] = []
+    """Segments that are not what they are called; they were passed over."""
+    missing: list[str] = []
+    """Segments that are named and not there; they are named no more."""
+    unreadable: int = 0
+    """Lines that this version cannot read."""
+
+
+def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
+    """Whether anything changed; one request where nothing has. With `again`, what is known is looked through all the
+    same."""
+    if not link.read_manifest(again=again) and not link.names_more:
+        return False
+    if link.version == ABSENT:
+        _name_what_is_there(link)
+    if link.version != link.seen.version:
+        taken.changed = True
+    elif not again:
+        return False  # there is no manifest, and was none
+    fetch = _Fetch(link, taken)
+    for _ in range(_LOOKS_MAX):
+        absent = _take(link, fetch, taken)
+        if not absent:
+            break
+        # Somebody put others in their place since: the manifest knows which.
+        link.read_manifest(again=True)
+        gone = [key for key in absent if key in link.manifest.entries]
+        if gone:
+            taken.missing += gone
+            link.update_manifest(lambda found: found.without(*gone))  # noqa: B023 - called before the next look
+    _drop_unnamed(link)
+    link.save()
+    return True
+
+
+def _name_what_is_there(link: Link) -> None:
+    """Where the manifest was lost, segments are there all the same, and perhaps nobody else has what they hold."""
+    found = {
+        item.key: ManifestEntry(size=item.size, mtime=iso(item.modified))
+        for item in link.store.list(segments.PREFIX)
+        if segments.replica_of(item.key) is not None
+    }
+    if found:
+        link.update_manifest(lambda there: there if there.updated_at else there.with_entries(found))
+
+
+def take_orphans(link: Link, taken: Taken) -> None:
+    """Before they are deleted, what segments hold that nobody names is taken in: a manifest that was lost or cut off may
+    have named them. Damaged ones say nothing any more."""
+    read: list[list[Written]] = []
+    for key in link.orphans:
+        try:
+            got = link.store.get(key)
+            read += [] if got is None else [segments.read(key, got.data)]
+        except SegmentDamaged:
+            continue
+    lines = [line for found in read for line in _read(found)]
+    if lines:
+        merged = merge_lines(link.space, lines, forgets_in(lines))
+        taken.added += merged.added
+        taken.known += merged.known
+        taken.forgotten += merged.forgotten
+        taken.conflicts += len(merged.variants)
+
+
+class _Fetch:
+    """Segments by name, read once as long as there is room for them."""
+
+    def __init__(self, link: Link, taken: Taken) -> None:
+        self._link = link
+        self._taken = taken
+        self._kept: dict[str, bytes] = {}
+        self._room = KEPT_BYTES_MAX
+
+    def __call__(self, key: str) -> list[Written] | None:
+        """None where it is not there. Raises `SegmentDamaged`."""
+        data = self._kept.get(key)
+        if data is None:
+            got = self._link.store.get(key)
+            if got is None:
+                return None
+            data = got.data
+            self._taken.bytes += len(data)
+            if len(data) <= self._room:
+                self._kept[key] = data
+                self._room -= len(data)
+        return segments.read(key, data)
+
+    def drop(self, key: str) -> None:
+        self._room += len(self._kept.pop(key, b""))
+
+
+def _take(link: Link, fetch: _Fetch, taken: Taken) -> list[str]:
+    """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
+    that what is forgotten does not appear, not even for a moment."""
+    new = sorted(
+        (key for key in link.manifest.entries if segments.is_segment(key) and key not in link.seen.segments),
+        key=lambda key: (segments.first_of(key), key),
+    )
+    absent: list[str] = []
+    whole: list[str] = []
+    forgets: dict[str, dict[str, str]] = {}
+    for done, key in enumerate(new):
+        link.progress("Fetching", done, len(new))
+        try:
+            found = fetch(segments.checked(key))
+        except SegmentDamaged:
+            if key not in taken.damaged:
+                taken.damaged.append(key)
+            continue
+        if found is None:
+            absent.append(key)
+            continue
+        whole.append(key)
+        for forget, reasons in forgets_in(_read(found)).items():
+            forgets.setdefault(forget, {}).update(reasons)
+    for done, batch in _batches(whole, link.manifest):
+        link.progress("Merging", done, len(whole))
+        absent += _merge(link, batch, fetch, forgets, taken)
+    return absent
+
+
+def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, taken: Taken) -> list[str]:
+    read: dict[str, list[Written]] = {}
+    absent: list[str] = []
+    for key in batch:
+        found = fetch(key)
+        if found is None:
+            absent.append(key)
+        else:
+            read[key] = found
+            taken.unreadable += sum(written.line is None for written in found)
+    lines = [line for found in read.values() for line in _read(found)]
+    merged = merge_lines(link.space, lines, forgets)
+    taken.added += merged.added
+    taken.known += merged.known
+    taken.forgotten += merged.forgotten
+    taken.conflicts += len(merged.variants)
+    for key, found in read.items():
+        link.seen.segments[key] = held(link, found)
+        taken.segments += 1
+        fetch.drop(key)
+    link.save()
+    return absent
+
+
+def held(link: Link, found: Sequence[Written]) -> Held:
+    """Which of our entries a segment holds that was just taken in."""
+    lines = list(_read(found))
+    places = places_of(link.space, lines)
+    known = [(line, place) for line, place in zip(lines, places, strict=True) if place is not None]
+    return Held(
+        entries=tuple(Positions.of(place.position for _, place in known if place.is_same).runs),
+        payloads=tuple(Positions.of(place.position for line, place in known if bytes(line.body)).runs),
+        size=sum(len(written.raw) + 1 for written in found),
+        foul=forgotten_payloads(link.space, lines),
+    )
+
+
+def _read(found: Sequence[Written]) -> Iterator[Line]:
+    return (written.line for written in found if written.line is not None)
+
+
+def _batches(keys: Sequence[str], manifest: Manifest) -> Iterator[tuple[int, list[str]]]:
+    batch: list[str] = []
+    size = done = 0
+    for key in keys:
+        batch.append(key)
+        size += manifest.entries[key].size
+        if size >= BATCH_BYTES_MAX:
+            yield done, batch
+            done, batch, size = done + len(batch), [], 0
+    if batch:
+        yield done, batch
+
+
+def _drop_unnamed(link: Link) -> None:
+    """What the manifest does not name any more is held by other segments now, which were taken in before this."""
+    link.seen.segments = {
+        key: segment for key, segment in link.seen.segments.items() if key in link.manifest.entries
+    }

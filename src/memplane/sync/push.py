@@ -1,0 +1,280 @@
+"""Giving out what is new here, and seeing to it that what is forgotten is not out there any more.
+
+An object is written first and named in the manifest after that; what is replaced is named no more first and deleted after
+that. Names of segments are journaled in the space before anything happens, so that after a crash each is either found in
+the manifest or known to be nobody's. A name enters the manifest once and leaves it once.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from memplane.clock import SECOND, Instant, iso
+from memplane.errors import Changed
+from memplane.space import Space
+from memplane.sync import segments
+from memplane.sync.lines import Placed, Stones, buried_positions, has_payload, head_of, lines_at, names_of
+from memplane.sync.link import Link
+from memplane.sync.manifest import Manifest, ManifestEntry
+from memplane.sync.remote_state import Held
+from memplane.sync.segments import Positions, Segment, SegmentDamaged, Written, union, written
+from memplane.sync.store import ABSENT
+from memplane.transfer.full import line_of_tombstone, without_body
+
+GATHERED = 8
+"""So many segments of about one size are gathered into one."""
+GRACE: Instant = 600 * SECOND
+"""How long a segment that is named no more is left to those who read the manifest before."""
+ROUND_BYTES_MAX = 32 * 1024 * 1024
+"""Written between two updates of the manifest: what a failure may cost."""
+
+_CLASS_BYTES = 4 * 1024
+_CLASS_FACTOR = 8
+
+
+class Given(msgspec.Struct, kw_only=True):
+    """What was given out."""
+
+    segments: int = 0
+    bytes: int = 0
+    entries: int = 0
+    rewritten: int = 0
+    """Segments that held something forgotten, or were small, and have another in their place."""
+    deleted: int = 0
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A segment to be written, and those in whose place it comes."""
+
+    segment: Segment
+    held: Held
+    replaces: tuple[str, ...] = ()
+    foul: bool = False
+
+
+def push_segments(link: Link, given: Given) -> None:
+    """Call it right after a pull: what the manifest names is known then."""
+    while made := _next_round(link):
+        _write(link, made, given)
+    if link.seen.pending or link.seen.replacing:
+        _settle(link, (), link.manifest, given)
+    for key in link.orphans:
+        if key not in link.manifest.entries:
+            link.store.delete(key)
+            given.deleted += 1
+    _delete_due(link, given)
+
+
+def unpushed(link: Link) -> Positions:
+    """Our entries that are not there yet."""
+    return link.seen.there.missing(head_of(link.space))
+
+
+def is_foul(held: Held, buried: Positions) -> bool:
+    return held.foul or bool(Positions(held.payloads) & buried)
+
+
+def _next_round(link: Link) -> list[_Made]:
+    made = list(_fresh(link))
+    if not made:
+        made = list(_without_forgotten(link)) or list(_gathered(link))
+    return made
+
+
+def _fresh(link: Link) -> Iterator[_Made]:
+    """Our entries that are not there yet, at most a round of them."""
+    size = 0
+    for chunk in _chunks(lines_at(link.space, unpushed(link))):
+        lines = [line for placed in chunk for line in placed.lines]
+        segment = segments.make(link.replica, chunk[0].position, lines)
+        yield _Made(segment, _held_by(chunk, segment))
+        size += len(segment.data)
+        if size >= ROUND_BYTES_MAX:
+            return
+
+
+def _chunks(found: Iterable[Placed]) -> Iterator[list[Placed]]:
+    chunk: list[Placed] = []
+    size = 0
+    for placed in found:
+        more = sum(len(line.raw) + 1 for line in placed.lines)
+        if chunk and size + more > segments.BYTES_MAX:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(placed)
+        size += more
+    if chunk:
+        yield chunk
+
+
+def _held_by(chunk: Sequence[Placed], segment: Segment) -> Held:
+    return Held(
+        entries=tuple(Positions.of(placed.position for placed in chunk).runs),
+        payloads=tuple(Positions.of(placed.position for placed in chunk if placed.has_payload).runs),
+        size=len(segment.data),
+    )
+
+
+def _without_forgotten(link: Link) -> Iterator[_Made]:
+    """Whatever holds a payload that is forgotten by now, whoever wrote it, is written anew without."""
+    seen, generation = link.seen, link.space.generation()
+    if generation == seen.generation and not any(held.foul for held in seen.segments.values()):
+        return
+    buried = buried_positions(link.space)
+    foul = [key for key, held in sorted(seen.segments.items()) if is_foul(held, buried)]
+    size = 0
+    for key in foul:
+        if made := _replacement(link, (key,), buried, foul=True):
+            yield made
+            size += len(made.segment.data)
+        if size >= ROUND_BYTES_MAX:
+            return
+    if not foul:
+        seen.generation = generation
+        link.save()
+
+
+def _gathered(link: Link) -> Iterator[_Made]:
+    """Many small segments of our own become a larger one."""
+    sizes = {
+        key: held.size
+        for key, held in link.seen.segments.items()
+        if segments.replica_of(key) == link.replica and held.size <= segments.BYTES_MAX // 2
+    }
+    ordered = sorted(sizes, key=lambda key: (_size_class(sizes[key]), segments.first_of(key), key))
+    for _, alike in groupby(ordered, key=lambda key: _size_class(sizes[key])):
+        keys = list(alike)
+        if len(keys) >= GATHERED:
+            total = 0
+            fitting = [key for key in keys if (total := total + sizes[key]) <= segments.BYTES_MAX]
+            if made := _replacement(link, tuple(fitting), buried_positions(link.space)):
+                yield made
+
+
+def _size_class(size: int) -> int:
+    return 0 if size <= _CLASS_BYTES else 1 + int(math.log(size / _CLASS_BYTES, _CLASS_FACTOR))
+
+
+def _replacement(link: Link, keys: tuple[str, ...], buried: Positions, *, foul: bool = False) -> _Made | None:
+    """One segment in place of these, without what is forgotten; None where one of them is not there any more, which the
+    next pull finds out about."""
+    helds = [link.seen.segments[key] for key in keys]
+    lines: dict[bytes, Written] = {}
+    stones = Stones(link.space.tombstones())
+    for key, held in zip(keys, helds, strict=True):
+        found = _read(link, key, held)
+        if found is None:
+            return None
+        lines |= {line.raw: line for line in _scrubbed(link.space, found, stones)}
+    segment = segments.make(link.replica, min(map(segments.first_of, keys)), lines.values())
+    held = Held(
+        entries=tuple(union(Positions(held.entries) for held in helds).runs),
+        payloads=tuple((union(Positions(held.payloads) for held in helds) - buried).runs),
+        size=len(segment.data),
+    )
+    return _Made(segment, held, keys, foul)
+
+
+def _read(link: Link, key: str, held: Held) -> list[Written] | None:
+    """As it is there; where that was damaged since it was taken in, out of our own ledger."""
+    got = link.store.get(key)
+    if got is None:
+        return None
+    try:
+        return segments.read(key, got.data)
+    except SegmentDamaged:
+        return [line for placed in lines_at(link.space, Positions(held.entries)) for line in placed.lines]
+
+
+def _scrubbed(space: Space, found: Sequence[Written], stones: Stones) -> Iterator[Written]:
+    """The same lines; of what is forgotten only what stays of it, and the tombstones beside it."""
+    for line in found:
+        if line.line is None:
+            if (segments.loose_id(line.raw) or "") not in stones:
+                yield line
+            continue
+        if not has_payload(line.line):
+            yield line
+            continue
+        names = names_of(line.line)
+        gone = [name for name in names if name in stones]
+        if not gone:
+            yield line
+            continue
+        # Under the name that it has here: several bodies may have come under one id.
+        known = space.positions(names)
+        called = next((name for name in names if name in known), line.line.id)
+        yield written(msgspec.structs.replace(without_body(line.line), id=called))
+        yield from (written(line_of_tombstone(stone)) for name in gone for stone in stones.on(name))
+
+
+def _write(link: Link, made: Sequence[_Made], given: Given) -> None:
+    """Journal, write, name, and let go of what is not needed."""
+    seen = link.seen
+    seen.pending = tuple(dict.fromkeys((*seen.pending, *(one.segment.key for one in made))))
+    seen.replacing = tuple(dict.fromkeys((*seen.replacing, *(key for one in made for key in one.replaces))))
+    seen.foul = tuple(dict.fromkeys((*seen.foul, *(key for one in made if one.foul for key in one.replaces))))
+    for one in made:
+        seen.doomed.pop(one.segment.key, None)
+    link.save()
+    for done, one in enumerate(made):
+        link.progress("Writing", done, len(made))
+        _put(link, one.segment)
+        given.segments += 1
+        given.bytes += len(one.segment.data)
+        given.rewritten += len(one.replaces)
+        if not one.replaces:
+            given.entries += len(Positions(one.held.entries))
+    manifest = link.update_manifest(lambda found: _named(found, made, link.clock()))
+    _settle(link, made, manifest, given)
+
+
+def _put(link: Link, segment: Segment) -> None:
+    try:
+        link.store.put(segment.key, segment.data, expect=ABSENT)
+    except Changed:
+        # Written before, by a push that was cut off or whose answer was lost: it is called by what it holds.
+        got = link.store.get(segment.key)
+        if got is None or got.data != segment.data:
+            link.store.put(segment.key, segment.data)
+
+
+def _named(found: Manifest, made: Sequence[_Made], now: Instant) -> Manifest:
+    """Each takes the place of others only where all of those are still there: somebody else may have replaced one, and
+    then there is something that this does not know of."""
+    for one in made:
+        if one.segment.key in found.entries or any(key not in found.entries for key in one.replaces):
+            continue
+        entry = ManifestEntry(size=len(one.segment.data), mtime=iso(now), count=None)
+        found = found.without(*one.replaces).with_entry(one.segment.key, entry)
+    return found
+
+
+def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, given: Given) -> None:
+    """What the manifest says became of what we were about to do."""
+    seen, now = link.seen, link.clock()
+    for one in made:
+        if one.segment.key in manifest.entries:
+            seen.segments[one.segment.key] = one.held
+    for key in seen.pending:
+        if key not in manifest.entries:
+            seen.doomed[key] = now - GRACE
+    for key in seen.replacing:
+        if key not in manifest.entries:
+            seen.doomed.setdefault(key, now - GRACE if key in seen.foul else now)
+            seen.segments.pop(key, None)
+    seen.pending = seen.replacing = seen.foul = ()
+    link.save()
+    _delete_due(link, given)
+
+
+def _delete_due(link: Link, given: Given) -> None:
+    due = [key for key, since in link.seen.doomed.items() if link.clock() - since >= GRACE]
+    for key in due:
+        link.store.delete(key)
+        del link.seen.doomed[key]
+        given.deleted += 1
+    if due:
+        link.save()

@@ -1,0 +1,251 @@
+"""The readable files of a place, kept in step with the ledger: what people and other programs wrote is taken in, and
+what the space has to say is written.
+
+Nothing is ever written over that was not read: every write expects the version that was seen last. A file that a Memplane
+wrote stands in the manifest with its version, and the ledger it was made of is there already, so nobody needs to fetch
+it; what is fetched is what somebody else wrote.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import msgspec
+
+from memplane.clock import iso
+from memplane.compaction.retention import day_of
+from memplane.errors import Changed, RemoteUnavailable, Unchanged
+from memplane.space import Space
+from memplane.sync.interactions import day_of_key
+from memplane.sync.lines import entries_at, head_of
+from memplane.sync.link import Link, is_file
+from memplane.sync.manifest import Manifest, ManifestEntry
+from memplane.sync.pull import Taken, pull_segments, take_orphans
+from memplane.sync.remote_state import FileSeen
+from memplane.sync.segments import Positions
+from memplane.sync.store import ABSENT, Got, Listed
+from memplane.sync.tree import TreeReport, files_of, take_in
+from memplane.sync.tree.daily import day_of_summary, is_over, made_files
+from memplane.sync.tree.interactions import day_of_entry, joined
+from memplane.sync.tree.names import INTERACTIONS, WRITTEN, below
+from memplane.sync.tree.written import digest_of
+
+_TRIES_MAX = 8
+_VERSION = "version"
+"""In the manifest, of a file that a Memplane wrote: the version it has since."""
+
+
+class FilesTaken(msgspec.Struct, kw_only=True):
+    """What became of files that others wrote."""
+
+    taken: list[str] = []
+    conflicts: list[tuple[str, str]] = []
+    """(path, what to know of it): changed there and here; both are kept."""
+    rejected: list[tuple[str, str]] = []
+    """(path, why); they stay as they are."""
+    entries: int = 0
+
+    def add(self, report: TreeReport) -> None:
+        self.taken += report.taken
+        self.conflicts += report.conflicts
+        self.rejected += report.rejected
+        self.entries += report.entries
+
+
+class FilesGiven(msgspec.Struct, kw_only=True):
+    """What became of files that we wrote."""
+
+    written: list[str] = []
+    removed: list[str] = []
+    kept: list[str] = []
+    """What somebody else wrote and we cannot take in: it is left as it is."""
+
+
+def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
+    """Take in what others wrote since the files were looked at last. The files are listed before the ledger is read once
+    more: what a Memplane made of its ledger is then known here, and not taken for an edit."""
+    everything = list(link.store.list())
+    listed = {item.key: item for item in everything if is_file(item.key)}
+    pull_segments(link, taken)
+    link.note_orphans(everything)
+    take_orphans(link, taken)
+    fetched: dict[str, Got] = {}
+    for key, item in listed.items():
+        if _is_seen(link, item) or _is_written(link, item, link.manifest.entries.get(key)):
+            continue
+        got = link.store.get(key)
+        if got is not None and got.version == item.version:
+            fetched[key] = got
+    link.seen.files = {key: seen for key, seen in link.seen.files.items() if key in listed}
+    if fetched:
+        _take_in(link, fetched, listed, done)
+    link.save()
+
+
+def push_files(link: Link, done: FilesGiven, files: FilesTaken, taken: Taken) -> None:
+    """Write what has changed since files were written last. Where somebody else was faster, theirs is taken in first."""
+    for _ in range(_TRIES_MAX):
+        before = _mark(link)
+        if before == link.seen.rendered:
+            return
+        if _write(link, done, _days(link)):
+            _name(link, done.removed)
+            if _mark(link) == before:
+                link.seen.rendered = before
+            link.save()
+            return
+        pull_files(link, files, taken)
+    raise RemoteUnavailable(
+        f"the files of {link.store.url} are changed by others all the time; try again later"
+    )
+
+
+# ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_seen(link: Link, item: Listed) -> bool:
+    seen = link.seen.files.get(item.key)
+    return seen is not None and seen.version == item.version
+
+
+def _is_written(link: Link, item: Listed, entry: ManifestEntry | None) -> bool:
+    """Whether it is as a Memplane wrote it, whose ledger is here by now."""
+    if entry is None or entry.sha256 is None or entry.others.get(_VERSION) != item.version:
+        return False
+    link.seen.files[item.key] = FileSeen(item.version, entry.sha256, item.size)
+    return True
+
+
+def _take_in(link: Link, fetched: Mapping[str, Got], listed: Mapping[str, Listed], done: FilesTaken) -> None:
+    files = {key: got.data for key, got in fetched.items()}
+    if WRITTEN in listed and WRITTEN not in files and (got := link.store.get(WRITTEN)) is not None:
+        files[WRITTEN] = got.data
+    modified: dict[str, datetime] = {key: listed[key].modified for key in files}
+    report = take_in(link.space, files.items(), modified=modified, there=listed.keys())
+    done.add(report)
+    apart = {path for path, _ in report.rejected} | set(report.left)
+    for key, got in fetched.items():
+        link.seen.files[key] = FileSeen(got.version, digest_of(got.data), len(got.data), apart=key in apart)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _mark(link: Link) -> str:
+    """What the space is like: how much came in, how often something went, and which day it is."""
+    return f"{head_of(link.space)}:{link.space.generation()}:{day_of(link.space.now())}"
+
+
+def _days(link: Link) -> Collection[str] | None:
+    """The days of which something was said since files were written last, and those that are over since; None: all of
+    them, because something went."""
+    position, generation, written = (*link.seen.rendered.split(":"), "", "")[:3]
+    if generation != str(link.space.generation()) or not written:
+        return None
+    new = Positions([(int(position) + 1, head_of(link.space))])
+    said = {day for _, entry in entries_at(link.space, new) if (day := day_of_entry(entry)) is not None}
+    return said | {day for day in link.space.days_said() if day >= written}
+
+
+def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:
+    """False where somebody else wrote one of them meanwhile."""
+    there = _There(link)
+    made: set[str] = set()
+    for path, data in files_of(link.space, there=there, days=days, others=made_files(link.space, days)):
+        if there.unseen:
+            return False
+        made.add(path)
+        seen = link.seen.files.get(path)
+        if seen is not None and seen.digest == digest_of(data):
+            continue
+        if seen is not None and seen.apart:
+            done.kept.append(path)
+        elif not _put(link, path, data, ABSENT if seen is None else seen.version):
+            return False
+        else:
+            done.written.append(path)
+    gone = [
+        path
+        for path, seen in link.seen.files.items()
+        if path not in made and not seen.apart and _was_asked_for(link.space, path, days)
+    ]
+    return all(_remove(link, path, done) for path in gone)
+
+
+def _was_asked_for(space: Space, path: str, days: Collection[str] | None) -> bool:
+    """Whether it would have been made if there was something to say. Another machine's clock may be ahead: the summary
+    of a day that is not over here is for that one to write."""
+    over = is_over(space, path)
+    if over is None:
+        return False
+    day = day_of_key(path) or day_of_summary(path)
+    return over or days is None or day is None or day in days
+
+
+class _There:
+    """What stands in a day's file. Where that is not what was seen last, somebody wrote lines that are not taken in."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.unseen = False
+
+    def __call__(self, path: str) -> bytes | None:
+        seen = self._link.seen.files.get(path)
+        if seen is None:
+            return None
+        got = self._link.store.get(path)
+        self.unseen = self.unseen or got is None or got.version != seen.version
+        return None if got is None else got.data
+
+
+def _put(link: Link, path: str, data: bytes, expect: str) -> bool:
+    try:
+        version = link.store.put(path, data, expect=expect)
+    except Changed:
+        got = link.store.get(path)
+        if got is None or got.data != data:
+            return False
+        version = got.version
+    link.seen.files[path] = FileSeen(version, digest_of(data), len(data), written=True)
+    return True
+
+
+def _remove(link: Link, path: str, done: FilesGiven) -> bool:
+    """What nothing is to be said of any more. Of a day, lines that are not ours stay."""
+    seen = link.seen.files[path]
+    if below(path, INTERACTIONS) is not None:
+        got = link.store.get(path)
+        if got is not None and got.version != seen.version:
+            return False
+        rest = b"" if got is None else joined(link.space, [], got.data)
+        if got is not None and rest:
+            return got.data == rest or _put(link, path, rest, got.version)
+    else:
+        try:
+            if link.store.get(path, unless=seen.version) is not None:
+                return False
+        except Unchanged:
+            pass
+    link.store.delete(path)
+    del link.seen.files[path]
+    done.removed.append(path)
+    return True
+
+
+def _name(link: Link, removed: Collection[str]) -> None:
+    """The manifest says what we wrote, and not what we removed."""
+    now = iso(link.clock())
+    written = {key: seen for key, seen in link.seen.files.items() if seen.written}
+
+    def change(found: Manifest) -> Manifest:
+        entries = {
+            key: ManifestEntry(size=seen.size, mtime=now, sha256=seen.digest, others={_VERSION: seen.version})
+            for key, seen in written.items()
+            if not _is_named(found.entries.get(key), seen)
+        }
+        return found.without(*(key for key in removed if key not in link.seen.files)).with_entries(entries)
+
+    link.update_manifest(change)
+
+
+def _is_named(entry: ManifestEntry | None, seen: FileSeen) -> bool:
+    return entry is not None and (entry.sha256, entry.others.get(_VERSION)) == (seen.digest, seen.version)

@@ -1,0 +1,75 @@
+"""How the sync of a space stands, from what is known here: nobody is asked, so it costs nothing and works offline."""
+
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from memplane.clock import Instant, to_datetime
+from memplane.space import Space
+from memplane.sync.remote_state import Place, Seen, last_seen, places_of, target_of
+
+
+class PlaceStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """One place: when it was synced with last, and what waits here."""
+
+    url: str
+    pulled: datetime | None
+    pushed: datetime | None
+    unpushed: int
+    """Entries that are here and were not there then."""
+    to_clean: bool
+    """Something went here since: a push looks whether it is there, and writes that anew."""
+    segments: int
+    bytes: int
+    files: int
+
+
+class SyncStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """Every place that a space was synced with."""
+
+    target: str | None
+    """Where the next sync goes that names no place."""
+    places: tuple[PlaceStanding, ...]
+
+
+def standing_of(space: Space) -> SyncStanding:
+    """What others pushed since is known only to the place: `Sync.status` asks it."""
+    target = target_of(space)
+    last, generation = space.position(), space.generation()
+    return SyncStanding(
+        target=None if target is None else without_secrets(target),
+        places=tuple(
+            _place(place, last_seen(space, place.url) or Seen(), last, generation)
+            for place in places_of(space)
+        ),
+    )
+
+
+def without_secrets(url: str) -> str:
+    """A place as it may be shown: no user, no password, nothing behind the path. A directory is shown as a URL too."""
+    if "://" not in url:
+        return Path(url).expanduser().absolute().as_uri()
+    try:
+        split = urlsplit(url)
+        return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
+    except ValueError:
+        return f"{url.partition('://')[0]}://…"
+
+
+def _place(place: Place, seen: Seen, last: int, generation: int) -> PlaceStanding:
+    return PlaceStanding(
+        url=without_secrets(place.url),
+        pulled=_moment(place.pulled),
+        pushed=_moment(place.pushed),
+        unpushed=len(seen.there.missing(last)),
+        to_clean=bool(seen.segments) and seen.generation < generation,
+        segments=len(seen.segments),
+        bytes=sum(held.size for held in seen.segments.values()),
+        files=len(seen.files),
+    )
+
+
+def _moment(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)

@@ -1,0 +1,154 @@
+"""What every object store must do. Each passes tests/contract/test_objects.py.
+
+A store keeps bytes under keys: relative paths with `/` between their parts, any Unicode, no part empty, `.` or `..`.
+Every write of other content gives an object another version, an opaque word that no other content of that key ever had
+(S3 makes it of the content alone, so what is written back to what it was may have its old version back). There is no
+lock and no order between keys: whoever changes what others change too reads, writes with `expect`, and begins again
+when that raises `Changed`.
+
+A write whose answer is lost may have happened all the same. Adapters try again what is safe to try again, so `Changed`
+may also mean that the caller's own write went through: look before you conclude."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, Protocol
+
+import msgspec
+
+from memplane.errors import InvalidRequest
+
+# Keys, and the names they have where they are kept.
+#
+# A key is any Unicode. What keeps it may not be: Azure drops a dot at the end of a part and turns `\` into `/`, XML
+# listings cannot say a control character, a file system takes 255 bytes a part. Such letters, and nothing else, are
+# written as `%` and the two digits of each byte, and what is too long goes on in a folder, the same everywhere, so that a
+# tree can be copied from one place to another as it is. A name that no key has (`a%20b` would be `a b`) is not listed.
+
+
+KEY_BYTES_MAX = 1_000
+"""Of a whole name, with the prefix of its store: Azure, S3 and GCS take 1,024."""
+
+_PART_BYTES_MAX = 240
+"""Of a part of a name: file systems, and object stores that are built on them, take 255."""
+
+_GOES_ON = "%"
+"""Ends a part of a name that goes on in the next. No part of a key is written so."""
+
+_AWKWARD = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\\\ufffe\uffff]"  # what XML cannot say, or a provider takes for something else
+    r"|%(?=[0-9A-Fa-f]{2})|^%|%$"  # what would read as written by us
+    r"|[. ]$"  # what Azure and Windows drop
+)
+_WRITTEN = re.compile(r"(?:%[0-9A-F]{2})+")
+
+
+def checked(key: str) -> str:
+    """The key itself, or `InvalidRequest` where it is none."""
+    parts = key.split("/")
+    if "" in parts or "." in parts or ".." in parts:
+        raise InvalidRequest(
+            f"{shown(key)} is no key: give a relative path such as notes/today.md, without . or .. in it",
+            field="key",
+        )
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError as exc:
+        raise InvalidRequest(f"{shown(key)} is no key: it holds half a character", field="key") from exc
+    if size > KEY_BYTES_MAX:
+        raise InvalidRequest(
+            f"{shown(key)} is too long a key: {size} bytes, {KEY_BYTES_MAX} are possible", field="key"
+        )
+    return key
+
+
+def shown(key: str) -> str:
+    """A key for a message: on one line, and not all of a long one."""
+    return repr(key if len(key) <= 80 else f"{key[:80]}…")  # noqa: PLR2004 - about a line
+
+
+def to_name(key: str) -> str:
+    """The name of the object: the key, but for what could not be kept so."""
+    parts = (_AWKWARD.sub(_write, part) for part in checked(key).split("/"))
+    return "/".join(piece for part in parts for piece in _pieces(part))
+
+
+def from_name(name: str) -> str | None:
+    """The key whose name this is; None where there is none."""
+    try:
+        key = _WRITTEN.sub(_read, name.replace(f"{_GOES_ON}/", ""))
+        return key if to_name(key) == name else None
+    except (UnicodeError, InvalidRequest):
+        return None
+
+
+def order(key: str) -> bytes:
+    """By which keys are sorted: providers agree on their UTF-8 and on nothing else."""
+    return key.encode()
+
+
+def _write(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _read(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode()
+
+
+def _pieces(part: str) -> list[str]:
+    pieces: list[str] = []
+    left = part
+    while len(left.encode()) > _PART_BYTES_MAX:
+        piece = left.encode()[:_PART_BYTES_MAX].decode(errors="ignore")
+        while piece and unicodedata.combining(left[len(piece)]):
+            piece = piece[:-1]  # a mark stays with its letter, or some systems would compose them anew
+        pieces.append(piece + _GOES_ON)
+        left = left[len(piece) :]
+    return [*pieces, left]
+
+
+ABSENT: Final = ""
+"""As `expect`: only where there is no such object yet. No version is an empty word."""
+
+
+class Got(msgspec.Struct, frozen=True, gc=False):
+    """An object and the version it was read in."""
+
+    data: bytes
+    version: str
+
+
+class Listed(msgspec.Struct, frozen=True, gc=False):
+    """What a listing says of an object."""
+
+    key: str
+    size: int
+    version: str
+    modified: datetime
+
+
+class ObjectStore(Protocol):
+    """Bytes under keys, with conditional writes. Safe to use from many threads.
+
+    Raises `RemoteUnavailable` where it cannot be reached or keeps refusing, `RemoteDenied` where a credential is
+    missing, expired or may not do this, and `InvalidRequest` for a key that is none.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where it is, without anything secret; for messages."""
+
+    def get(self, key: str, *, unless: str | None = None) -> Got | None:
+        """The object as it is now; None where there is none. Raises `Unchanged` where its version is `unless`."""
+
+    def put(self, key: str, data: bytes, *, expect: str | None = None) -> str:
+        """Write the whole object or nothing, and return its version. With `expect`, only where its version is that one
+        still (`ABSENT`: only where there is none); otherwise raise `Changed` and leave it as it is."""
+
+    def delete(self, key: str) -> None:
+        """Remove it; no error where there is none."""
+
+    def list(self, prefix: str = "") -> Iterator[Listed]:
+        """Every object whose key begins with `prefix` (letter by letter, not part by part), in the order of their keys'
+        UTF-8; however many there are."""

@@ -1,0 +1,190 @@
+"""A space and a remote place brought to the same state: pull, push, status."""
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from memplane.clock import Clock, system_clock
+from memplane.space import Space
+from memplane.sync import segments
+from memplane.sync.backend import Pause
+from memplane.sync.lines import buried_positions, lines_at
+from memplane.sync.link import Link, Progress, only_one, silent
+from memplane.sync.pull import Taken, pull_segments
+from memplane.sync.push import Given, is_foul, push_segments, unpushed
+from memplane.sync.readable_files import FilesGiven, FilesTaken, pull_files, push_files
+from memplane.sync.remote_state import note_synced
+from memplane.sync.segments import Positions
+from memplane.sync.store import ObjectStore
+
+
+class Pulled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pull brought."""
+
+    url: str
+    taken: Taken
+    files: FilesTaken
+
+    @property
+    def idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return not (self.taken.changed or self.files.taken)
+
+
+class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a push brought first, and then gave out."""
+
+    url: str
+    taken: Taken
+    given: Given
+    files_taken: FilesTaken
+    files_given: FilesGiven
+
+    @property
+    def idle(self) -> bool:
+        return not (
+            self.taken.changed
+            or self.files_taken.taken
+            or self.given.segments
+            or self.given.deleted
+            or self.files_given.written
+            or self.files_given.removed
+        )
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """How far both sides are."""
+
+    url: str
+    replica: str
+    unpushed: int
+    """Entries that are here and not there."""
+    unpulled: int
+    """Segments that are there and not taken in."""
+    unpulled_bytes: int
+    foul: int
+    """Segments there that hold something forgotten here; a push writes them anew."""
+    segments: int
+    bytes: int
+    replicas: int
+    files: int
+    empty: bool
+    """Nothing was ever pushed there."""
+
+    @property
+    def even(self) -> bool:
+        """Whether both have the same."""
+        return not (self.unpushed or self.unpulled or self.foul)
+
+
+class Sync:
+    """One space and one place. Cheap to make; a pull or push takes a lock for as long as it runs."""
+
+    def __init__(
+        self,
+        space: Space,
+        store: ObjectStore,
+        data: Path,
+        *,
+        clock: Clock = system_clock,
+        pause: Pause = time.sleep,
+        progress: Progress = silent,
+        files: bool = True,
+    ) -> None:
+        """`data` is the data directory that the space lives in. Without `files`, the ledger alone is synced: machines have
+        all they need, and there is nothing for people and other programs to read."""
+        self._files = files
+        self._space = space
+        self._store = store
+        self._data = data
+        self._clock = clock
+        self._pause = pause
+        self._progress = progress
+
+    @property
+    def url(self) -> str:
+        """Where to, without anything secret."""
+        return self._store.url
+
+    def pull(self, *, look: bool = False) -> Pulled:
+        """Take in what others pushed. One request where there is nothing new.
+
+        Whoever edits a file by hand does not tell the manifest. With `look`, files are listed even if that is as it was.
+        """
+        pulled = Pulled(url=self.url, taken=Taken(), files=FilesTaken())
+        with only_one(self._data, self._space, self.url):
+            link = self._link()
+            before = set(link.seen.files)
+            self._pull(link, pulled.taken, pulled.files, look=look)
+            self._wipe_names(link, before)
+            note_synced(self._space, self.url, at=self._clock(), pushed=False)
+        return pulled
+
+    def push(self, *, look: bool = False) -> Pushed:
+        """Take in what others pushed, and give out what is new here. One request where there is neither."""
+        pushed = Pushed(
+            url=self.url, taken=Taken(), given=Given(), files_taken=FilesTaken(), files_given=FilesGiven()
+        )
+        with only_one(self._data, self._space, self.url):
+            link = self._link()
+            before = set(link.seen.files)
+            self._pull(link, pushed.taken, pushed.files_taken, look=look)
+            push_segments(link, pushed.given)
+            if self._files:
+                push_files(link, pushed.files_given, pushed.files_taken, pushed.taken)
+                # What was taken in on the way is given out with the next push.
+            self._wipe_names(link, before)
+            note_synced(self._space, self.url, at=self._clock(), pushed=True)
+        return pushed
+
+    def _pull(self, link: Link, taken: Taken, files: FilesTaken, *, look: bool) -> None:
+        unsettled = bool(link.seen.pending or link.seen.replacing)
+        changed = pull_segments(link, taken, again=unsettled)
+        if self._files and (changed or look):
+            pull_files(link, files, taken)
+        if changed:
+            link.seen.version = link.version
+            link.save()
+
+    def _wipe_names(self, link: Link, before: set[str]) -> None:
+        """A file's name tells what its memory says. Where one went, nothing is left of its name on the disk either."""
+        if not before <= link.seen.files.keys():
+            self._space.wipe()
+
+    def status(self) -> Status:
+        """How far both sides are, by the manifest alone; changes nothing."""
+        link = self._link()
+        manifest = link.manifest
+        named = {key: entry for key, entry in manifest.entries.items() if segments.is_segment(key)}
+        new = [key for key in named if key not in link.seen.segments]
+        link.seen.segments = {key: held for key, held in link.seen.segments.items() if key in named}
+        buried = buried_positions(self._space)
+        return Status(
+            url=self._store.url,
+            replica=link.replica,
+            unpushed=len(unpushed(link)),
+            unpulled=len(new),
+            unpulled_bytes=sum(named[key].size for key in new),
+            foul=sum(is_foul(held, buried) for held in link.seen.segments.values()),
+            segments=len(named),
+            bytes=sum(entry.size for entry in named.values()),
+            replicas=len({segments.replica_of(key) for key in named} - {None}),
+            files=len(manifest.entries) - len(named),
+            empty=not manifest.entries,
+        )
+
+    def unpushed_bytes(self) -> int:
+        """About how much a push would send."""
+        found: Positions = unpushed(self._link())
+        return sum(len(line.raw) + 1 for placed in lines_at(self._space, found) for line in placed.lines)
+
+    def _link(self) -> Link:
+        return Link(
+            self._space,
+            self._store,
+            self._data,
+            clock=self._clock,
+            pause=self._pause,
+            progress=self._progress,
+        )

@@ -1,0 +1,120 @@
+"""Daily summaries of a space as files: `summaries/YYYY-MM-DD.html|json`, out of what the ledger has of a day.
+
+A day whose raw traces are gone is told by what compaction kept of it for this, so its summary stays what it was. What
+somebody forgets is in neither. Nothing is written about a day of which nothing is known.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from memplane.clock import DAY
+from memplane.compaction.days import in_short
+from memplane.compaction.retention import begin_of, retention_of
+from memplane.errors import InvalidRequest, NotFound
+from memplane.safety.sanitize import encodable
+from memplane.space import Space
+from memplane.sync.digests import COMMENT, NOTE, digest_files
+from memplane.sync.interactions import checked_day
+from memplane.sync.summaries import Buckets, counts_of, html_key, json_key, render, triage
+from memplane.sync.tree.interactions import entry_id, interactions_of, without_secrets
+from memplane.types import Role
+
+_KEY = re.compile(r"summaries/(\d{4}-\d{2}-\d{2})\.(?:html|json)")
+
+
+class DailySummary(msgspec.Struct, frozen=True):
+    """A day in short, as its two files."""
+
+    day: str
+    buckets: Buckets
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return counts_of(self.buckets)
+
+    @property
+    def html(self) -> str:
+        return f"{COMMENT}\n{encodable(render(self.buckets, day=self.day))}"
+
+    @property
+    def json(self) -> str:
+        return json.dumps({"day": self.day, "counts": self.counts, "note": NOTE}, indent=2) + "\n"
+
+
+def made_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
+    """(path, content) of all that is made out of the rest: every digest, and the summaries of these days, or of all."""
+    yield from digest_files(space)
+    for summary in summaries_of(space, days):
+        yield html_key(summary.day), summary.html.encode()
+        yield json_key(summary.day), summary.json.encode()
+
+
+def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[DailySummary]:
+    """The oldest first: days that are over and that the policy still tells of."""
+    for day in days_told(space):
+        if (days is None or day in days) and (summary := _daily(space, day)):
+            yield summary
+
+
+def summary_of(space: Space, day: str) -> DailySummary:
+    """One day; `NotFound` where there is nothing to tell of it."""
+    if begin_of(checked_day(day)) + DAY > space.now():
+        raise InvalidRequest(f"{day} is not over yet (in UTC); ask for a day that is past", field="day")
+    summary = _daily(space, day) if _is_told(space, day) else None
+    if summary is None:
+        raise NotFound("summary", day)
+    return summary
+
+
+def summary_in_part(space: Space, day: str, limit: int) -> DailySummary | None:
+    """What a summary would tell if no more than so many entries of its day were there: for who estimates."""
+    return _daily(space, day, limit=limit)
+
+
+def is_over(space: Space, path: str) -> bool | None:
+    """Whether a summary's time is over; None where its day is not even past. False for any other file."""
+    day = day_of_summary(path)
+    if day is None:
+        return False
+    return None if begin_of(day) + DAY > space.now() else not _is_told(space, day)
+
+
+def day_of_summary(path: str) -> str | None:
+    """The day that a summary tells of; None where it is another file."""
+    found = _KEY.fullmatch(path)
+    try:
+        return None if found is None else checked_day(found[1])
+    except InvalidRequest:
+        return None
+
+
+def days_told(space: Space) -> list[str]:
+    """The days that have a summary, the oldest first."""
+    return [day for day in space.days_said() if _is_told(space, day)]
+
+
+def _is_told(space: Space, day: str) -> bool:
+    return retention_of(space.settings).keeps_summary_of(day, space.now())
+
+
+def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary | None:
+    """All in the order in which it was said, and by id where that was at once: what was said last, and what stands first,
+    is the same before the day is removed and after."""
+    found: list[tuple[Any, dict[str, Any]]] = []
+    begin = begin_of(day)
+    for entry in space.said_on(day, limit=limit):
+        for place, (at, made) in enumerate(interactions_of(entry)):
+            role = (made.metadata or {}).get("role", Role.USER)
+            if role in (Role.USER, Role.ASSISTANT) and begin <= at < begin + DAY:
+                found.append(((at, entry_id(made.id), place), made.fields()))
+    found.sort(key=lambda pair: pair[0])
+    order = {line["id"]: number for number, (_, line) in enumerate(found)}
+    buckets = triage([line for _, line in found])
+    for told in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
+        told.sort(key=lambda line: order[line["id"]])
+        told[:] = [without_secrets(line | {"summary": in_short(line["summary"])}) for line in told]
+    return DailySummary(day, buckets) if found else None

@@ -1,0 +1,243 @@
+"""What was said, as the lines of its days: ours as others write them, theirs as turns of ours."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from memplane.clock import STATED_MAX, Instant, to_datetime, to_instant
+from memplane.errors import InvalidRequest, MemplaneError
+from memplane.ledger.history import parse_line
+from memplane.ledger.history_text import extract_turns
+from memplane.ledger.ids import DERIVED_PREFIXES
+from memplane.ledger.payloads import INTERACTION, Promoted, Said, decode, encode
+from memplane.memory.checks import check_depth, check_name, check_role, check_scope, check_text
+from memplane.safety.redact import redact
+from memplane.safety.sanitize import clean, visible
+from memplane.space import Space
+from memplane.sync.interactions import TERMINAL, Interaction, compose, day_of, detect_channel, key_of, parse
+from memplane.sync.tree.behavioral import CALLER
+from memplane.types import Draft, Entry, Op, Reach, Role
+
+LINE_BYTES_MAX = 1024 * 1024
+
+_TEAMS = ("teams_dm", "teams_group")
+_PART = "#"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a day."""
+
+    id: str
+    at: Instant
+    text: str
+
+
+def day_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, list[Line]]]:
+    """(path, lines) of each day on which something was said that is not forgotten, the oldest first."""
+    found: dict[str, list[Line]] = {}
+    seq = 0
+    while entries := space.entries(after=seq):
+        for entry in entries:
+            day = day_of_entry(entry)
+            if day is not None and (days is None or day in days):
+                found.setdefault(key_of(day), []).extend(
+                    Line(made.id, at, compose(made)) for at, made in interactions_of(entry)
+                )
+        seq = entries[-1].seq
+    for path in sorted(found):
+        if found[path]:
+            yield path, sorted(found[path], key=lambda line: (line.at, line.id))
+
+
+def day_of_entry(entry: Entry) -> str | None:
+    """The day on which it was said; None where nothing was said in it, or nobody can read it."""
+    if not entry.body:
+        return None
+    try:
+        if entry.op is Op.HISTORY:
+            return day_of(to_datetime(parse_line(entry.body, trust_ids=True).at))
+        said = decode(entry) if entry.op is Op.TURN else None
+    except (MemplaneError, ValueError, TypeError, RecursionError, OverflowError):
+        return None
+    return day_of(to_datetime(said.at)) if isinstance(said, Said) else None
+
+
+def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
+    """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
+    they are and where they were; without what is forgotten."""
+    ours = {entry_id(line.id) for line in lines}
+    kept: list[tuple[str | None, str]] = []
+    for raw in there.decode("utf-8", "surrogateescape").split("\n"):
+        theirs = parse(raw) if raw.strip() else None
+        under = None if theirs is None else entry_id(theirs.id)
+        if raw.strip() and under not in ours:
+            kept.append((under, f"{raw}\n"))
+    others = [under for under, _ in kept if under is not None]
+    forgotten = space.standing(others)[1] if others else set()
+    rows = [(line.at, line.id, line.text) for line in lines]
+    rows += [(_at(raw), "", raw) for under, raw in kept if under not in forgotten]
+    return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def _at(raw: str) -> Instant:
+    theirs = parse(raw)
+    moment = None if theirs is None else theirs.moment
+    return 1 << 62 if moment is None else to_instant(moment)
+
+
+def interactions_of(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
+    """What was said in an entry; of one that was removed, what is kept of it for its day's summary."""
+    assert entry.body is not None
+    if entry.op is Op.HISTORY:
+        at = parse_line(entry.body, trust_ids=True).at
+        for number, turn in enumerate(extract_turns(entry.body)):
+            said = Said(role=turn.role, content=turn.text, at=at)
+            if clean(turn.text):
+                yield at, _line_of(entry.id if not number else f"{entry.id}{_PART}{number}", said)
+        return
+    told = decode(entry)
+    if isinstance(told, Promoted):
+        yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _said_then(told))
+    elif isinstance(told, Said) and clean(told.content):
+        yield told.at, _line_of(entry.id, told)
+
+
+def _said_then(kept: Promoted) -> Said:
+    line = kept.line and {**kept.line, "ts": to_datetime(kept.at).isoformat(timespec="microseconds")}
+    return Said(
+        role=kept.kind,
+        content=kept.text,
+        at=kept.at,
+        conversation=kept.conversation,
+        project=kept.project,
+        speaker=kept.speaker,
+        scope=kept.scope,
+        metadata=line and {INTERACTION: line},
+    )
+
+
+def _line_of(id_: str, said: Said) -> Interaction:
+    """The line of a turn. What another wrote is told as they did, without secrets."""
+    source = (said.metadata or {}).get(INTERACTION)
+    if isinstance(source, dict):
+        fields = without_secrets({**source, "id": id_, "summary": clean(said.content)})
+        made = parse(msgspec.json.encode(fields).decode())
+        if made is not None:
+            return made
+    channel = detect_channel(said.conversation)
+    metadata: dict[str, Any] = {}
+    if said.role not in (Role.USER, Role.ASSISTANT):
+        metadata["role"] = said.role
+    if said.conversation is not None:
+        metadata["chat_id"] = said.conversation
+    if said.project is not None:
+        metadata["project"] = said.project
+    if said.scope is not Reach.GLOBAL:
+        metadata["scope"] = said.scope.value
+    outbound = said.role == Role.ASSISTANT
+    return Interaction(
+        id=id_,
+        ts=to_datetime(said.at).isoformat(timespec="microseconds"),
+        channel=channel if channel in _TEAMS else TERMINAL,
+        direction="outbound" if outbound else "inbound",
+        sender=said.speaker or said.role,
+        summary=clean(said.content),
+        recipient=said.conversation if outbound and channel in _TEAMS else None,
+        metadata=metadata or None,
+    )
+
+
+def without_secrets(value: Any) -> Any:
+    match value:
+        case str():
+            return redact(visible(value)).text
+        case dict():
+            return {str(name): without_secrets(inner) for name, inner in value.items()}
+        case list():
+            return [without_secrets(inner) for inner in value]
+    return value
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drafts_of(space: Space, data: bytes) -> tuple[list[Draft], list[tuple[int, str]]]:
+    """The lines of a day that are not known here, as turns; and (number, why) of those that cannot be taken."""
+    drafts: dict[str, Draft] = {}
+    rejected: list[tuple[int, str]] = []
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        if not raw.strip():
+            continue
+        try:
+            draft = _draft(raw)
+        except (InvalidRequest, ValueError, RecursionError, OverflowError) as exc:
+            rejected.append((number, str(exc)))
+            continue
+        drafts.setdefault(draft.id, draft)
+    ids = {id_: entry_id(id_) for id_ in drafts}
+    known, forgotten = space.standing(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
+    seen = known | forgotten
+    return [drafts[id_] for id_, under in ids.items() if id_ not in seen and under not in seen], rejected
+
+
+def entry_id(id_: str) -> str:
+    """One entry of a session history makes several lines."""
+    first, mark, number = id_.rpartition(_PART)
+    return first if mark and number.isdecimal() else id_
+
+
+def _draft(raw: bytes) -> Draft:
+    if len(raw) > LINE_BYTES_MAX:
+        raise InvalidRequest(f"the line has {len(raw):,} bytes and at most {LINE_BYTES_MAX:,} are read")
+    line = parse(raw.decode("utf-8"))
+    if line is None:
+        raise InvalidRequest("this is no line of an interaction")
+    if line.moment is None:
+        raise InvalidRequest("ts is not a time")
+    check_text(line.id, field="id", chars_max=512)
+    if line.id.startswith(DERIVED_PREFIXES):
+        raise InvalidRequest("id: ids of this form belong to what is derived")
+    at = to_instant(line.moment)
+    if at > STATED_MAX:
+        raise InvalidRequest("ts is not a time that anybody can have said it at")
+    said = _said(line, at)
+    plain = line.fields() | {"ts": to_datetime(at).isoformat(timespec="microseconds")}
+    if _line_of(line.id, said).fields() != plain:
+        source = {name: value for name, value in line.fields().items() if name not in ("id", "summary")}
+        check_depth(source, field="metadata")
+        said = msgspec.structs.replace(said, metadata={INTERACTION: source})
+    return Draft(line.id, Op.TURN, encode(said), CALLER, None, at)
+
+
+def _said(line: Interaction, at: Instant) -> Said:
+    metadata = line.metadata or {}
+    role = Role.ASSISTANT if line.direction == "outbound" else Role.USER
+    conversation, project = _name(metadata.get("chat_id")), _name(metadata.get("project"))
+    told: dict[str, Any] = {"role": role.value, "scope": Reach.GLOBAL}
+    if (given := metadata.get("role")) is not None and isinstance(given, str):
+        told["role"] = _or(lambda: check_role(given), role.value)
+    if (reach := metadata.get("scope")) is not None and isinstance(reach, str):
+        told["scope"] = check_scope(reach, conversation=conversation, project=project)
+    return Said(
+        content=check_text(line.summary, field="summary"),
+        at=at,
+        conversation=conversation,
+        project=project,
+        speaker=_name(line.sender) if line.sender != told["role"] else None,
+        **told,
+    )
+
+
+def _name(value: Any) -> str | None:
+    return _or(lambda: check_name(value, field="name"), None) if isinstance(value, str) else None
+
+
+def _or(work: Any, default: Any) -> Any:
+    """What is no name for us is in the metadata all the same."""
+    try:
+        return work()
+    except InvalidRequest:
+        return default

@@ -1,0 +1,111 @@
+"""Keeping a space and a place alike: a push every so often, later and later while the place cannot be reached."""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from memplane.engine import Daily
+from memplane.errors import InvalidRequest, RemoteError, SettingsInvalid, StorageBusy
+from memplane.space import Space
+from memplane.sync.opening import check_local, open_store
+from memplane.sync.remote_state import target_of
+from memplane.sync.sync import Pushed, Sync
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds, or until somebody says stop; whether they did."""
+
+INTERVAL_S = 60.0
+BACK_OFF_S_MAX = 900.0
+LOOK_EVERY = 10
+"""Rounds; files that were edited by hand are looked for then."""
+
+_JITTER = 0.2
+"""Of the interval, either way: machines that started together do not all come at once."""
+
+
+class Stopped(Exception):
+    """Somebody said stop in the middle of a push; the next one goes on where it was. Nothing is wrong, so it is no error of
+    ours, and nobody takes it for an outage."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """How one push went, and when the next one comes."""
+
+    pushed: Pushed | None
+    trouble: RemoteError | StorageBusy | None
+    next_s: float
+
+
+class Watch:
+    """Pushes until it is told to stop. Trouble of the place is told and waited out; anything else ends it."""
+
+    def __init__(
+        self,
+        sync: Sync,
+        *,
+        wait: Wait,
+        told: Callable[[Round], None],
+        interval_s: float = INTERVAL_S,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._sync = sync
+        self._wait = wait
+        self._told = told
+        self._interval_s = interval_s
+        self._rng = rng or random.Random()  # noqa: S311 - spreads requests, keeps no secret
+        self._failures = 0
+        self._rounds = -1
+
+    def run(self) -> None:
+        while True:
+            try:
+                done = self._round()
+            except Stopped:
+                return
+            self._told(done)
+            if self._wait(done.next_s):
+                return
+
+    def _round(self) -> Round:
+        self._rounds += 1
+        try:
+            pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
+        except (RemoteError, StorageBusy) as exc:
+            self._failures += 1
+            return Round(None, exc, self._pause())
+        self._failures = 0
+        return Round(pushed, None, self._pause())
+
+    def _pause(self) -> float:
+        longest = max(self._interval_s, BACK_OFF_S_MAX)
+        length = min(math.ldexp(self._interval_s, min(self._failures, 30)), longest)
+        return length * self._rng.uniform(1 - _JITTER, 1 + _JITTER)
+
+
+# What a server does once a day for a space that is synced: what its day came to reaches the place, and what decayed here
+# leaves it.
+
+
+def daily_push(environment: Mapping[str, str]) -> Daily:
+    """Push to where the space was synced to last, if it ever was.
+
+    A place that cannot be reached keeps nobody's memory from decaying here: that is noted, and whoever pushes next, or
+    this one tomorrow, makes up for it.
+    """
+
+    def work(space: Space, _day: str) -> None:
+        target = target_of(space)
+        if target is None:
+            return
+        space.compact()  # first, so that one push says all of it
+        try:
+            store = open_store(target, environment)
+            if space.settings.keep_memory_local:
+                check_local(store)
+            Sync(space, store, space.settings.folder, clock=space.now).push()
+        except (RemoteError, StorageBusy, SettingsInvalid, InvalidRequest) as exc:
+            space.note_audit("sync", target=target, outcome="failed", detail=exc.code)
+
+    return work

@@ -1,0 +1,99 @@
+"""Structured `memory_op` events: one JSON line per operation, on the logger `memplane.memory_op`. Nothing leaves the
+machine, and no content is in them."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import msgspec
+
+from memplane.clock import Clock
+from memplane.errors import MemplaneError
+from memplane.ledger import gojson
+from memplane.ledger.history import spell_ts
+
+_log = logging.getLogger("memplane.memory_op")
+_NOBODY_LISTENS: AbstractContextManager[None] = nullcontext()
+
+
+class MemoryOp(msgspec.Struct, kw_only=True):
+    """One operation on memory, in the words of the memory plane's telemetry."""
+
+    ts: str
+    claw_id: str
+    type: str = "memory_op"
+    model: str = ""
+    latency_ms: int = 0
+    status_code: int = 0
+    intervention: None = None
+    error: str = ""
+    memory_service: str
+    memory_op: str
+    memory_status: str
+    memory_blocks: int | None = None
+    memory_bytes: int | None = None
+    memory_removed: int = 0
+
+
+Listener = Callable[[MemoryOp], None]
+
+
+def nobody(_: MemoryOp) -> None:
+    """A `Listener` for what somebody else tells of."""
+
+
+_OMITTED_IF_ZERO = ("model", "latency_ms", "status_code", "error", "memory_removed")
+_OMITTED_IF_NONE = ("memory_blocks", "memory_bytes")
+
+
+def spell_event(event: MemoryOp) -> str:
+    """The line as cllama writes it: its keys in its order, and without those that say nothing."""
+    members = msgspec.structs.asdict(event)
+    for name in _OMITTED_IF_ZERO:
+        if not members[name]:
+            del members[name]
+    for name in _OMITTED_IF_NONE:
+        if members[name] is None:
+            del members[name]
+    return gojson.encode(members).decode()
+
+
+def log_event(event: MemoryOp) -> None:
+    _log.info("%s", spell_event(event))
+
+
+class Events:
+    """Times operations and tells a listener how they went."""
+
+    def __init__(self, clock: Clock, listener: Listener | None) -> None:
+        self._clock = clock
+        self._listener = listener
+
+    def operation(self, space: str, op: str) -> AbstractContextManager[MemoryOp | None]:
+        listener = self._listener
+        if listener is None:
+            if not _log.isEnabledFor(logging.INFO):
+                return _NOBODY_LISTENS
+            listener = log_event
+        return self._told(space, op, listener)
+
+    @contextmanager
+    def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
+        event = MemoryOp(
+            ts=spell_ts(self._clock()),
+            claw_id=space,
+            memory_service="memplane",
+            memory_op=op,
+            memory_status="succeeded",
+        )
+        started = time.perf_counter()
+        try:
+            yield event
+        except Exception as exc:
+            event.memory_status = "failed"
+            event.error = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
+            raise
+        finally:
+            event.latency_ms = int((time.perf_counter() - started) * 1_000)
+            listener(event)

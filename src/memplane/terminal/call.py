@@ -1,0 +1,167 @@
+"""One call of a command: what it was given besides its own arguments, and the space it works on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from memplane.auth.identity import Identity
+from memplane.config import Settings, is_url
+from memplane.errors import InvalidRequest
+from memplane.main import Memplane
+from memplane.space import Space
+from memplane.storage.work import Work
+from memplane.telemetry import Listener
+from memplane.terminal.exits import SpaceMissing
+from memplane.terminal.output import Output
+from memplane.transfer.move import MoveReport, Progress
+from memplane.types import Caller
+
+SPACE_DEFAULT = "default"
+
+_SPACES_NAMED_MAX = 10
+
+
+class Plane(Protocol):
+    """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
+
+    settings: Settings
+    work: Work | None
+
+    def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
+
+    def spaces(self) -> Iterator[str]: ...
+
+    def has_space(self, owner: str, *, tenant: str = ...) -> bool: ...
+
+    def rotate_key(self, new_key: str | None, *, progress: Callable[[str, bool], None]) -> int: ...
+
+    def identity(self) -> Identity: ...
+
+    def holds_anything(self) -> bool: ...
+
+    def move_to(
+        self, target: Any, progress: Callable[[Progress], None], *, passes_max: int = ...
+    ) -> MoveReport: ...
+
+    def compare_with(self, target: Any, progress: Callable[[Progress], None]) -> MoveReport: ...
+
+    def close(self) -> None: ...
+
+    def index_large_spaces(self) -> int:
+        """See `Stores`."""
+
+
+class Wiring(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program's start gives the CLI, which itself knows no storage and reads no environment."""
+
+    open: Callable[[str | None, Mapping[str, str]], Plane]
+    """A data directory (None: the default one) and an environment make a plane."""
+    environment: Mapping[str, str]
+    actor: str = ""
+    open_served: Callable[[str | None, Mapping[str, str], Listener], Memplane] | None = None
+    """As `open`, for a server: enriches in the background, and tells the listener what happens."""
+
+
+Run = Callable[[Wiring, Sequence[str]], int]
+"""How a command runs another command line; answers its exit code."""
+
+
+class Call:
+    """Opens the plane when it is first needed; whoever made the call closes it."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        *,
+        run: Run,
+        data: str | None = None,
+        space: str | None = None,
+        json: bool = False,
+    ) -> None:
+        self.wiring = wiring
+        self.run = run
+        self.out = Output(json=json)
+        self._defaults: Mapping[str, str] = {}
+        self._data = _given(data, "--data")
+        self._space = _given(space, "--space")
+
+    def use(self, defaults: Mapping[str, str]) -> None:
+        """Environment variables for what is not set, before the plane is opened."""
+        self._defaults = defaults
+
+    @cached_property
+    def plane(self) -> Plane:
+        return self.wiring.open(self._data, {**self._defaults, **self.wiring.environment})
+
+    @property
+    def data(self) -> str | None:
+        """What `--data` said."""
+        return self._data
+
+    @property
+    def directory(self) -> Path:
+        """Where this machine's own files are."""
+        return self.plane.settings.folder
+
+    @property
+    def place(self) -> str:
+        """Where memory lives, to be shown."""
+        settings = self.plane.settings
+        return settings.place if is_url(settings.data) else str(settings.folder)
+
+    @cached_property
+    def identity(self) -> Identity:
+        return self.plane.identity()
+
+    @property
+    def space_given(self) -> str | None:
+        """What `--space` said before the command's name, if it said anything."""
+        return self._space
+
+    def name_space(self, name: str | None) -> None:
+        """The space, where the command takes it as an argument too."""
+        if name is None:
+            return
+        if self._space is not None and self._space != name:
+            raise InvalidRequest(f"two spaces are named, {name!r} and {self._space!r}; leave one out")
+        self._space = _given(name, "SPACE")
+
+    @property
+    def space_name(self) -> str:
+        return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT
+
+    def space(self) -> Space:
+        """The space to write into; it comes into being with its first use."""
+        return self.plane.space(self.space_name, caller=Caller(self.wiring.actor, "cli"))
+
+    def existing_space(self) -> Space:
+        """The space to read: looking at one that is not there must not create it."""
+        names = list(self.plane.spaces())
+        if self.space_name not in names:
+            raise SpaceMissing(
+                f"no space {self.space_name!r} in {self.place}; {_there(names)}", field="space"
+            )
+        return self.space()
+
+    def close(self) -> None:
+        if "identity" in self.__dict__:
+            self.identity.close()
+        if "plane" in self.__dict__:
+            self.plane.close()
+
+
+def _given(value: str | None, option: str) -> str | None:
+    """An empty option is a forgotten variable in a script, never the current directory or the default."""
+    if value == "":
+        raise InvalidRequest(f"{option} is empty; give a name or leave the option out")
+    return value
+
+
+def _there(names: list[str]) -> str:
+    if not names:
+        return "there is none yet"
+    more = f" and {len(names) - _SPACES_NAMED_MAX} more" if len(names) > _SPACES_NAMED_MAX else ""
+    return f"spaces there: {', '.join(names[:_SPACES_NAMED_MAX])}{more}"

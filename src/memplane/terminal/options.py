@@ -1,0 +1,147 @@
+"""Options that several commands share, and how their values are read."""
+
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from memplane.errors import InvalidRequest, MemplaneError
+from memplane.terminal.call import Call, Wiring
+from memplane.types import STORABLE_KINDS, Reach, Role
+
+COMMON = "Common options"
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_TTL = re.compile(r"(\d{1,9})([smhdw])")
+_DIGEST = re.compile(r"([1-9]\d{0,17}):([0-9a-fA-F]{64})")
+
+
+def complete_space(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of spaces for the shell; a data directory with trouble offers none."""
+    wiring = context.find_object(Wiring)
+    data = context.params.get("data") or context.find_root().params.get("data")
+    if wiring is None:
+        return []
+    names: list[str] = []
+    with suppress(MemplaneError, OSError):
+        plane = wiring.open(data, wiring.environment)
+        names = [name for name in plane.spaces() if name.startswith(incomplete) and name.isprintable()]
+        plane.close()
+    return names
+
+
+def complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in STORABLE_KINDS if kind.startswith(incomplete)]
+
+
+def complete_role(incomplete: str) -> list[str]:
+    return [role for role in Role if role.startswith(incomplete)]
+
+
+def complete_scope(incomplete: str) -> list[str]:
+    return [reach for reach in Reach if reach.startswith(incomplete)]
+
+
+def read_ttl(value: str) -> timedelta:
+    """`12h`, `30d`, `2w`: a whole number and a unit."""
+    found = _TTL.fullmatch(value.strip())
+    if found is None:
+        raise typer.BadParameter(
+            f"{value!r} is not a length of time; give a number and s, m, h, d or w, such as 30d"
+        )
+    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+
+
+def read_expected(values: list[str]) -> dict[int, str]:
+    """`SEQ:DIGEST`, as `ledger verify` prints it."""
+    expected: dict[int, str] = {}
+    for value in values:
+        found = _DIGEST.fullmatch(value.strip())
+        if found is None:
+            raise typer.BadParameter(
+                f"{value!r} is not SEQ:DIGEST, such as 12:3f9c… with 64 hexadecimal digits"
+            )
+        expected[int(found[1])] = found[2].lower()
+    return expected
+
+
+def read_metadata(value: str | None) -> Mapping[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        return msgspec.json.decode(value, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError) as exc:
+        raise typer.BadParameter(f"--metadata is not a JSON object: {exc}") from exc
+
+
+def read_content(call: Call, given: str) -> str:
+    """What was given as an argument, or all of stdin for `-` without its last line end."""
+    if given != "-":
+        return given
+    if sys.stdin.isatty():
+        call.out.note("Type the content; end with Ctrl-D on a line of its own.")
+    bytes_max = call.plane.settings.entry_bytes_max
+    raw = sys.stdin.buffer.read(bytes_max + 2)
+    raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    if len(raw) > bytes_max:
+        raise InvalidRequest(
+            f"stdin holds more than {bytes_max:,} bytes, which do not fit into one entry; split it"
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise InvalidRequest(
+            f"stdin is not UTF-8 (byte {exc.start}); convert it first, for example with iconv"
+        ) from exc
+
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="DIR|URL",
+        help="Where memory lives: a directory, or postgresql://…; else MEMPLANE_DATA, else ~/.memplane.",
+        rich_help_panel=COMMON,
+    ),
+]
+SpaceArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[SPACE]", help="Whose memory; else --space.", autocompletion=complete_space),
+]
+SpaceName = Annotated[
+    str | None,
+    typer.Option(
+        "--space",
+        "-s",
+        metavar="NAME",
+        help="Whose memory; else MEMPLANE_SPACE, else 'default'.",
+        autocompletion=complete_space,
+        rich_help_panel=COMMON,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.", rich_help_panel=COMMON)]
+
+Conversation = Annotated[
+    str | None, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation it belongs to.")
+]
+Project = Annotated[
+    str | None, typer.Option("--project", "-p", metavar="NAME", help="The project it belongs to.")
+]
+LISTED_DEFAULT = 100
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Leave out so many at the start.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be repeated.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DATE", help="From this moment on (ISO 8601, UTC unless it says)."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="DATE", help="Before this moment (ISO 8601, UTC unless it says)."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

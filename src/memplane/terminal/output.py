@@ -1,0 +1,184 @@
+"""Where answers go. Stdout holds results and nothing else; stderr holds notes, and progress on a terminal.
+
+Content is data: it reaches a terminal as `Text`, without markup and without characters that steer it.
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from memplane.safety.sanitize import one_line, printable
+from memplane.types import Memory
+
+Advance = Callable[[int, int | None], None]
+
+CELL_CHARS_MAX = 400
+
+_PIPE_COLUMNS = 160
+
+# JSON escapes C0 controls itself. These steer a terminal or a reader's eye as well, and stand only inside strings.
+_STEERING = re.compile("[\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
+
+
+class Output:
+    """One command's stdout and stderr."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+        width = shutil.get_terminal_size((_PIPE_COLUMNS, 0)).columns
+        self._stdout = _Console(highlight=False, markup=False, emoji=False, width=width)
+        self._stderr = _Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+    def answer(self, document: Any, *shown: RenderableType) -> None:
+        """The result: one JSON document, or what a person reads."""
+        if self.json:
+            write_json(document)
+        self.tell(*shown)
+
+    def tell(self, *shown: RenderableType) -> None:
+        """A part of the result for people; where JSON was asked for, `answer` gives all of it at once."""
+        if self.json:
+            return
+        if any(isinstance(part, Table) and not part.row_count for part in shown):
+            self.note("Nothing to show.")
+            return
+        _print(self._stdout, shown)
+
+    def answer_text(self, document: Any, text: str) -> None:
+        """The result is text itself, line for line, so that it can go into a file or a prompt."""
+        if self.json:
+            write_json(document)
+        elif text:
+            sys.stdout.write(printable(text) + "\n")
+
+    def note(self, text: str) -> None:
+        """Something helpful, for a person at a terminal only."""
+        if sys.stderr.isatty():
+            self._stderr.print(Text(one_line(text), style="dim"), soft_wrap=True)
+
+    def show(self, *parts: RenderableType) -> None:
+        """What a person must see before answering a question."""
+        _print(self._stderr, parts)
+
+    def warn(self, text: str) -> None:
+        """The result is less than it seems: said to people and scripts alike."""
+        sys.stderr.write(f"memplane: {one_line(text)}\n")
+
+    def confirm(self, question: str) -> bool:
+        """Ask on the terminal; anything but a clear yes is a no."""
+        sys.stderr.write(f"{one_line(question)} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Advance]:
+        """A bar on stderr while the block runs; call what it gives with (done, total or None)."""
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(
+            *columns,
+            console=self._stderr,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not sys.stderr.isatty(),
+        ) as progress:
+            task = progress.add_task(one_line(label), total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class _Console(Console):
+    """Rich would end the process itself when a reader goes away; how we end is the door's business."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _print(console: Console, parts: Iterable[RenderableType]) -> None:
+    for part in parts:
+        # Only tables know how to break: a line of text stays whole, so that ids can be copied.
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def write_json(document: Any) -> None:
+    encoded = msgspec.json.encode(document).decode()
+    write_line(_STEERING.sub(lambda match: f"\\u{ord(match.group()):04x}", encoded).encode())
+
+
+def write_line(line: bytes) -> None:
+    """Bytes exactly as they are, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line + b"\n")
+
+
+def cell(value: object, *, style: str = "", chars_max: int = CELL_CHARS_MAX) -> Text:
+    """Content on one line, cut where it would drown the rest."""
+    text = str(value)
+    shown = one_line(text[:chars_max])
+    return Text(shown + "…" if len(text) > chars_max else shown, style=style)
+
+
+def table(*headers: str, rows: Iterable[Iterable[object]]) -> Table:
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for header in headers:
+        made.add_column(header, overflow="fold")
+    for row in rows:
+        made.add_row(*(value if isinstance(value, Text) else cell(value) for value in row))
+    return made
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names and values, one pair a line."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="bold")
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(Text(name), value if isinstance(value, Text) else cell(value))
+    return made
+
+
+def line(*parts: str | tuple[str, str]) -> Text:
+    """One line out of plain parts and (part, style) pairs."""
+    return Text.assemble(
+        *(one_line(part) if isinstance(part, str) else (one_line(part[0]), part[1]) for part in parts)
+    )
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def path_text(path: Path | str) -> str:
+    """A path as JSON can hold it; file names need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def when(moment: datetime | None) -> str:
+    """`2026-11-15 08:30Z`: UTC, to the minute."""
+    return "" if moment is None else moment.isoformat(sep=" ", timespec="minutes").replace("+00:00", "Z")
+
+
+def told_of(memory: Memory) -> str:
+    """What agents made of a memory: `feedback +0.08 on 0.50 (chosen 1, passed over 0)`."""
+    base = memory.importance if memory.importance_base is None else memory.importance_base
+    return (
+        f"feedback {memory.importance - base:+.2f} on {base:.2f} "
+        f"(chosen {memory.chosen:,}, passed over {memory.passed_over:,})"
+    )

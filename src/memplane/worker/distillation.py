@@ -1,0 +1,145 @@
+"""Documents that came in get their distillations, one at a time: from the record of what a model said where there is
+one, by a language model where one is set, and else in their own sentences.
+
+As everywhere in the worker: computed outside of any transaction, compared, written. A document that cannot be distilled
+says so and keeps nobody waiting.
+"""
+
+import msgspec
+
+from memplane.clock import Clock
+from memplane.documents.distil import Distillation, distil
+from memplane.documents.distil_llm import LLMDistiller, Summaries
+from memplane.ledger.ids import distillation_id
+from memplane.ledger.payloads import Distilled, decode, encode
+from memplane.memory import projection
+from memplane.safety.redact import redact
+from memplane.storage.base import Reader, Store, Writer
+from memplane.types import Caller, Document, DocumentStatus, Draft, Op, Section
+
+_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
+"""What code raises that met a text nobody thought of."""
+
+
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A document without its distillations, and what is known about it."""
+
+    document: Document
+    sections: list[tuple[Section, str]]
+    record: Distilled | None
+    """What a model said about it before."""
+    known: bool
+    """Whether it was distilled before, by whomever."""
+
+
+class Distiller:
+    """The worker's stage for documents. Safe to use from many threads and processes."""
+
+    def __init__(self, clock: Clock, llm: LLMDistiller | None = None) -> None:
+        self._clock = clock
+        self._llm = llm
+
+    def step(self, store: Store, *, reading: bool = True) -> bool:
+        """Distil the next document; False when there is none, or it needs a model and `reading` is off. Raises
+        `LLMFailed`."""
+        with store.read() as reader:
+            waiting = _next(reader)
+        if waiting is None:
+            return False
+        llm = None if waiting.known or waiting.record is not None else self._llm
+        if llm is not None and not reading:
+            return False
+        document = waiting.document
+        try:
+            made, summaries = _made(waiting, llm)
+            record = None if llm is None else self._record(document, made, summaries, llm)
+            store.write(lambda writer: self._write(writer, document, made, record, summaries))
+        except _TROUBLE as exc:
+            error = f"it could not be told in short ({type(exc).__name__}); its spans are found all the same"
+            store.write(lambda writer: _fail(writer, document, error))
+        return True
+
+    def _record(
+        self, document: Document, made: Distillation, summaries: Summaries, llm: LLMDistiller
+    ) -> Distilled | None:
+        """What goes into the ledger; nothing where the model said nothing of use."""
+        if summaries.whole is None and not summaries.sections:
+            return None
+        return Distilled(
+            entry=document.entry_id,
+            document=document.id,
+            whole=made.whole,
+            sections=made.sections,
+            model=llm.model,
+            at=self._clock(),
+            project=document.project,
+            tokens_in=summaries.tokens_in,
+            tokens_out=summaries.tokens_out,
+        )
+
+    def _write(
+        self,
+        writer: Writer,
+        document: Document,
+        made: Distillation,
+        record: Distilled | None,
+        summaries: Summaries,
+    ) -> None:
+        for name, tokens in (("tokens_in", summaries.tokens_in), ("tokens_out", summaries.tokens_out)):
+            if tokens:
+                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
+        there = writer.document(document.id)
+        if there is None or there.seq != document.seq or there.status is not DocumentStatus.PROCESSING:
+            return  # forgotten or replaced meanwhile, or somebody else was faster
+        writer.distil(document.id, seq=document.seq, whole=made.whole, sections=made.sections)
+        _note(writer, document)
+        id_ = distillation_id(document.entry_id)
+        if record is not None and not writer.known([id_]):
+            draft = Draft(id_, Op.DISTIL, encode(record), Caller(door="worker"))
+            projection.record(writer, draft, record.at)
+
+
+def _next(reader: Reader) -> _Waiting | None:
+    waiting = reader.undistilled(limit=1)
+    if not waiting:
+        return None
+    document = waiting[0]
+    entry = reader.entry(distillation_id(document.entry_id))
+    record = decode(entry) if entry is not None and entry.body else None
+    text = "".join(span.text for span in reader.spans(document.id))
+    return _Waiting(
+        document=document,
+        sections=[(section, text[section.start : section.end]) for section in reader.sections(document.id)],
+        record=record if isinstance(record, Distilled) else None,
+        known=document.seq <= int(reader.note(projection.DISTILLED) or 0),
+    )
+
+
+def _made(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillation, Summaries]:
+    document, sections = waiting.document, waiting.sections
+    own = distil(sections, document.name)
+    if waiting.record is not None:
+        return _recorded(waiting.record, own), Summaries()
+    if llm is None:
+        return own, Summaries()
+    summaries = llm.distil(document.entry_id, sections, own.sections, document.name)
+    told = tuple(summaries.sections.get(place, said) for place, said in enumerate(own.sections))
+    return Distillation(summaries.whole or own.whole, told), summaries
+
+
+def _recorded(record: Distilled, own: Distillation) -> Distillation:
+    """What a model said before, as it may be kept by the rules of today; a section it does not tell tells itself."""
+    said = [None if text is None else redact(text).text for text in record.sections]
+    told = tuple(
+        (said[place] if place < len(said) else None) or mine for place, mine in enumerate(own.sections)
+    )
+    return Distillation(redact(record.whole).text or own.whole, told)
+
+
+def _fail(writer: Writer, document: Document, error: str) -> None:
+    writer.fail_document(document.id, seq=document.seq, error=error)
+    _note(writer, document)
+
+
+def _note(writer: Writer, document: Document) -> None:
+    writer.set_note(projection.DISTILLED, str(max(document.seq, int(writer.note(projection.DISTILLED) or 0))))

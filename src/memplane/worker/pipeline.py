@@ -1,0 +1,490 @@
+"""Works the ledger off: what was said becomes memories, and everything that can be recalled gets its vector.
+
+The ledger is the queue. Each stage keeps its own cursor in the store and moves it in the transaction that writes its
+results, so a crash repeats nothing visible and loses nothing. What a stage computes, it computes outside of any
+transaction; before it writes, it looks whether somebody else was faster or the entry was forgotten meanwhile."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from memplane.clock import Clock
+from memplane.extract.apply import file_memory, resolve
+from memplane.extract.catalog import Catalog
+from memplane.extract.conflict import Outcome
+from memplane.extract.deriver import Deriver, Reading
+from memplane.extract.episodes import hear, is_over, tell_what_is_over
+from memplane.extract.feedback import apply_feedback, tier_now
+from memplane.extract.llm import LLMExtractor
+from memplane.ledger.ids import derivation_id, is_variant
+from memplane.ledger.payloads import Derived, Forgotten, Purged, Rated, Resolved, decode, encode
+from memplane.memory import projection
+from memplane.memory.forget_effects import Decided
+from memplane.models.embedding import Embedder, EmbeddingUnusable, Vectors, checked
+from memplane.models.llm import LLMFailed, LLMUnavailable
+from memplane.recall.turn_embedding import asks, embedded_text, pair_text, turn_vectors
+from memplane.storage.base import Reader, Store, Writer
+from memplane.storage.filter import Filter
+from memplane.storage.index import TURNS_PER_ENTRY_MAX, MemoryVector, TurnVector, turn_number
+from memplane.storage.library import SpanVector
+from memplane.storage.words import stems_of
+from memplane.types import PAUSE, Caller, Draft, Entry, Memory, Op, State, Turn
+from memplane.worker.distillation import Distiller
+
+POISONED = "poisoned"
+"""The note that counts entries nothing could be derived from."""
+
+
+NO_MODEL = ("none", 0)
+_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
+_POISON = Reading(failed=True)
+_ENTRIES_PER_STEP = 64
+_MEMORIES_PER_COMMIT = 48
+_TURNS_PER_STEP = 32
+_MEMORIES_PER_STEP = 32
+_SPANS_PER_STEP = 32
+_DIGEST_BYTES = 8
+
+
+class Lag(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is still to do."""
+
+    entries: int
+    """Entries that no memories are derived from yet."""
+    turns: bool
+    """Whether turns wait for their vectors."""
+    memories: int
+    """Memories that wait for their vectors."""
+    spans: int = 0
+    """Spans of documents that wait for their vectors."""
+    documents: int = 0
+    """Documents that are not told in short yet."""
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.entries or self.turns or self.memories or self.spans or self.documents)
+
+
+class Enrichment(msgspec.Struct, frozen=True, kw_only=True):
+    """How enrichment stands."""
+
+    waiting: Lag
+    poisoned: int
+    """Entries that nothing could be derived from."""
+    tokens_in: int
+    tokens_out: int
+    """What a language model has read and written so far."""
+
+
+def model_of(embedder: Embedder | None) -> tuple[str, int]:
+    """The id and dimension under which vectors are kept; without a model there are none, but words are counted."""
+    return NO_MODEL if embedder is None else (embedder.model_id, embedder.dimension)
+
+
+class Worker:
+    """One installation's enrichment. Safe to use from many threads and processes: who comes second does nothing."""
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | None,
+        catalog: Catalog,
+        clock: Clock,
+        llm: LLMExtractor | None = None,
+        distiller: Distiller | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._model = model_of(embedder)
+        self._catalog = catalog
+        self._deriver = Deriver(catalog, llm)
+        self._distiller = distiller or Distiller(clock)
+        self._clock = clock
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether facts are read by a language model, which takes its time and may be away."""
+        return self._deriver.asks_a_model
+
+    def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
+        from being done, and only then is it told."""
+        steps = 0
+        away: LLMFailed | None = None
+        while True:
+            try:
+                if not self.step(store, reading=away is None):
+                    break
+            except LLMFailed as exc:
+                away = exc
+            steps += 1
+            progress(steps)
+        if away is not None:
+            raise away
+        return steps
+
+    def step(self, store: Store, *, reading: bool = True) -> bool:
+        """A bounded piece of work, memories first; False when there was none. Raises `LLMUnavailable` and
+        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts, and no language model is asked
+        about documents."""
+        return (
+            (reading and self.derive(store))
+            or self._embed_turns(store)
+            or self._embed_memories(store)
+            or self._embed_spans(store)
+            or self._distiller.step(store, reading=reading)
+            or self._tell(store)
+        )
+
+    def lag(self, reader: Reader) -> Lag:
+        marks = reader.marks()
+        if self._is_guest(reader):
+            return Lag(
+                entries=reader.head().seq - marks.derived,
+                turns=False,
+                memories=0,
+                documents=reader.undistilled_count(),
+            )
+        model = self._current(reader)
+        done = 0 if model is None else reader.embedded(model)
+        last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
+        return Lag(
+            entries=reader.head().seq - marks.derived,
+            turns=last > done or bool(reader.stale_turns(limit=1)),
+            memories=reader.memory_count() if model is None else reader.waiting_count(),
+            spans=reader.span_count() if model is None else reader.spans_waiting_count(),
+            documents=reader.undistilled_count(),
+        )
+
+    def enrichment(self, reader: Reader) -> Enrichment:
+        poisoned, tokens_in, tokens_out = (
+            int(reader.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
+        )
+        return Enrichment(
+            waiting=self.lag(reader), poisoned=poisoned, tokens_in=tokens_in, tokens_out=tokens_out
+        )
+
+    # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def derive(self, store: Store) -> bool:
+        """Read the next entries and file what they say; False when there are none."""
+        return self._derive(store, _ENTRIES_PER_STEP)
+
+    def derive_by_rules(self, store: Store) -> None:
+        """Read everything that waits, unless a model reads it: what that says is filed when it has said it."""
+        while not self.asks_a_model and self.derive(store):
+            pass
+
+    def read_all(self, store: Store) -> None:
+        """Read everything that waits, and tell what is over: whoever removes what was said has to be sure of it. Raises
+        `LLMFailed` where a language model reads and is away."""
+        while self.derive(store):
+            pass
+        while self._tell(store):
+            pass
+
+    def _derive(self, store: Store, count: int) -> bool:
+        with store.read() as reader:
+            marks = reader.marks()
+            entries = reader.entries(after=marks.derived, limit=count)
+            entries = [entry for entry in entries if entry.seq <= marks.cursor]
+            turns = [_turns_of(reader, entry) for entry in entries]
+            told = reader.known([derivation_id(entry.id) for entry in entries])
+            read = int(reader.note(projection.READ) or 0)
+            decided = Decided(reader.decisions() if marks.derived < read or reader.merged() else ())
+        if not entries:
+            return False
+        unread = [
+            [] if derivation_id(entry.id) in told else said
+            for entry, said in zip(entries, turns, strict=True)
+        ]
+        before = sum(entry.seq <= read for entry in entries)
+        readings = self._deriver.read_again(unread[:before]) + self._deriver.read(unread[before:])
+        steps = list(zip(entries, turns, readings, strict=True))
+        left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
+        if not left:
+            raise LLMUnavailable("the language model went away; it is asked again later")
+        steps = steps[: min(left, _fitting(steps))]
+        try:
+            store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
+        except _TROUBLE:
+            if count == 1:
+                poison = [(entries[0], turns[0][:0], _POISON)]
+                store.write(lambda writer: self._file(writer, marks.derived, poison, decided))
+            else:
+                self._derive(store, 1)  # one by one, until the one is found that cannot be filed
+        return True
+
+    def _file(
+        self,
+        writer: Writer,
+        derived: int,
+        steps: Sequence[tuple[Entry, list[Turn], Reading]],
+        decided: Decided,
+    ) -> None:
+        if writer.marks().derived != derived:
+            return  # somebody else was faster
+        if derived == 0:
+            writer.set_note(POISONED, "0")
+        forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
+        for entry, turns, reading in steps:
+            if entry.ref is not None:
+                _replace(writer, entry)
+            if entry.id not in forgotten:
+                self._apply(writer, entry, turns, reading, decided)
+            for id_, by, at in decided.ended_at(entry.id):
+                writer.supersede(id_, by=by, at=at)
+        last = steps[-1][0].seq
+        writer.set_derived(last)
+        writer.set_note(projection.READ, str(max(last, int(writer.note(projection.READ) or 0))))
+
+    def _apply(
+        self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading, decided: Decided
+    ) -> None:
+        if reading.failed:
+            writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
+        if reading.record is not None:
+            self._record(writer, entry, reading.record)
+        for name, tokens in (("tokens_in", reading.tokens_in), ("tokens_out", reading.tokens_out)):
+            if tokens:
+                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
+        self._file_memories(writer, reading.memories, decided)
+        for turn in turns:
+            hear(writer, turn)
+        if reading.failed or not entry.body:
+            return
+        if entry.op is Op.DERIVE and not is_variant(entry.id):
+            self._apply_record(writer, entry, decided)
+        elif entry.op is Op.FEEDBACK:
+            rated = decode(entry)
+            assert isinstance(rated, Rated)
+            apply_feedback(writer, rated, self._catalog)
+        elif entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
+            _apply_decision(writer, entry, decided)
+
+    def _file_memories(self, writer: Writer, memories: Sequence[Memory], decided: Decided) -> None:
+        for memory in memories:
+            outcome = decided.outcome(memory.id)
+            file_memory(writer, memory, self._catalog, decided=None if outcome is None else Outcome(outcome))
+
+    def _record(self, writer: Writer, entry: Entry, record: Derived) -> None:
+        """What a model said goes into the ledger first; its memories follow when the worker comes to that entry, as
+        they would in a replay."""
+        now = self._clock()
+        draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
+        projection.record(writer, draft, now)
+
+    def _apply_record(self, writer: Writer, entry: Entry, decided: Decided) -> None:
+        record = decode(entry)
+        assert isinstance(record, Derived)
+        source = writer.entry(record.entry)
+        if source is not None and source.body:
+            self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
+
+    def _tell(self, store: Store) -> bool:
+        now = self._clock()
+        with store.read() as reader:
+            if not is_over(reader, now):
+                return False
+        return store.write(lambda writer: tell_what_is_over(writer, now)) > 0
+
+    # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _current(self, reader: Reader) -> int | None:
+        """The number of our model; None where vectors are not made with it, so that all of them wait."""
+        number = reader.model(*self._model)
+        return number if number == reader.current_model() else None
+
+    def _is_guest(self, reader: Reader) -> bool:
+        """Whether we have no model and another process has one: its vectors are not ours to drop."""
+        current = reader.current_model()
+        return self._embedder is None and current is not None and current != reader.model(*NO_MODEL)
+
+    def _embed_turns(self, store: Store) -> bool:
+        with store.read() as reader:
+            if self._is_guest(reader):
+                return False
+            model = self._current(reader)
+            done = 0 if model is None else reader.embedded(model)
+            last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
+            heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
+            if heads:
+                turns = reader.turns_between(heads[0].n, heads[-1].n)
+            else:
+                turns = reader.turns_at(
+                    reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0, audience=None)
+                )
+            if not turns:
+                return False
+            until = heads[-1].n if heads else done
+            numbers = [turn_number(turn.seq, turn.ordinal) for turn in turns]
+            texts = [_texts(reader, turn) for turn in turns]
+            known = {} if model is None else reader.turn_digests(model, numbers)
+        vectors = self._turn_vectors(turns, texts, known)
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            if writer.embedded(number) == done:
+                writer.add_turn_vectors(number, vectors, until=until)
+
+        store.write(work)
+        return True
+
+    def _turn_vectors(
+        self, turns: Sequence[Turn], texts: Sequence[tuple[str, str]], known: dict[int, bytes]
+    ) -> list[TurnVector]:
+        """Those of turns that have none from the same text."""
+        wanted = []
+        for turn, pair in zip(turns, texts, strict=True):
+            number, digest = turn_number(turn.seq, turn.ordinal), _digest(*pair)
+            if known.get(number) != digest:
+                wanted.append((number, digest, turn, pair))
+        own = self._embed([pair[0] for *_, pair in wanted])
+        both = self._embed([pair[1] for *_, pair in wanted])
+        packed = [None] * len(wanted) if own is None or both is None else _packed(turn_vectors(own, both))
+        return [
+            TurnVector(number, len(stems_of(turn.text)), asks(turn.text), digest, vector)
+            for (number, digest, turn, _), vector in zip(wanted, packed, strict=True)
+        ]
+
+    def _embed_memories(self, store: Store) -> bool:
+        with store.read() as reader:
+            model = self._current(reader)
+            if self._is_guest(reader) or (model is None and not reader.memory_count()):
+                return False
+        if model is None:  # from here on they wait for a vector of ours
+            model = store.write(lambda writer: writer.use_model(*self._model))
+        with store.read() as reader:
+            waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
+            known = reader.memory_digests(model, [memory.id for memory in waiting])
+        if not waiting:
+            return False
+        digests = {memory.id: _digest(memory.searchable) for memory in waiting}
+        fresh = [memory for memory in waiting if known.get(memory.id) != digests[memory.id]]
+        vectors = self._embed([memory.searchable for memory in fresh])
+        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
+        made = [
+            MemoryVector(memory.id, digests[memory.id], vector)
+            for memory, vector in zip(fresh, packed, strict=True)
+        ]
+        kept = [memory.id for memory in waiting if memory not in fresh]
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            writer.add_memory_vectors(number, made)
+            writer.keep_memory_vectors(number, kept)
+
+        store.write(work)
+        return True
+
+    def _embed_spans(self, store: Store) -> bool:
+        with store.read() as reader:
+            model = self._current(reader)
+            if self._is_guest(reader) or (model is None and not reader.span_count()):
+                return False
+        if model is None:
+            model = store.write(lambda writer: writer.use_model(*self._model))
+        with store.read() as reader:
+            waiting = reader.spans_waiting(limit=_SPANS_PER_STEP)
+            known = reader.span_digests(model, [n for n, _ in waiting])
+        if not waiting:
+            return False
+        digests = {n: _digest(text) for n, text in waiting}
+        fresh = [(n, text) for n, text in waiting if known.get(n) != digests[n]]
+        vectors = self._embed([text for _, text in fresh])
+        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
+        made = [SpanVector(n, digests[n], vector) for (n, _), vector in zip(fresh, packed, strict=True)]
+        kept = [n for n in digests if known.get(n) == digests[n]]
+
+        def work(writer: Writer) -> None:
+            number = writer.use_model(*self._model)
+            writer.add_span_vectors(number, made)
+            writer.keep_span_vectors(number, kept)
+
+        store.write(work)
+        return True
+
+    def _embed(self, texts: Sequence[str]) -> Vectors | None:
+        """One row a text, zeros for a text that the model cannot take: it is found by its words."""
+        if self._embedder is None:
+            return None
+        try:
+            return checked(self._embedder.embed_texts(texts), len(texts), self._embedder.dimension)
+        except EmbeddingUnusable:
+            if len(texts) > 1:
+                return np.concatenate([row for text in texts if (row := self._embed([text])) is not None])
+            return np.zeros((len(texts), self._embedder.dimension), np.float32)
+
+
+def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:
+    """They were told to an agent: what is often of use comes to be told always."""
+    writer.add_accesses(ids, at=now)
+    told = list(dict.fromkeys(ids))
+    counts = writer.accesses(told)
+    tiers = []
+    for memory in writer.memories_of(told, Filter(now=now, include_superseded=True, audience=None)):
+        if memory.derived:
+            tier = tier_now(memory, catalog, accesses=counts.get(memory.id, 0))
+            if tier is not memory.tier or memory.pinned or memory.flags:
+                tiers.append((memory.id, tier))
+    writer.set_tiers(tiers)
+
+
+def _fitting(steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> int:
+    """How many entries to file at once: writers wait for it."""
+    memories = 0
+    for place, (_, _, reading) in enumerate(steps):
+        memories += len(reading.memories)
+        if memories > _MEMORIES_PER_COMMIT and place:
+            return place
+    return len(steps)
+
+
+def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
+    if entry.op not in (Op.TURN, Op.HISTORY) or not entry.body:
+        return []
+    return reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
+
+
+def _replace(writer: Writer, entry: Entry) -> None:
+    """Something stored on purpose took the place of what was derived. The projection did so when it came in; in a
+    replay there is nothing to replace before the worker comes to it. Done even when it was forgotten since."""
+    assert entry.ref is not None
+    replaced = writer.memory(entry.ref)
+    if replaced is not None and replaced.derived:
+        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
+
+
+def _apply_decision(writer: Writer, entry: Entry, decided: Decided) -> None:
+    """What a later entry says about memories that were derived before it. Saying it again changes nothing."""
+    match decode(entry):
+        case Forgotten(superseded=superseded, receipt=receipt):
+            for id_ in superseded:
+                memory = writer.memory(id_)
+                if memory is not None and memory.derived and memory.state is not State.SUPERSEDED:
+                    writer.supersede(id_, by=receipt, at=entry.recorded)
+        case Purged(before=before):
+            writer.purge_superseded(before=before)
+        case Resolved() as resolved:
+            losers = tuple(decided.heir_of(loser) for loser in resolved.losers)
+            resolve(writer, decided.heir_of(resolved.winner), losers, resolved.at)
+
+
+def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:
+    """What to embed for a turn: itself, and itself with the one before it."""
+    before = reader.turn_before(turn)
+    near = before is not None and abs(turn.at - before.at) < PAUSE
+    return (
+        embedded_text(turn.speaker or turn.role, turn.text),
+        pair_text(before.text if before is not None and near else None, turn.speaker or turn.role, turn.text),
+    )
+
+
+def _digest(*texts: str) -> bytes:
+    return sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).digest()[:_DIGEST_BYTES]
+
+
+def _packed(vectors: Vectors) -> list[bytes]:
+    """Sixteen bits a number: half the room, and no ranking changes by it."""
+    return [row.tobytes() for row in vectors.astype(np.float16)]
