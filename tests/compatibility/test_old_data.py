@@ -15,8 +15,8 @@ import pytest
 from conftest import HandClock
 from engines import ENGINES
 from memplane import Memplane, Settings
-from memplane.objects.local import LocalObjects
-from memplane.objects.sync import Sync
+from memplane.sync.local import LocalObjects
+from memplane.sync.sync import Sync
 from stub_embedder import StubEmbedder
 
 ARCHIVE = Path(__file__).with_name("data.tar.xz")
