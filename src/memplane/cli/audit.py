@@ -1,6 +1,5 @@
 """Who did what: in a space, by its own records; in a pod, by what its proxies logged."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,6 @@ from memplane.terminal.output import table, when
 
 app = typer.Typer()
 
-_WORK = "memplane.adapters.clawdapus.operator"
 _LIMIT_DEFAULT = 100
 
 
@@ -60,7 +58,9 @@ def audit(
             raise InvalidRequest(
                 "--until and --limit are for a space; a pod takes --since, --claw and --type"
             )
-        import_module(_WORK).audit(call, file, log or [], since=since, claw=claw, type_=type_)
+        from memplane.adapters.clawdapus.operator import audit as audit_pod  # brings YAML and an HTTP client
+
+        audit_pod(call, file, log or [], since=since, claw=claw, type_=type_)
         return
     if claw is not None or type_ is not None:
         raise InvalidRequest("--claw and --type are for a pod; name it with --file, or its log with --log")

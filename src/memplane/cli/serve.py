@@ -4,8 +4,7 @@ import ipaddress
 import socket
 import sys
 from datetime import timedelta
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -18,8 +17,6 @@ from memplane.terminal.output import line
 
 app = typer.Typer()
 
-_LAUNCH = "memplane.server.launch"
-"""Loaded when it is needed: other commands need no web server."""
 _PORT_MAX = 65_535
 _LINK_TTL = timedelta(minutes=15)
 CONSOLE = "/console"
@@ -62,7 +59,8 @@ def serve(
         raise SettingsInvalid(
             f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
         )
-    launch: Any = import_module(_LAUNCH)
+    from memplane.server import launch  # brings a web server
+
     start = launch.Start(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
     if launch.is_one_of_several(start):
         launch.one_of_several(start)

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -29,8 +28,6 @@ app = typer.Typer()
 worker = typer.Typer(help="Enrich what comes into a database; see how the work stands.")
 app.add_typer(worker, name="worker")
 
-_LOGS = "memplane.server.logs"
-"""Loaded when a worker runs."""
 _DEAD_SHOWN_MAX = 1_000
 
 
@@ -69,15 +66,16 @@ class ShownDead(msgspec.Struct, kw_only=True):
 def run(call: Call) -> None:
     """Enrich what comes into a database, beside any number of others, until SIGTERM or Ctrl-C."""
     settings = settings_from(call.wiring.environment)
-    logs: Any = import_module(_LOGS)
+    from memplane.server.logs import set_up_logs, set_up_memory_log  # brings the server's libraries
+
     with _ending() as ended:
         work = work_of(call)
         with suppress(
             StorageUnreachable, StorageBusy
         ):  # it is waited for; what will not mend itself is said at once
             work.backlog()
-        logs.set_up_logs(settings.log_level)
-        logs.set_up_memory_log(settings.memory_log)
+        set_up_logs(settings.log_level)
+        set_up_memory_log(settings.memory_log)
         opened = call.wiring.open_served
         assert opened is not None, "this program was not wired to work"
         environment = {**call.wiring.environment, "MEMPLANE_SERVE_ENRICHES": "true"}

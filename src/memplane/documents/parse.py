@@ -2,7 +2,6 @@
 parser, for what is uploaded is anybody's."""
 
 from collections.abc import Callable
-from importlib import import_module
 
 from memplane.documents.html import parse_html
 from memplane.documents.markdown import parse_markdown
@@ -11,11 +10,6 @@ from memplane.documents.parsed import Budget, Parsed, ParseLimits
 from memplane.documents.text import cleaned, decoded, is_text, parse_plain
 from memplane.errors import DocumentUnreadable
 
-_LOADED_LATE = {
-    PDF: ("memplane.documents.pdf", "parse_pdf"),
-    DOCX: ("memplane.documents.docx", "parse_docx"),
-}
-"""With the first such document: what reads them takes longer to load than everything else that a command needs."""
 _NAMES = {PLAIN: "text", MARKDOWN: "Markdown", HTML: "HTML", PDF: "PDF", DOCX: "DOCX"}
 
 
@@ -44,12 +38,10 @@ def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None =
 
 def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed:
     budget = Budget(limits)
-    if media_type in _LOADED_LATE:
+    if media_type in {PDF, DOCX}:
         if isinstance(content, str):
             raise DocumentUnreadable(f"a {_NAMES[media_type]} document is sent as bytes, not as text")
-        module, name = _LOADED_LATE[media_type]
-        parse_bytes: Callable[[bytes, ParseLimits, Budget], Parsed] = getattr(import_module(module), name)
-        return parse_bytes(content, limits, budget)
+        return _binary_parser(media_type)(content, limits, budget)
     if isinstance(content, bytes) and not is_text(content):
         raise DocumentUnreadable(
             f"the document is said to be {_NAMES[media_type]} but is no text; name its real type"
@@ -63,3 +55,13 @@ def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed
     if media_type == HTML:
         return parse_html(text, limits, budget)
     return parse_markdown(text, budget) if media_type == MARKDOWN else parse_plain(text, budget)
+
+
+def _binary_parser(media_type: str) -> Callable[[bytes, ParseLimits, Budget], Parsed]:
+    if media_type == PDF:
+        from memplane.documents.pdf import parse_pdf  # pypdf takes longer to load than most commands
+
+        return parse_pdf
+    from memplane.documents.docx import parse_docx  # lxml takes longer to load than most commands
+
+    return parse_docx

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -107,8 +107,6 @@ _QUERIES_KEPT = 512
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 """onnxruntime reports to its maker from the moment it is imported, and leaves files in the home directory. Nothing that
 runs here may do that, so it is told not to before it is loaded."""
-_RUNTIME = "memplane.models.onnx"
-"""Loaded with the first text: it takes longer than most commands that never embed anything."""
 
 
 class _Loaded(Protocol):
@@ -187,5 +185,6 @@ def _shipped(threads: int, _process: int) -> _Loaded:
 
 def _read(model: LocalModel, threads: int) -> _Loaded:
     os.putenv(_NO_TELEMETRY, "1")
-    loaded: _Loaded = import_module(_RUNTIME).OnnxModel(model, threads)
-    return loaded
+    from memplane.models.onnx import OnnxModel  # onnxruntime is slow to load
+
+    return OnnxModel(model, threads)

@@ -14,10 +14,9 @@ import configparser
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from memplane.clock import system_clock, to_datetime
@@ -28,7 +27,6 @@ from memplane.sync.store import ObjectStore
 Token = Callable[[], str]
 """Fetches a bearer token that is good for at least the next minute."""
 
-_CLOUD = "memplane.sync.cloud"  # loaded when a URL asks for it: the client is large
 _TOKEN_LASTS = timedelta(seconds=60)
 
 _AZURE = {
@@ -273,7 +271,7 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opened(
-    provider: str,
+    provider: Literal["az", "s3", "gs"],
     kind: str,
     place: str,
     config: Mapping[str, str],
@@ -282,8 +280,10 @@ def _opened(
     patience: Any,
     credential: Callable[[], dict[str, Any]] | None = None,
 ) -> ObjectStore:
-    cloud: Any = import_module(_CLOUD)
-    stores: Any = import_module("obstore.store")
+    from obstore import store as stores  # the client is large; only a URL of a cloud needs it
+
+    from memplane.sync import cloud  # as above
+
     limits = patience or cloud.PATIENT
     plain = any(config.get(name, "").startswith("http://") for name in ("endpoint", "base_url"))
     client = {**limits.client(), **({"allow_http": True} if plain else {})}

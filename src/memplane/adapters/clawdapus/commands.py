@@ -1,8 +1,7 @@
 """The operator's commands for a Clawdapus pod."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,9 +11,6 @@ from memplane.terminal.command import command
 app = typer.Typer()
 memory = typer.Typer(help="Replay to a pod's memory service, or make it forget.", no_args_is_help=True)
 app.add_typer(memory, name="memory")
-
-_WORK = "memplane.adapters.clawdapus.operator"
-"""Loaded when it is needed: other commands read no YAML and call no service."""
 
 PodFile = Annotated[
     Path,
@@ -76,7 +72,9 @@ def up(
     ] = None,
 ) -> None:
     """Compile a pod: who subscribes to which memory, with which credentials, for a proxy to read."""
-    _work().up(call, file, describe or [], history_url)
+    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+
+    operator.up(call, file, describe or [], history_url)
 
 
 @command(
@@ -104,7 +102,9 @@ def backfill(
     file: PodFile = Path("claw-pod.yml"),
 ) -> None:
     """Replay session histories to a memory service, scrubbed. A run that broke off goes on where it was."""
-    _work().backfill(
+    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+
+    operator.backfill(
         call,
         file,
         service,
@@ -139,7 +139,9 @@ def forget(
     file: PodFile = Path("claw-pod.yml"),
 ) -> None:
     """Have a memory service forget entries, and note it, so that no backfill brings them back."""
-    _work().forget(
+    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+
+    operator.forget(
         call,
         file,
         service,
@@ -150,7 +152,3 @@ def forget(
         token=auth_token,
         log=log,
     )
-
-
-def _work() -> Any:
-    return import_module(_WORK)

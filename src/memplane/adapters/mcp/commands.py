@@ -2,8 +2,6 @@
 
 import secrets
 import sys
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +10,6 @@ import typer
 from memplane.adapters.mcp.install import CLIENTS, Change, carry_out, config_path, planned, server_entry
 from memplane.config import is_url
 from memplane.errors import InvalidRequest
-from memplane.space import Space
 from memplane.terminal.call import Call
 from memplane.terminal.command import command, default
 from memplane.terminal.exits import MENDABLE
@@ -41,8 +38,8 @@ def serve(call: Call) -> None:
     call.use({"MEMPLANE_RECALL_WORK_MS": _RECALL_WORK_MS})
     caller = Caller(call.wiring.actor, "mcp", f"mcp-{secrets.token_hex(8)}")
     space = call.plane.space(call.space_name, caller=caller)
-    # The protocol's package takes a second to load, which no other command should wait for.
-    serve_stdio: Callable[[Space], None] = import_module("memplane.adapters.mcp.stdio").serve_stdio
+    from memplane.adapters.mcp.stdio import serve_stdio  # the protocol's package takes a second to load
+
     serve_stdio(space)
 
 

@@ -1,6 +1,5 @@
 """`memplane chat`: talk to a model that remembers."""
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -10,9 +9,6 @@ from memplane.terminal.command import command
 from memplane.terminal.options import Conversation
 
 app = typer.Typer()
-
-_WORK = "memplane.adapters.proxy.chat"
-"""Loaded when it is needed: it brings a web server."""
 
 
 @command(
@@ -41,4 +37,6 @@ def chat(
 
     MEMPLANE_TOKEN holds the key of a Memplane server, OPENAI_API_KEY that of a provider.
     """
-    import_module(_WORK).chat(call, url, model, conversation)
+    from memplane.adapters.proxy import chat as session  # brings a web server
+
+    session.chat(call, url, model, conversation)
