@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.counting import Counting
 from benchmarks.measure import Figure, arguments_of, at_most, report
 from memplane import Memplane, Space
 from memplane.clock import DAY, SECOND, to_instant
 from memplane.ledger.payloads import Said, Stored, encode
-from memplane.sync.counting import Counting
 from memplane.sync.local import LocalObjects
 from memplane.sync.sync import Sync
 from memplane.types import Caller, Draft, Kind, Op

@@ -6,15 +6,12 @@ Every scorer takes the data as loaded and returns figures only; none of them pri
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from memplane.extract.catalog import Catalog
 from memplane.extract.claims import render
-from memplane.extract.conflict import Known, Outcome, settle
-from memplane.extract.english import content_stems
 from memplane.extract.gate import UTILITY_MIN, utility_of_message, worth_keeping
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import extract
@@ -22,7 +19,6 @@ from memplane.extract.rules import extract
 MATCH_MIN = 0.5
 _TOKENS = re.compile(r"\w+")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+")
-_NUMBERED = re.compile(r"\d+\. ")
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -105,100 +101,6 @@ def token_f1(one: str, other: str) -> float:
     left, right = Counter(_TOKENS.findall(one.lower())), Counter(_TOKENS.findall(other.lower()))
     shared = sum((left & right).values())
     return 2 * shared / (left.total() + right.total()) if shared else 0.0
-
-
-class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures for dated statements that replace each other."""
-
-    active: float
-    """Questions for which the current value is active and the superseded one is not."""
-    current: float
-    superseded: float
-    questions: int
-
-
-def score_conflicts(scenarios: Sequence[Mapping[str, Any]], catalog: Catalog) -> Conflicts:
-    both = current = superseded = questions = 0
-    for scenario in scenarios:
-        memory = Model(catalog)
-        for said in scenario["propositions"]:
-            memory.tell(said["text"], datetime.fromisoformat(said["asserted_at"]))
-        active = "\n".join(memory.active()).lower()
-        for question in scenario["questions"]:
-            if question["type"] != "current_belief":
-                continue
-            has = all(value.lower() in active for value in question["expected_current_contains"])
-            free = not any(value.lower() in active for value in question["expected_superseded_contains"])
-            questions += 1
-            current, superseded, both = current + has, superseded + free, both + (has and free)
-    count = max(questions, 1)
-    return Conflicts(
-        active=both / count, current=current / count, superseded=superseded / count, questions=questions
-    )
-
-
-def score_consolidation(sets: Sequence[Mapping[str, Any]], catalog: Catalog) -> dict[str, float]:
-    """Per set: how often the first active fact found for a question holds the answer."""
-    scores: dict[str, float] = {}
-    for one in sets:
-        memory = Model(catalog)
-        for line in one["context"].splitlines():
-            if _NUMBERED.match(line):
-                memory.tell(line, None)
-        right = sum(
-            any(answer.lower() in memory.first(question).lower() for answer in answers)
-            for question, answers in zip(one["questions"], one["answers"], strict=True)
-        )
-        scores[one["metadata"]["source"]] = right / max(len(one["questions"]), 1)
-    return scores
-
-
-class Model:
-    """Memory as a plain dict: enough to see what a run of statements leaves active."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._known: dict[str, Known] = {}
-        self._by_subject: dict[str, list[str]] = {}
-        self._told = 0
-
-    def tell(self, text: str, at: datetime | None) -> None:
-        found = extract(text, role="user", catalog=self._catalog)
-        for proposition in found:
-            self._file(proposition, text[proposition.start : proposition.end], at)
-
-    def active(self) -> list[str]:
-        return [render(known.proposition) for known in self._known.values()]
-
-    def first(self, question: str) -> str:
-        """The active fact that shares the most words with the question."""
-        asked = content_stems(question)
-        ranked = max(
-            self._known.values(),
-            key=lambda known: (
-                len(asked & content_stems(known.text)) / (len(asked | content_stems(known.text)) or 1)
-            ),
-            default=None,
-        )
-        return render(ranked.proposition) if ranked else ""
-
-    def _file(self, proposition: Proposition, text: str, at: datetime | None) -> None:
-        subject = proposition.subject.lower()
-        ids = self._by_subject.setdefault(subject, [])
-        existing = [self._known[id] for id in ids if id in self._known]
-        decision = settle(proposition, existing, catalog=self._catalog, text=text, at=at)
-        if decision.outcome in {Outcome.DUPLICATE, Outcome.IGNORE}:
-            return
-        if decision.outcome in {Outcome.SUPERSEDE, Outcome.RETIRE}:
-            for id in decision.targets:
-                del self._known[id]
-        if decision.outcome is Outcome.RETIRE:
-            return
-        self._told += 1
-        id = f"m{self._told}"
-        ids.append(id)
-        contested = decision.outcome is Outcome.CONTEST
-        self._known[id] = Known(id=id, proposition=proposition, text=text, at=at, contested=contested)
 
 
 class _Tally:

@@ -242,30 +242,6 @@ def best_first(scores: Scores) -> list[int]:
     return [int(place) for place in np.argsort(-scores, kind="stable")]
 
 
-def evaluate(
-    stores: Sequence[EvalStore],
-    ranker: Ranker,
-    *,
-    turns_at: Sequence[int] = TURNS_AT,
-    sessions_at: Sequence[int] = SESSIONS_AT,
-) -> dict[str, float]:
-    """Mean recall over all questions: `turn@k`, `session@k`."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for store in stores:
-        score = ranker(store)
-        for question in store.questions:
-            ranked = best_first(score(question))
-            figures = recalls(store, question, ranked, turns_at=turns_at, sessions_at=sessions_at)
-            for name, value in figures.items():
-                found[name].append(value)
-    return {name: sum(values) / len(values) for name, values in found.items()}
-
-
-def compare(stores: Sequence[EvalStore], rankers: Mapping[str, Ranker]) -> dict[str, dict[str, float]]:
-    """The same questions put to each."""
-    return {name: evaluate(stores, ranker) for name, ranker in rankers.items()}
-
-
 # ── the baselines ────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -60,7 +60,7 @@ def found(extraction, said):
     """Every quote, by message; the spans are taken from the messages."""
     return [
         [text.text[each.start : each.end] for each in of]
-        for text, of in zip(said, extraction.propositions, strict=True)
+        for text, of in zip(said, (message.propositions for message in extraction.messages), strict=True)
     ]
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_datetime, to_instant
-from memplane.recall.query import AskedDate, read_question
+from memplane.recall.query import AskedDate, names_taken_out, read_nameless
 
 NOW = to_instant(datetime(2023, 7, 19, 12, tzinfo=UTC))  # a Wednesday
 
 
 def read(question, speakers=()):
-    return read_question(question, speakers, NOW)
+    return read_nameless(question, names_taken_out(question, speakers), NOW)
 
 
 @pytest.mark.parametrize(

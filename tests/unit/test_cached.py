@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
+from benchmarks.counting import Counting
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -14,9 +15,8 @@ from conftest import HandClock, fresh_folder
 from memory_objects import MemoryObjects
 from memplane.errors import InvalidRequest, RemoteDenied, RemoteUnavailable
 from memplane.sync import manifest
-from memplane.sync.backend import Backend, LocalBackend, RemoteBackend
+from memplane.sync.backend import Backend, RemoteBackend
 from memplane.sync.cached import CachedBackend
-from memplane.sync.counting import Counting
 from memplane.sync.local import LocalObjects
 
 DAY = "interactions/2026-04-17.jsonl"
@@ -82,7 +82,7 @@ def line(text):
 @pytest.fixture(params=["local", "remote", "cached"])
 def backend(request, tmp_path, opened):
     if request.param == "local":
-        return LocalBackend(tmp_path / "root")
+        return RemoteBackend(LocalObjects(tmp_path / "root"))
     return RemoteBackend(MemoryObjects()) if request.param == "remote" else opened()
 
 

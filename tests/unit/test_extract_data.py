@@ -11,7 +11,7 @@ from tests.conftest import THOROUGH
 
 from memplane.extract.catalog import load_catalog
 from memplane.extract.rules import extract
-from memplane_eval.extraction import matches, score_conflicts, score_consolidation, score_dialogues, token_f1
+from memplane_eval.extraction import matches, score_dialogues, token_f1
 
 FOLDER = Path(os.environ.get("MEMPLANE_EVAL_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 CATALOG = load_catalog()
@@ -37,25 +37,6 @@ def test_dialogues():
     assert scores.gate.f1 >= 0.90
     assert scores.stored.f1 >= 0.81
     assert scores.facts.f1 >= 0.42
-
-
-def test_conflicts():
-    """
-    After statements that replace each other, the current one is active and the old one is not.
-    """
-    scores = score_conflicts(load("conflict-scenarios"), CATALOG)
-
-    assert scores.active >= 0.92
-    assert scores.current >= 0.98
-
-
-def test_consolidation():
-    """
-    Of numbered facts the later one is found.
-    """
-    scores = score_consolidation(load("fact-consolidation"), CATALOG)
-
-    assert scores["factconsolidation_sh_6k"] >= 0.92
 
 
 def test_speed():

@@ -572,6 +572,23 @@ def test_findings_are_taken_from_where_packs_put_them():
     assert findings_in({"findings": "text", "lint": []}) == ()
 
 
+def test_a_call_is_recorded_without_what_is_not_learned_from(space, clock):
+    """Of inputs and output, a run keeps what defaults are learned from and nothing else."""
+    ran = PackRun.of_call(
+        pack="blog",
+        outcome="ok",
+        at_unix=7,
+        inputs={"persona": "technical", "body": "a secret"},
+        output={"lint": {"errors": [{"code": "e1", "level": "error"}]}, "text": "a secret"},
+    )
+    kept = space.record_run(ran)
+
+    assert "secret" not in kept.text
+    defaults = space.defaults()
+    assert defaults.packs[0].common_inputs == {"persona": "technical"}
+    assert [(found.code, found.severity) for found in defaults.common_findings] == [("e1", "error")]
+
+
 def test_runs_stay_out_of_sight(space, clock):
     """What the engine learned is in defaults only: not in search, recall, brief, facts or categories."""
     run(space, clock, learn_inputs={"persona": "zebra"})

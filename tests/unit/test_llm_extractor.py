@@ -81,7 +81,7 @@ def test_requests_are_bounded():
 
     assert model.asked == [["aaaa", "bbbb"], ["cccc"], ["d" * 20], ["e", "f", "g"], ["h"]]
     assert [message.cut for message in extraction.messages] == [False] * 3 + [True] + [False] * 4
-    assert [of[0].end for of in extraction.propositions] == [4, 4, 4, 20, 1, 1, 1, 1]
+    assert [message.propositions[0].end for message in extraction.messages] == [4, 4, 4, 20, 1, 1, 1, 1]
     assert (extraction.input_tokens, extraction.output_tokens, extraction.requests) == (50, 5, 5)
 
 
@@ -106,7 +106,9 @@ def test_users_never_share_a_request_with_others():
     extraction = run(model, mixed)
 
     assert model.asked == [["user", "user"], ["tool", "assistant", "tool", "assistant"]]
-    assert [of[0].role for of in extraction.propositions] == [message.role for message in mixed]
+    assert [message.propositions[0].role for message in extraction.messages] == [
+        message.role for message in mixed
+    ]
 
 
 def test_a_second_question_says_what_was_wrong():

@@ -5,13 +5,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from benchmarks.counting import Counting
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_objects import MemoryObjects
 from memplane.errors import ManifestUnreadable, RemoteUnavailable, Unchanged
 from memplane.sync import manifest
-from memplane.sync.counting import Counting
 from memplane.sync.manifest import KEY, Manifest, ManifestEntry
 from memplane.sync.store import ABSENT
 

@@ -3,13 +3,18 @@
 import pytest
 
 from memplane.extract.catalog import load_catalog
-from memplane.recall.query import read_question, route
+from memplane.recall.query import names_taken_out, read_nameless, route
 
 CATALOG = load_catalog(None)
 
 
 def routed(question, *, speakers=(), has_vectors=True):
-    return route(question, read_question(question, speakers, 0), CATALOG, has_vectors=has_vectors)
+    return route(
+        question,
+        read_nameless(question, names_taken_out(question, speakers), 0),
+        CATALOG,
+        has_vectors=has_vectors,
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import shutil
 
 import pytest
+from benchmarks.counting import Counting
 
 from conftest import HandClock
 from memory_objects import MemoryObjects
 from memplane.errors import RemoteDenied, RemoteUnavailable, StorageBusy
 from memplane.sync import manifest, push, segments
-from memplane.sync.counting import Counting
 from memplane.sync.link import only_one
 from memplane.sync.status import standing_of, without_secrets
 from memplane.sync.sync import Sync

@@ -30,10 +30,6 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     confirm: str
     """Who decides about learnings: a `person`, or the policy, `auto`."""
 
-    @property
-    def removes_nothing(self) -> bool:
-        return self.raw_days is None and self.digest_days is None and self.summary_days is None
-
     def keeps_summary_of(self, day: str, now: Instant) -> bool:
         """Whether the summary of that day is still to be told."""
         return self.summary_days is None or begin_of(day) >= first_kept(self.summary_days, now)

@@ -51,10 +51,6 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     after: int
     quotes: tuple[Quote, ...]
 
-    @property
-    def summary(self) -> str:
-        return " ".join(quote.text for quote in self.quotes)
-
 
 def tell_episodes(turns: Sequence[Spoken], *, sentences: int = SENTENCES) -> list[Episode]:
     """In order and without gaps: every turn is in exactly one episode."""

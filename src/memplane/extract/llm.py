@@ -76,10 +76,6 @@ class Extraction(msgspec.Struct, kw_only=True):
     rejected: Counter[Rejection] = msgspec.field(default_factory=Counter)
     """Claims thrown away, in all answers, the useless ones too."""
 
-    @property
-    def propositions(self) -> list[list[Proposition]]:
-        return [message.propositions for message in self.messages]
-
 
 class LLMExtractor:
     """Asks an `LLM` what messages claim and believes only what they hold. Calls may come from many threads."""

@@ -6,7 +6,7 @@ lives for 30 days."""
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -133,6 +133,29 @@ class PackRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     learn_inputs: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
 
+    @classmethod
+    def of_call(
+        cls,
+        *,
+        pack: str,
+        outcome: str,
+        at_unix: int,
+        inputs: Mapping[str, Any],
+        output: Mapping[str, Any],
+        version: str = "",
+        duration_ms: int = 0,
+    ) -> Self:
+        """The run of a call with these inputs and this output, keeping of both only what Helmdeck learns from."""
+        return cls(
+            pack=pack,
+            outcome=outcome,
+            at_unix=at_unix,
+            version=version,
+            duration_ms=duration_ms,
+            learn_inputs=learnable(inputs),
+            findings=findings_in(output),
+        )
+
 
 class PipelineRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of a pipeline."""
@@ -186,7 +209,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """The inputs worth learning from: named ones that are plain, non-empty text."""
+    """The inputs that defaults are learned from: the allowed names, with values that are non-empty text."""
     return {
         name: value
         for name, value in inputs.items()
@@ -195,7 +218,7 @@ def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Findings wherever a pack's output keeps them."""
+    """The findings of a pack's output, from each place where Helmdeck's packs report them."""
     found: list[Any] = list(_items(output, "findings"))
     for section in ("lint", "inspect", "validate"):
         inner = output.get(section)

@@ -68,11 +68,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Times that it names against the moment it is asked at: `last week`, `two days ago`."""
 
 
-def read_question(question: str, speakers: Sequence[str], reference: Instant) -> Asked:
-    """`speakers` are the names in the store; `reference` is the now of `last week`."""
-    return read_nameless(question, names_taken_out(question, speakers), reference)
-
-
 def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> Asked:
     """The same of which the names are taken out already: what is left can be embedded meanwhile."""
     text, named = nameless

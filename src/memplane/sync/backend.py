@@ -7,14 +7,12 @@ nothing to whoever appends at the same time; whoever writes a whole text replace
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteUnavailable
-from memplane.sync.local import LocalObjects
 from memplane.sync.store import ABSENT, Got, ObjectStore, shown
 
 Keys = list[str]
@@ -82,13 +80,6 @@ class RemoteBackend:
 
     def list(self, prefix: str = "") -> Keys:
         return [listed.key for listed in self._store.list(prefix)]
-
-
-class LocalBackend(RemoteBackend):
-    """Texts in a directory, which need not be there yet."""
-
-    def __init__(self, root: str | Path) -> None:
-        super().__init__(LocalObjects(root))
 
 
 def text_of(data: bytes, key: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from memplane.errors import InvalidRequest
-from memplane.sync.backend import Backend
 
 Direction = Literal["inbound", "outbound"]
 
@@ -177,11 +176,6 @@ def _whole(fields: Mapping[str, Any]) -> bool:
     return all(isinstance(fields.get(name), str) for name in _NEEDED)
 
 
-def parse_all(text: str) -> list[Interaction]:
-    """The interactions of a day's file, in its order; other lines are passed over."""
-    return [found for line in text.split("\n") if (found := parse(line)) is not None]
-
-
 def day_of(moment: datetime | date) -> str:
     """`2026-04-17`: the day of UTC a moment falls on."""
     return (_utc(moment).date() if isinstance(moment, datetime) else moment).isoformat()
@@ -210,20 +204,6 @@ def day_of_key(key: str) -> str | None:
         return checked_day(key[len(PREFIX) : -len(_SUFFIX)])
     except InvalidRequest:
         return None
-
-
-def append(backend: Backend, entry: Interaction) -> None:
-    """Write it at the end of its day."""
-    moment = entry.moment
-    if moment is None:
-        raise InvalidRequest(f"ts: {entry.ts!r} is not a time, so there is no day to write it to", field="ts")
-    backend.append_text(key_of(moment), compose(entry))
-
-
-def read_day(backend: Backend, day: str) -> list[Interaction]:
-    """What was said on a day; nothing where no file says so."""
-    text = backend.read_text(key_of(checked_day(day)))
-    return [] if text is None else parse_all(text)
 
 
 def _utc(moment: datetime) -> datetime:

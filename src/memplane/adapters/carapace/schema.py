@@ -32,26 +32,6 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": _is_number,
 }
 
-KEYWORDS = frozenset(
-    {
-        "type",
-        "enum",
-        "required",
-        "additionalProperties",
-        "properties",
-        "maxItems",
-        "minItems",
-        "items",
-        "maxLength",
-        "minLength",
-        "maximum",
-        "minimum",
-        "default",
-        "description",
-    }
-)
-"""What a schema may hold: a keyword that is not looked at would be a rule that nobody keeps."""
-
 
 def violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation]:
     """Every rule that the value breaks, in ajv's order: type, own size, choice, then what it holds."""

@@ -54,11 +54,6 @@ def _load() -> dict[str, Tool]:
 TOOLS: Final[Mapping[str, Tool]] = MappingProxyType(_load())
 
 
-def skill_text() -> str:
-    """What an agent is told about the tools, as Markdown."""
-    return PLUGIN.joinpath("skill", "memory.md").read_text(encoding="utf-8")
-
-
 _CONTENT_CHARS_MAX = 2_000
 
 RIGHTS: Final[Mapping[str, Right]] = MappingProxyType(

@@ -166,10 +166,6 @@ class Backend(Protocol):
     """Where a proxy recalls from and retains to: this process, or a service elsewhere. Neither call raises for what goes
     wrong in it, and each logs one `memory_op`."""
 
-    @property
-    def service(self) -> str:
-        """The name that stands in the fence and in the telemetry."""
-
     async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
         """Within its own time box, and within what the caller has left of theirs."""
 
@@ -345,10 +341,6 @@ class _ServiceBackend:
     def __init__(self, client: MemoryClient, manifest: MemoryManifest) -> None:
         self._client = client
         self._manifest = manifest
-
-    @property
-    def service(self) -> str:
-        return self._manifest.service
 
     async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
         return await self._client.recall(self._manifest, request, seconds_max=seconds_max)

@@ -34,7 +34,6 @@ CARRIED = "tree_files"
 CARRIED_BYTES_MAX = 256 * 1024
 
 _ALL = 1_000_000
-_MICROSECONDS = 1_000_000
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
