@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Figure, report
-from memplane.documents.chunk import Sizes, chunks_of, sections_of
+from memplane.documents.chunk import ChunkSizes, chunks_of, sections_of
 from memplane.documents.parsed import BlockKind
 from memplane.documents.text import parse_plain
 from memplane.extract.relevance import Question
@@ -46,7 +46,7 @@ def packed(enough: int, most: int) -> Cutter:
 
     def cut(text: str) -> list[tuple[int, int]]:
         parsed = parse_plain(text)
-        sizes = Sizes(enough=enough, most=most, whole=max(most, 150))
+        sizes = ChunkSizes(enough=enough, most=most, whole=max(most, 150))
         return [(piece.start, piece.end) for piece in chunks_of(parsed, sections_of(parsed), sizes)]
 
     return cut

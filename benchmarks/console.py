@@ -20,9 +20,9 @@ from benchmarks.recall import Talk
 from memplane import Memplane, Space
 from memplane.clock import DAY, to_datetime
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Put, Said, Stored, encode
+from memplane.ledger.payloads import PutPayload, StorePayload, TurnPayload, encode
 from memplane.server.app import build_app
-from memplane.types import Draft, Kind, Op
+from memplane.types import Kind, NewEntry, Op
 
 OWNER = "bench"
 ASKED_MS = 100.0
@@ -95,17 +95,17 @@ def fill(space: Space, sizes: Sizes) -> None:
     space.enrich()
 
 
-def _draft(talk: Talk, rng: random.Random, number: int, at: int) -> Draft:
+def _draft(talk: Talk, rng: random.Random, number: int, at: int) -> NewEntry:
     sort = number % 10
     if sort in _STORED:
-        stored = Stored(kind=_KINDS[number % len(_KINDS)], content=talk.turn(number), at=at)
+        stored = StorePayload(kind=_KINDS[number % len(_KINDS)], content=talk.turn(number), at=at)
         replaced = f"bench-{number - _REPLACED_AFTER}" if number % _REPLACES_EVERY == 0 else None
         if number < _REPLACED_AFTER:
             replaced = None
-        return Draft(f"bench-{number}", Op.STORE, encode(stored), ref=replaced)
+        return NewEntry(f"bench-{number}", Op.STORE, encode(stored), ref=replaced)
     if sort in _KEYED:
-        put = Put(key=f"people/{number}", value=talk.turn(number), category="people", at=at)
-        return Draft(new_id("put", at), Op.PUT, encode(put))
+        put = PutPayload(key=f"people/{number}", value=talk.turn(number), category="people", at=at)
+        return NewEntry(new_id("put", at), Op.PUT, encode(put))
     name = Talk.name(rng.randrange(9_973))
     said = rng.choice(
         (
@@ -114,8 +114,8 @@ def _draft(talk: Talk, rng: random.Random, number: int, at: int) -> Draft:
             f"I like {talk.turn(number)[2:40]}.",
         )
     )
-    content = Said(role="user", content=said, at=at, conversation=f"c{number // 50}")
-    return Draft(new_id("turn", at), Op.TURN, encode(content))
+    content = TurnPayload(role="user", content=said, at=at, conversation=f"c{number // 50}")
+    return NewEntry(new_id("turn", at), Op.TURN, encode(content))
 
 
 # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────────

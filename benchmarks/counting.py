@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memplane.errors import Unchanged
-from memplane.sync.store import Got, Listed, ObjectStore
+from memplane.sync.store import ObjectInfo, ObjectStore, StoredObject
 
 _PAGE = 1_000
 """Objects in one answer of a listing; Azure gives 5,000, the others this many."""
@@ -35,7 +35,7 @@ class Counting:
             self.requests.clear()
             self.moved.clear()
 
-    def get(self, key: str, *, unless: str | None = None) -> Got | None:
+    def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         kind, size = "get", 0
         try:
             got = self._store.get(key, unless=unless)
@@ -55,7 +55,7 @@ class Counting:
         self._count("delete", 0)
         self._store.delete(key)
 
-    def list(self, prefix: str = "") -> Iterator[Listed]:
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         count = 0
         for count, listed in enumerate(self._store.list(prefix), start=1):  # noqa: B007 - counted below
             yield listed

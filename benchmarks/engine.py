@@ -29,8 +29,8 @@ from memplane import Memplane, Space
 from memplane.adapters.clawdapus.importer import append_history
 from memplane.ledger.history import Payload, compose_line
 from memplane.ledger.ids import new_id, new_memory_id
-from memplane.ledger.payloads import Said, Stored, encode
-from memplane.types import Draft, Kind, Op
+from memplane.ledger.payloads import StorePayload, TurnPayload, encode
+from memplane.types import Kind, NewEntry, Op
 
 _WRITERS = 16
 _START = 1_790_000_000_000_000
@@ -159,15 +159,15 @@ def _both(first: float, then: float) -> float:
     return 1 / (1 / first + 1 / then)
 
 
-def _load(space: Space, drafts: list[Draft]) -> None:
+def _load(space: Space, drafts: list[NewEntry]) -> None:
     for start in range(0, len(drafts), 5_000):
         space.load(drafts[start : start + 5_000])
 
 
-def _turn_draft(speech: Speech, number: int) -> Draft:
+def _turn_draft(speech: Speech, number: int) -> NewEntry:
     at = _START + number * 1_000_000
-    said = Said(role="user", content=speech.turn(), at=at, conversation=f"c{number // 50}")
-    return Draft(new_id("turn", at), Op.TURN, encode(said))
+    said = TurnPayload(role="user", content=speech.turn(), at=at, conversation=f"c{number // 50}")
+    return NewEntry(new_id("turn", at), Op.TURN, encode(said))
 
 
 def _history_line(speech: Speech, number: int) -> bytes:
@@ -222,12 +222,12 @@ def _search_p95(space: Space, size: int, queries: int) -> tuple[float, float]:
     return percentile(selective, 0.95), percentile(common, 0.95)
 
 
-def _needle(speech: Speech, number: int) -> Draft:
+def _needle(speech: Speech, number: int) -> NewEntry:
     """Every tenth turn names one of the needles, each of which so many turns share: one per 500 turns of the space's
     first thousand, so that a query finds a few turns at any size."""
     at = _START + number * 1_000_000
     content = f"{speech.turn()} needle{number // 50}"
-    return Draft(new_id("turn", at), Op.TURN, encode(Said(role="user", content=content, at=at)))
+    return NewEntry(new_id("turn", at), Op.TURN, encode(TurnPayload(role="user", content=content, at=at)))
 
 
 def _needle_query(number: int, size: int) -> str:
@@ -254,10 +254,10 @@ def briefs(sizes: Sizes, folder: Path) -> list[Figure]:
         space = plane.space("bench")
         space.load(
             [
-                Draft(
+                NewEntry(
                     new_memory_id(),
                     Op.STORE,
-                    encode(Stored(kind=kinds[number % 5], content=speech.turn(), at=_START + number)),
+                    encode(StorePayload(kind=kinds[number % 5], content=speech.turn(), at=_START + number)),
                 )
                 for number in range(sizes.briefed)
             ]

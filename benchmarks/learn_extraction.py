@@ -24,7 +24,7 @@ from memplane.extract.messages import of_message as of_whole_message
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import drafts
 from memplane.extract.wording import asked_words, of_draft, of_message, of_way
-from memplane_eval.extraction import MATCH_MIN, Extraction, gold_sentences, score_dialogues, token_f1
+from memplane_eval.extraction import MATCH_MIN, ExtractionScores, gold_sentences, score_dialogues, token_f1
 
 FOLDS = 5
 SEEN_MIN = 3
@@ -205,7 +205,7 @@ class Learner:
         return rows.matrix()
 
 
-def score_held_out(learner: Learner) -> list[Extraction]:
+def score_held_out(learner: Learner) -> list[ExtractionScores]:
     """Each fold with the models that never saw it, through the same code."""
     scores = []
     for fold in range(FOLDS):
@@ -220,7 +220,7 @@ def with_models(texts: dict[str, str]) -> None:
     notes.load_linear = messages.load_linear = models.__getitem__
 
 
-def show(title: str, scores: Sequence[Extraction]) -> None:
+def show(title: str, scores: Sequence[ExtractionScores]) -> None:
     print(title)
     for name in ("gate", "stored", "facts", "notes"):
         parts = [getattr(score, name) for score in scores]

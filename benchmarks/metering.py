@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from benchmarks.measure import Figure, arguments_of, at_most, latencies_ms, median, rate, report
 from memplane import Memplane, Settings, Space
-from memplane.auth.limits import What
-from memplane.storage.directory import Sort
+from memplane.auth.limits import QuotaResource
+from memplane.storage.directory import ResourceKind
 
 _TENANT = "default"
 _TEXT = "The quick memory of an agent jumps over what was said before. " * 32
@@ -55,7 +55,7 @@ def _noting(sizes: Sizes, plane: Memplane) -> list[Figure]:
     directory, now = plane._parts.directory, plane.clock()  # noqa: SLF001 - the part that is measured
 
     def note(number: int) -> None:
-        directory.note(_TENANT, Sort.DOCUMENT, f"noted-{number}", "alice", now=now)
+        directory.note(_TENANT, ResourceKind.DOCUMENT, f"noted-{number}", "alice", now=now)
 
     note(-1)  # the file comes into being
     return [Figure("noting where a thing lives", 1_000 * median(latencies_ms(note, sizes.takes)), "µs")]
@@ -83,7 +83,7 @@ def _uploading(sizes: Sizes, plane: Memplane) -> list[Figure]:
 
 def _taking(sizes: Sizes, plane: Memplane) -> list[Figure]:
     def take(_: int) -> None:
-        with plane.allowance.using(_TENANT, What.INGEST):
+        with plane.allowance.using(_TENANT, QuotaResource.INGEST):
             pass
 
     take(0)

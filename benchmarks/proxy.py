@@ -22,9 +22,9 @@ from benchmarks.recall import MadeUp, Talk
 from benchmarks.server import Served, serving
 from memplane import Memplane
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.models.local import LocalEmbedder
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 OWNER, HUNG = "bench", "hung"
 OFF_MS_MAX, ON_MS_MAX = 2.0, 15.0
@@ -70,9 +70,9 @@ def fill(folder: Path, sizes: Sizes) -> Path:
     with Memplane.open(folder, embedder=embedder) as plane:
         space = plane.space(OWNER)
         ats = [_START + number * _MINUTE for number in range(sizes.memories)]
-        said = [Said(role="user", content=talk.turn(number), at=at) for number, at in enumerate(ats)]
+        said = [TurnPayload(role="user", content=talk.turn(number), at=at) for number, at in enumerate(ats)]
         space.load(
-            [Draft(new_id("turn", at), Op.TURN, encode(one)) for at, one in zip(ats, said, strict=True)]
+            [NewEntry(new_id("turn", at), Op.TURN, encode(one)) for at, one in zip(ats, said, strict=True)]
         )
         space.enrich()
     return folder

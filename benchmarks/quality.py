@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.measure import Figure, at_least, show
 from memplane_eval.files import SOURCES, DataMissing, data_folder, usual_files
-from memplane_eval.report import BASELINES, Report, Request
+from memplane_eval.report import BASELINES, EvaluationRequest, Report
 from memplane_eval.run import run
 
 CACHE = Path(".eval-cache")
@@ -73,7 +73,7 @@ def reports(
             continue
         for path in paths:
             yield run(
-                Request(
+                EvaluationRequest(
                     subject=subject,
                     path=path,
                     compare=BASELINES if subject in _SEARCHING else (),

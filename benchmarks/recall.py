@@ -18,10 +18,10 @@ import numpy as np
 from benchmarks.measure import Figure, arguments_of, at_least, at_most, median, peak_mib, percentile, report
 from memplane import Memplane, Settings, Space
 from memplane.ledger.ids import new_id, new_memory_id
-from memplane.ledger.payloads import Said, Stored, encode
+from memplane.ledger.payloads import StorePayload, TurnPayload, encode
 from memplane.models.embedding import Embedder, Vector, Vectors, normalised
 from memplane.models.local import LocalEmbedder
-from memplane.types import Draft, Kind, Op
+from memplane.types import Kind, NewEntry, Op
 from memplane_eval.cache import Stopwatch
 
 _START = 1_790_000_000_000_000
@@ -200,19 +200,19 @@ def load(space: Space, talk: Talk, size: int) -> None:
         space.catch_up()
 
 
-def _draft(talk: Talk, number: int) -> Draft:
+def _draft(talk: Talk, number: int) -> NewEntry:
     at = _START + number * 1_000_000
     if number % _STORED_EVERY == 0:
-        return Draft(
-            new_memory_id(), Op.STORE, encode(Stored(kind=Kind.FACT, content=talk.turn(number), at=at))
+        return NewEntry(
+            new_memory_id(), Op.STORE, encode(StorePayload(kind=Kind.FACT, content=talk.turn(number), at=at))
         )
-    said = Said(
+    said = TurnPayload(
         role="assistant" if number % 2 else "user",
         content=talk.turn(number),
         at=at,
         conversation=f"c{number // _TURNS_PER_CONVERSATION}",
     )
-    return Draft(new_id("turn", at), Op.TURN, encode(said))
+    return NewEntry(new_id("turn", at), Op.TURN, encode(said))
 
 
 # ── enrichment against the bare model ────────────────────────────────────────────────────────────────────────────

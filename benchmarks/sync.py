@@ -16,10 +16,10 @@ from benchmarks.counting import Counting
 from benchmarks.measure import Figure, arguments_of, at_most, report
 from memplane import Memplane, Space
 from memplane.clock import DAY, SECOND, to_instant
-from memplane.ledger.payloads import Said, Stored, encode
+from memplane.ledger.payloads import StorePayload, TurnPayload, encode
 from memplane.sync.local import LocalObjects
 from memplane.sync.sync import Sync
-from memplane.types import Caller, Draft, Kind, Op
+from memplane.types import Caller, Kind, NewEntry, Op
 
 _OWNER = "alice"
 _BEGIN = to_instant(datetime(2026, 1, 1, tzinfo=UTC))
@@ -199,13 +199,13 @@ def _fill(space: Space, count: int) -> None:
     space.catch_up()
 
 
-def _draft(id_: str, at: int, number: int) -> Draft:
+def _draft(id_: str, at: int, number: int) -> NewEntry:
     rng = random.Random(id_)
     if number % 50 == 0:
-        body = encode(Stored(kind=Kind.PREFERENCE, content=_text(rng, 12), at=at))
-        return Draft(id_, Op.STORE, body, Caller("", "benchmark"), None, at)
-    said = Said(role="user", content=_text(rng), at=at, conversation=f"c{number // 40}")
-    return Draft(id_, Op.TURN, encode(said), Caller("", "benchmark"), None, at)
+        body = encode(StorePayload(kind=Kind.PREFERENCE, content=_text(rng, 12), at=at))
+        return NewEntry(id_, Op.STORE, body, Caller("", "benchmark"), None, at)
+    said = TurnPayload(role="user", content=_text(rng), at=at, conversation=f"c{number // 40}")
+    return NewEntry(id_, Op.TURN, encode(said), Caller("", "benchmark"), None, at)
 
 
 def _text(rng: random.Random, count: int = 30) -> str:

@@ -32,12 +32,12 @@ from memplane.auth.identity import Identity
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage.accounts import Accounts
 from memplane.storage.base import Store, Stores, Writer
-from memplane.storage.credentials import Credentials
+from memplane.storage.credentials import CredentialStore
 from memplane.storage.directory import Directory
 from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.sqlite.names import space_path
 from memplane.storage.sqlite.stores import SqliteStores
-from memplane.types import Draft, Entry, Kind, Memory, Op, Turn
+from memplane.types import Entry, Kind, Memory, NewEntry, Op, Turn
 from object_servers import azurite, seaweedfs
 from postgres_server import PostgresServer, postgres_server, postgres_url
 from preloaded import Preloaded, preloaded
@@ -380,7 +380,7 @@ class SqliteEngine:
         """Another one is another program on the same data."""
         return SqliteStores(self._folder)
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> CredentialStore:
         """As `stores`, for what is not one space's."""
         return SqliteStores(self._folder).credentials()
 
@@ -433,7 +433,7 @@ class PostgresEngine:
         self._opened.append(PostgresStores(self.url))
         return self._opened[-1]
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> CredentialStore:
         return self.stores().credentials()
 
     def directory(self) -> Directory:
@@ -515,9 +515,9 @@ class Scribe:
         draft = self.draft(id, op=op, body=body, **rest)
         return self.store.write(lambda writer: self._append(writer, [draft]))[0]
 
-    def draft(self, id: str | None = None, *, op: Op = Op.TURN, body: bytes = b"{}", **rest: Any) -> Draft:
+    def draft(self, id: str | None = None, *, op: Op = Op.TURN, body: bytes = b"{}", **rest: Any) -> NewEntry:
         self._written += 1
-        return Draft(id or f"e{self._written}", op, body, **rest)
+        return NewEntry(id or f"e{self._written}", op, body, **rest)
 
     def turn(self, text: str, **fields: Any) -> Turn:
         return self.turns([text], **fields)[0]
@@ -551,7 +551,7 @@ class Scribe:
 
         return self.store.write(work)
 
-    def _append(self, writer: Writer, drafts: Sequence[Draft]) -> list[Entry]:
+    def _append(self, writer: Writer, drafts: Sequence[NewEntry]) -> list[Entry]:
         entries = writer.append(drafts, recorded=self.clock())
         writer.set_cursor(entries[-1].seq)
         return entries

@@ -1,7 +1,7 @@
 """Alice, Bob and an administrator of the facts door, and rows as another engine would have written them."""
 
 from memplane.auth.principal import Right
-from memplane.memory.runs import Finding, PackRun, PipelineRun, PlanRun, PlanStep
+from memplane.memory.runs import PackRun, PipelineRun, PlanRun, PlanStep, RunFinding
 
 USUAL = (Right.READ, Right.WRITE)
 
@@ -49,7 +49,7 @@ def record_runs(plane, clock, owner="alice"):
             pack="hyperframes.lint",
             outcome="handler_failed",
             at_unix=400,
-            findings=(Finding(code="media_missing_id", severity="error", file="a.html"),),
+            findings=(RunFinding(code="media_missing_id", severity="error", file="a.html"),),
         )
     )
     record(

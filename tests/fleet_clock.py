@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import psycopg
 
 from memplane.clock import SECOND
-from memplane.worker.cluster import FleetWorker
+from memplane.worker.cluster import ClusterWorker
 
 _TURNED = """
 CREATE TABLE IF NOT EXISTS public.hand (now bigint NOT NULL);
@@ -57,7 +57,7 @@ def fleet_database(server):
 def member(plane, **options):
     """A worker of that plane's that does nothing by itself."""
     parts = plane._parts
-    return FleetWorker(parts.stores, plane.work, parts.worker, plane.clock, **options)
+    return ClusterWorker(parts.stores, plane.work, parts.worker, plane.clock, **options)
 
 
 def work_off(*members):

@@ -5,7 +5,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from memplane.errors import Changed, Unchanged
-from memplane.sync.store import ABSENT, Got, Listed, checked, order
+from memplane.sync.store import ABSENT, ObjectInfo, StoredObject, checked, order
 
 _BEGINNING = datetime(2026, 11, 15, 8, 30, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ class MemoryObjects:
             if expect is not None and expect != (ABSENT if found is None else found.version):
                 raise Changed(key)
             self.writes += 1
-            self._objects[key] = Got(bytes(data), f"v{self.writes}")
+            self._objects[key] = StoredObject(bytes(data), f"v{self.writes}")
             return self._objects[key].version
 
     def delete(self, key):
@@ -47,4 +47,4 @@ class MemoryObjects:
         for key, got in found:
             if key.startswith(prefix):
                 moment = _BEGINNING + timedelta(seconds=int(got.version[1:]))
-                yield Listed(key, len(got.data), got.version, moment)
+                yield ObjectInfo(key, len(got.data), got.version, moment)

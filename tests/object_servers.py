@@ -26,11 +26,11 @@ from typing import NamedTuple
 import pytest
 
 import npm_tools
-from memplane.sync.cloud import Patience
+from memplane.sync.cloud import RetryPolicy
 from memplane.sync.opening import open_store
 
 AZURITE_VERSION = "3.37.0"
-HURRIED = Patience(tries=3, first_ms=5, most_ms=20, total_s=120, connect_s=60, silent_s=60, request_s=60)
+HURRIED = RetryPolicy(tries=3, first_ms=5, most_ms=20, total_s=120, connect_s=60, silent_s=60, request_s=60)
 _IN_MEMORY = ("--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
 _START_S = 240
 

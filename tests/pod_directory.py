@@ -2,7 +2,7 @@
 
 import json
 
-from memplane.adapters.clawdapus.session_history import Recorder
+from memplane.adapters.clawdapus.session_history import HistoryRecorder
 
 SECRET = "sk-" + "abcdef123456"
 DESCRIPTOR = {
@@ -61,7 +61,7 @@ class PodDirectory:
         return json.loads(self.context(agent, "memory.json").read_text())
 
     def record(self, agent, *lines, **options):
-        recorder = Recorder(self.path / ".claw-session-history", **options)
+        recorder = HistoryRecorder(self.path / ".claw-session-history", **options)
         for line in lines:
             recorder.append(agent, line.line)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from memplane_eval.report import Row
 from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, first_questions
-from memplane_eval.systems import Asked, Figures, rows_of
+from memplane_eval.systems import Figures, QuestionResult, rows_of
 
 _NUMBERED = re.compile(r"\d+\. ")
 _EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def load_scenarios(samples: Sequence[Mapping[str, Any]], limit: int | None = Non
 
 
 def scenario_rows(
-    samples: Sequence[Mapping[str, Any]], asked: Mapping[str, Sequence[Asked]]
+    samples: Sequence[Mapping[str, Any]], asked: Mapping[str, Sequence[QuestionResult]]
 ) -> Iterator[Row]:
     wanted = {
         (sample["id"], question["q"]): question for sample in samples for question in _about_now(sample)
@@ -84,7 +84,7 @@ def load_consolidation(samples: Sequence[Mapping[str, Any]], limit: int | None =
 
 
 def consolidation_rows(
-    samples: Sequence[Mapping[str, Any]], asked: Mapping[str, Sequence[Asked]]
+    samples: Sequence[Mapping[str, Any]], asked: Mapping[str, Sequence[QuestionResult]]
 ) -> Iterator[Row]:
     answers = {
         (sample["metadata"]["source"], question): [answer.lower() for answer in golden]
@@ -101,7 +101,7 @@ def consolidation_rows(
     yield from rows_of(figures)
 
 
-def _scenario_figures(one: Asked, wanted: Mapping[str, Any]) -> dict[str, float]:
+def _scenario_figures(one: QuestionResult, wanted: Mapping[str, Any]) -> dict[str, float]:
     facts = [fact.lower() for fact in one.found.facts]
     current = [value.lower() for value in wanted["expected_current_contains"]]
     superseded = [value.lower() for value in wanted["expected_superseded_contains"]]
@@ -118,7 +118,7 @@ def _scenario_figures(one: Asked, wanted: Mapping[str, Any]) -> dict[str, float]
     }
 
 
-def _consolidation_figures(one: Asked, answers: Sequence[str]) -> dict[str, float]:
+def _consolidation_figures(one: QuestionResult, answers: Sequence[str]) -> dict[str, float]:
     def told(facts: Sequence[str]) -> float:
         return float(any(answer in fact.lower() for answer in answers for fact in facts))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import render
 from memplane.extract.gate import UTILITY_MIN, utility_of_message, worth_keeping
 from memplane.extract.proposition import Proposition
@@ -21,7 +21,7 @@ _TOKENS = re.compile(r"\w+")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
 
-class Score(msgspec.Struct, frozen=True):
+class PrecisionRecall(msgspec.Struct, frozen=True):
     """Precision, recall and their harmonic mean."""
 
     precision: float
@@ -33,22 +33,24 @@ class Score(msgspec.Struct, frozen=True):
         return 2 * self.precision * self.recall / total if total else 0.0
 
 
-class Extraction(msgspec.Struct, frozen=True, kw_only=True):
+class ExtractionScores(msgspec.Struct, frozen=True, kw_only=True):
     """Figures for dialogues in which people wrote down, per turn, what they learned."""
 
-    gate: Score
+    gate: PrecisionRecall
     """Messages that pass, against turns of which something was written down."""
-    stored: Score
+    stored: PrecisionRecall
     """Messages of which at least one proposition is kept, against the same."""
-    facts: Score
+    facts: PrecisionRecall
     """Against each sentence that was written down."""
-    notes: Score
+    notes: PrecisionRecall
     """Against each turn's note as a whole, all extracted sentences joined."""
     quotes_exact: float
     messages: int
 
 
-def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: Catalog) -> Extraction:
+def score_dialogues(
+    dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: PredicateCatalog
+) -> ExtractionScores:
     gate, stored, facts, notes = _Tally(), _Tally(), _Tally(), _Tally()
     quotes = exact = messages = 0
     for turn in (turn for dialogue in dialogues for turn in dialogue):
@@ -67,7 +69,7 @@ def score_dialogues(dialogues: Sequence[Sequence[Mapping[str, Any]]], catalog: C
             hits=matches(whole, [" ".join(gold)] if gold else []), found=len(whole), wanted=int(bool(gold))
         )
         messages += 1
-    return Extraction(
+    return ExtractionScores(
         gate=gate.score(),
         stored=stored.score(),
         facts=facts.score(),
@@ -112,8 +114,8 @@ class _Tally:
         self._found += found
         self._wanted += wanted
 
-    def score(self) -> Score:
-        return Score(self._hits / max(self._found, 1), self._hits / max(self._wanted, 1))
+    def score(self) -> PrecisionRecall:
+        return PrecisionRecall(self._hits / max(self._found, 1), self._hits / max(self._wanted, 1))
 
 
 def _is_exact(text: str, proposition: Proposition) -> bool:

@@ -15,51 +15,53 @@ FOLDER_VARIABLE = "MEMPLANE_EVAL_DATA"
 _GZIP = b"\x1f\x8b"
 
 
-class Source(msgspec.Struct, frozen=True):
+class DatasetSource(msgspec.Struct, frozen=True):
     """The names under which a file is looked for, without `.json` or `.json.gz`, and where people get it."""
 
     names: tuple[str, ...]
     origin: str
 
 
-SOURCES: Mapping[str, Sequence[Source]] = {
+SOURCES: Mapping[str, Sequence[DatasetSource]] = {
     "locomo": (
-        Source(("locomo-dev", "locomo", "locomo10"), "github.com/snap-research/locomo, data/locomo10.json"),
+        DatasetSource(
+            ("locomo-dev", "locomo", "locomo10"), "github.com/snap-research/locomo, data/locomo10.json"
+        ),
     ),
     "longmemeval": (
-        Source(
+        DatasetSource(
             ("longmemeval-oracle-dev", "longmemeval_oracle"),
             "github.com/xiaowu0162/LongMemEval, longmemeval_oracle.json",
         ),
     ),
     "msc": (
-        Source(
+        DatasetSource(
             ("msc-facts-dev", "msc-facts"),
             "ParlAI's Multi-Session Chat: a list of dialogues of {speaker, text, facts}",
         ),
     ),
     "conflicts": (
-        Source(
+        DatasetSource(
             ("conflict-scenarios-dev", "conflict-scenarios"),
             "a list of {propositions: [{text, asserted_at}], questions: [{q, expected_current_contains, …}]}",
         ),
-        Source(
+        DatasetSource(
             ("fact-consolidation-dev", "fact-consolidation"),
             "MemoryAgentBench's FactConsolidation: a list of {context, questions, answers, metadata}",
         ),
     ),
     "temporal": (
-        Source(
+        DatasetSource(
             ("temporal-ctparse-dev", "temporal-ctparse"),
             "github.com/comtravo/ctparse: a list of {text, ref_time, gold_parse}",
         ),
-        Source(
+        DatasetSource(
             ("temporal-duckling-dev", "temporal-duckling"),
             "github.com/facebook/duckling: {reference, positive, negative}",
         ),
     ),
     "multihop": (
-        Source(
+        DatasetSource(
             ("multihop-rag-dev", "multihop-rag", "MultiHopRAG"),
             "github.com/yixuantt/MultiHop-RAG, MultiHopRAG.json with corpus.json beside it",
         ),
@@ -103,6 +105,6 @@ def read_json(path: Path) -> Any:
         raise InvalidRequest(f"{path} cannot be read as a data set: {exc}") from exc
 
 
-def _there(source: Source, folder: Path) -> Path | None:
+def _there(source: DatasetSource, folder: Path) -> Path | None:
     paths = (folder / f"{name}{ending}" for name in source.names for ending in (".json.gz", ".json"))
     return next((path for path in paths if path.is_file()), None)

@@ -15,12 +15,12 @@ import msgspec
 from memplane.clock import to_instant
 from memplane.documents.preparation import shelved
 from memplane.errors import InvalidRequest
-from memplane.ledger.payloads import Uploaded
+from memplane.ledger.payloads import DocumentPayload
 from memplane.recall.render import tokens_of
 from memplane_eval.files import read_json
 from memplane_eval.report import EVERYTHING, Row
 from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, recall_at
-from memplane_eval.systems import Asked, Figures, rows_of
+from memplane_eval.systems import Figures, QuestionResult, rows_of
 
 NULL = "null_query"
 TOKENS_MAX = 2_000
@@ -43,7 +43,7 @@ class Article(msgspec.Struct, frozen=True, kw_only=True):
     """The place of its first span among all."""
 
 
-class Fact(msgspec.Struct, frozen=True):
+class EvidenceFact(msgspec.Struct, frozen=True):
     """A piece of evidence: how many words it has, and how many of them stand in which span."""
 
     words: int
@@ -59,7 +59,7 @@ class Articles(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Sequence[int]
     words: Sequence[int]
     """By span."""
-    evidence: Mapping[str, Sequence[Fact]]
+    evidence: Mapping[str, Sequence[EvidenceFact]]
     """By question."""
 
 
@@ -111,7 +111,7 @@ def load_multihop(path: Path, limit: int | None = None) -> Articles:
     )
 
 
-def multihop_rows(articles: Articles, asked: Mapping[str, Sequence[Asked]]) -> Iterator[Row]:
+def multihop_rows(articles: Articles, asked: Mapping[str, Sequence[QuestionResult]]) -> Iterator[Row]:
     """Documents and evidence found, by kind of question and by halves; then who says nothing where there is nothing."""
     figures = {
         system: [
@@ -141,7 +141,7 @@ def reachable(articles: Articles) -> float:
     return sum(len(fact.held) == 1 for fact in facts) / max(len(facts), 1)
 
 
-def _abstention_rows(asked: Mapping[str, Sequence[Asked]], null: int) -> Iterator[Row]:
+def _abstention_rows(asked: Mapping[str, Sequence[QuestionResult]], null: int) -> Iterator[Row]:
     yield Row(
         group=NULL,
         metric="nothing told",
@@ -179,7 +179,7 @@ def _documents(corpus: Sequence[Mapping[str, Any]]) -> Iterator[Article]:
     first = 0
     for article in corpus:
         name = f"{article['title']} ({article['source']})"
-        uploaded = Uploaded(
+        uploaded = DocumentPayload(
             document=article["url"],
             name=name,
             media_type=_PLAIN_TEXT,
@@ -209,7 +209,7 @@ def _published(text: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _fact(document: Article, fact: str) -> Fact:
+def _fact(document: Article, fact: str) -> EvidenceFact:
     """Where it stands. Spaces and lines do not count; what was cleaned away is held by no span."""
     words = fact.split()
     held: dict[int, int] = {}
@@ -224,10 +224,10 @@ def _fact(document: Article, fact: str) -> Fact:
             if common > 0:
                 held[document.first + place] = common
             start += count
-    return Fact(len(words), held)
+    return EvidenceFact(len(words), held)
 
 
-def _figures(one: Asked, articles: Articles) -> dict[str, float]:
+def _figures(one: QuestionResult, articles: Articles) -> dict[str, float]:
     turns = one.store.turns
     wanted = {turns[place].session for place in one.question.evidence}
     ranked = list(dict.fromkeys(turns[place].session for place in one.found.places))
@@ -259,12 +259,12 @@ def _within(places: Sequence[int], tokens: Sequence[int]) -> set[int]:
     return told
 
 
-def _silent(cases: Sequence[Asked], *, answered: bool) -> float:
+def _silent(cases: Sequence[QuestionResult], *, answered: bool) -> float:
     chosen = [not one.found.places for one in cases if bool(one.question.evidence) == answered]
     return sum(chosen) / max(len(chosen), 1)
 
 
-def _separation(cases: Sequence[Asked]) -> float:
+def _separation(cases: Sequence[QuestionResult]) -> float:
     """How often a question with an answer has the better best score than one without: the area under the ROC."""
     answered = [one.found.score for one in cases if one.question.evidence]
     null = [one.found.score for one in cases if not one.question.evidence]

@@ -10,7 +10,7 @@ from memplane.models.embedding import Embedder
 from memplane.recall.result import SPANS_MAX, Limits, Recall
 from memplane.space import Space
 from memplane.types import Role, State
-from memplane_eval.retrieval import Ask, EvalQuestion, EvalStore, EvalTurn, Finder, Found
+from memplane_eval.retrieval import Ask, EvalQuestion, EvalStore, EvalTurn, Finder, RetrievalResult
 
 _WIDE = Limits(turns=100, facts=20)
 """Enough turns that ten sessions or documents are among them; the usual limits are what is timed."""
@@ -31,14 +31,14 @@ def memplane(embedder: Embedder | None) -> Finder:
             places = {retain(space, turn): place for place, turn in enumerate(store.turns)}
             space.enrich()
 
-            def ask(question: EvalQuestion) -> Found:
+            def ask(question: EvalQuestion) -> RetrievalResult:
                 started = time.perf_counter()
                 usual = space.recall(question.text, reference_time=question.asked_at)
                 ms = (time.perf_counter() - started) * 1_000
                 embedding_ms = usual.timings.get("embed", 0.0)
                 told = space.recall(question.text, reference_time=question.asked_at, limits=_WIDE)
                 turns = [(hit.turn, hit.score) for hit in told.hits if hit.turn is not None]
-                return Found(
+                return RetrievalResult(
                     places=[places[turn.entry_id] for turn, _ in turns],
                     facts=standing_facts(told),
                     score=turns[0][1] if turns else 0.0,
@@ -64,13 +64,13 @@ def memplane_documents(embedder: Embedder | None, documents: Sequence[tuple[str,
             firsts = {space.upload(text, name=name).id: first for name, text, first in documents}
             space.enrich()
 
-            def ask(question: EvalQuestion) -> Found:
+            def ask(question: EvalQuestion) -> RetrievalResult:
                 started = time.perf_counter()
                 usual = space.recall(question.text, reference_time=question.asked_at)
                 ms = (time.perf_counter() - started) * 1_000
                 embedding_ms = usual.timings.get("embed", 0.0)
                 told = space.recall(question.text, reference_time=question.asked_at, limits=_WIDE_SPANS)
-                return Found(
+                return RetrievalResult(
                     places=[firsts[hit.span.document] + hit.span.ordinal for hit in told.spans],
                     facts=[],
                     score=told.spans[0].score if told.spans else 0.0,

@@ -16,7 +16,7 @@ Advance = Callable[[int, int | None], None]
 """Called with (done, total or None) as the work goes on."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which data to measure with, and how."""
 
     subject: str

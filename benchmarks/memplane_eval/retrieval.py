@@ -69,7 +69,7 @@ Ranker = Callable[[EvalStore], Callable[[EvalQuestion], Scores]]
 """Prepares a store once; then scores its turns, question by question."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a system answers a question with, and how long that took."""
 
     places: Sequence[int]
@@ -86,7 +86,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return self.embedding_ms + self.rest_ms
 
 
-Ask = Callable[[EvalQuestion], Found]
+Ask = Callable[[EvalQuestion], RetrievalResult]
 Finder = Callable[[EvalStore], AbstractContextManager[Ask]]
 """Takes a store in, answers question by question, and lets go of it."""
 

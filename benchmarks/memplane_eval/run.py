@@ -10,28 +10,28 @@ from memplane.extract.catalog import load_catalog
 from memplane.main import embedder_of
 from memplane_eval import conflicts
 from memplane_eval.cache import CachedEmbedder, Stopwatch
-from memplane_eval.extraction import Score, score_dialogues
+from memplane_eval.extraction import PrecisionRecall, score_dialogues
 from memplane_eval.files import read_json
 from memplane_eval.multihop import TOKENS_MAX, load_multihop, multihop_rows, reachable
 from memplane_eval.product import memplane_documents
-from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, Report, Request, Row
+from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, EvaluationRequest, Report, Row
 from memplane_eval.retrieval import EvalStore, first_questions, load_locomo, load_longmemeval, recalls
-from memplane_eval.systems import Asked, Figures, ask_all, finders, latency_rows, rows_of
-from memplane_eval.temporal import Score as Accuracy
+from memplane_eval.systems import Figures, QuestionResult, ask_all, finders, latency_rows, rows_of
+from memplane_eval.temporal import TemporalScore as Accuracy
 from memplane_eval.temporal import score_ctparse, score_duckling
 
 LOCOMO_CATEGORIES = {"1": "1 multi-hop", "2": "2 temporal", "3": "3 open-domain", "4": "4 single-hop"}
 
-Measure = Callable[[Request, Advance], Report]
+Measure = Callable[[EvaluationRequest, Advance], Report]
 
 
-def run(request: Request, advance: Advance = lambda _done, _total: None) -> Report:
+def run(request: EvaluationRequest, advance: Advance = lambda _done, _total: None) -> Report:
     """Measure. Raises `InvalidRequest` for a file that is missing or of another kind."""
     return _MEASURES[request.subject](request, advance)
 
 
 @contextmanager
-def _reading(request: Request) -> Iterator[None]:
+def _reading(request: EvaluationRequest) -> Iterator[None]:
     """What is not there, or not of the expected type, means that the file is something else."""
     try:
         yield
@@ -44,19 +44,19 @@ def _reading(request: Request) -> Iterator[None]:
 # ── what is found ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _locomo(request: Request, advance: Advance) -> Report:
+def _locomo(request: EvaluationRequest, advance: Advance) -> Report:
     with _reading(request):
         stores = [_named(store) for store in load_locomo(request.path)]
     return _turns(request, first_questions(stores, request.limit), advance)
 
 
-def _longmemeval(request: Request, advance: Advance) -> Report:
+def _longmemeval(request: EvaluationRequest, advance: Advance) -> Report:
     with _reading(request):
         stores = load_longmemeval(request.path, request.limit)
     return _turns(request, stores, advance)
 
 
-def _turns(request: Request, stores: Sequence[EvalStore], advance: Advance) -> Report:
+def _turns(request: EvaluationRequest, stores: Sequence[EvalStore], advance: Advance) -> Report:
     with _asking(request, stores, advance) as asked:
         figures: dict[str, list[Figures]] = {
             system: [
@@ -67,7 +67,7 @@ def _turns(request: Request, stores: Sequence[EvalStore], advance: Advance) -> R
         return _report(request, asked, [*rows_of(figures), *latency_rows(asked)])
 
 
-def _multihop(request: Request, advance: Advance) -> Report:
+def _multihop(request: EvaluationRequest, advance: Advance) -> Report:
     with _reading(request):
         articles = load_multihop(request.path, request.limit)
     documents = [(document.name, document.body, document.first) for document in articles.documents]
@@ -84,7 +84,7 @@ def _multihop(request: Request, advance: Advance) -> Report:
     )
 
 
-def _conflicts(request: Request, advance: Advance) -> Report:
+def _conflicts(request: EvaluationRequest, advance: Advance) -> Report:
     samples = read_json(request.path)
     with _reading(request):
         if conflicts.is_scenarios(samples):
@@ -98,11 +98,11 @@ def _conflicts(request: Request, advance: Advance) -> Report:
 
 @contextmanager
 def _asking(
-    request: Request,
+    request: EvaluationRequest,
     stores: Sequence[EvalStore],
     advance: Advance,
     documents: Sequence[tuple[str, str, int]] | None = None,
-) -> Iterator[dict[str, list[Asked]]]:
+) -> Iterator[dict[str, list[QuestionResult]]]:
     """With documents, these are what Memplane is given instead of turns."""
     _check_some(request, sum(len(store.questions) for store in stores))
     with ExitStack() as opened:
@@ -128,7 +128,7 @@ def _named(store: EvalStore) -> EvalStore:
 # ── what is understood ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _msc(request: Request, advance: Advance) -> Report:
+def _msc(request: EvaluationRequest, advance: Advance) -> Report:
     _refuse_comparison(request)
     with _reading(request):
         scores = score_dialogues(read_json(request.path)[: request.limit], load_catalog())
@@ -151,7 +151,7 @@ def _msc(request: Request, advance: Advance) -> Report:
     )
 
 
-def _temporal(request: Request, advance: Advance) -> Report:
+def _temporal(request: EvaluationRequest, advance: Advance) -> Report:
     _refuse_comparison(request)
     data = read_json(request.path)
     with _reading(request):
@@ -169,23 +169,25 @@ def _temporal(request: Request, advance: Advance) -> Report:
     return _report(request, {MEMPLANE: None}, rows)
 
 
-def _check_some(request: Request, count: int) -> None:
+def _check_some(request: EvaluationRequest, count: int) -> None:
     if not count:
         raise InvalidRequest(f"{request.path} holds nothing that can be measured")
 
 
-def _refuse_comparison(request: Request) -> None:
+def _refuse_comparison(request: EvaluationRequest) -> None:
     if request.compare:
         raise InvalidRequest(
             f"`eval {request.subject}` searches nothing, so there is no baseline to compare with"
         )
 
 
-def _parts(score: Score) -> Iterator[tuple[str, float]]:
+def _parts(score: PrecisionRecall) -> Iterator[tuple[str, float]]:
     yield from (("precision", score.precision), ("recall", score.recall), ("F1", score.f1))
 
 
-def _report(request: Request, asked: Mapping[str, object], rows: Sequence[Row], *notes: str) -> Report:
+def _report(
+    request: EvaluationRequest, asked: Mapping[str, object], rows: Sequence[Row], *notes: str
+) -> Report:
     if request.limit is not None:
         notes = (*notes, f"limited to the first {request.limit:,}, so not comparable with the whole data set")
     if not request.embeddings:

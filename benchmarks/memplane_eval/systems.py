@@ -16,8 +16,8 @@ from memplane_eval.retrieval import (
     EvalQuestion,
     EvalStore,
     Finder,
-    Found,
     Ranker,
+    RetrievalResult,
     best_first,
     bm25,
     dense,
@@ -30,12 +30,12 @@ LATENCY = "latency"
 _FACTS = 20
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionResult(msgspec.Struct, frozen=True, kw_only=True):
     """One question put to one system."""
 
     store: EvalStore
     question: EvalQuestion
-    found: Found
+    found: RetrievalResult
 
 
 def finders(
@@ -65,13 +65,13 @@ def by_scores(ranker: Ranker, embedder: Stopwatch | None) -> Finder:
     def prepare(store: EvalStore) -> Iterator[Ask]:
         score = ranker(store)
 
-        def ask(question: EvalQuestion) -> Found:
+        def ask(question: EvalQuestion) -> RetrievalResult:
             started, embedded_s = time.perf_counter(), embedder.queries_s if embedder else 0.0
             scores = score(question)
             places = best_first(scores)
             embedding_s = embedder.queries_s - embedded_s if embedder else 0.0
             rest_s = time.perf_counter() - started - embedding_s
-            return Found(
+            return RetrievalResult(
                 places=places,
                 facts=[store.turns[place].text for place in places[:_FACTS]],
                 score=float(scores[places[0]]) if places else 0.0,
@@ -86,9 +86,9 @@ def by_scores(ranker: Ranker, embedder: Stopwatch | None) -> Finder:
 
 def ask_all(
     stores: Sequence[EvalStore], systems: Mapping[str, Finder], advance: Advance
-) -> dict[str, list[Asked]]:
+) -> dict[str, list[QuestionResult]]:
     """Every question put to every system, one store at a time."""
-    asked: dict[str, list[Asked]] = {name: [] for name in systems}
+    asked: dict[str, list[QuestionResult]] = {name: [] for name in systems}
     total = len(systems) * sum(len(store.turns) + len(store.questions) for store in stores)
     done = 0
     for name, finder in systems.items():
@@ -97,7 +97,7 @@ def ask_all(
                 done += len(store.turns)
                 advance(done, total)
                 for question in store.questions:
-                    asked[name].append(Asked(store=store, question=question, found=ask(question)))
+                    asked[name].append(QuestionResult(store=store, question=question, found=ask(question)))
                     done += 1
                     advance(done, total)
     return asked
@@ -121,9 +121,9 @@ def rows_of(figures: Mapping[str, Sequence[Figures]]) -> Iterator[Row]:
             )
 
 
-def latency_rows(asked: Mapping[str, Sequence[Asked]]) -> Iterator[Row]:
+def latency_rows(asked: Mapping[str, Sequence[QuestionResult]]) -> Iterator[Row]:
     """How long an answer took, with the embedding of the question and the rest apart."""
-    parts: dict[str, Callable[[Found], float]] = {
+    parts: dict[str, Callable[[RetrievalResult], float]] = {
         "question": lambda found: found.ms,
         "its embedding": lambda found: found.embedding_ms,
         "the rest": lambda found: found.rest_ms,

@@ -21,7 +21,7 @@ class Miss(NamedTuple):
     answer: str
 
 
-class Score(NamedTuple):
+class TemporalScore(NamedTuple):
     """How many of how many were right, and what was not."""
 
     name: str
@@ -43,7 +43,7 @@ class _Answer(NamedTuple):
     kind: str
 
 
-def score_ctparse(rows: Sequence[Mapping[str, Any]]) -> Score:
+def score_ctparse(rows: Sequence[Mapping[str, Any]]) -> TemporalScore:
     """ctparse's travel requests. They look ahead and are written by Europeans: the future and the day come first."""
     misses = []
     for row in rows:
@@ -51,10 +51,10 @@ def score_ctparse(rows: Sequence[Mapping[str, Any]]) -> Score:
         answer = _answer(row["text"], reference, UTC, prefer="future", day_first=True)
         if not _ctparse_right(row["gold_parse"], answer):
             misses.append(_miss(row["text"], row["gold_parse"], answer))
-    return Score("ctparse", len(rows), len(rows) - len(misses), misses)
+    return TemporalScore("ctparse", len(rows), len(rows) - len(misses), misses)
 
 
-def score_duckling(data: Mapping[str, Any]) -> dict[str, Score]:
+def score_duckling(data: Mapping[str, Any]) -> dict[str, TemporalScore]:
     """Duckling's corpus in three parts and as a whole, and the texts that hold no time.
 
     `past_or_neutral`, asked with the past preferred, is what does not depend on Duckling's preference for the future:
@@ -188,7 +188,7 @@ def _values(row: dict[str, Any]) -> list[datetime]:
     return values
 
 
-def _score_part(name: str, rows: Iterable[dict[str, Any]]) -> Score:
+def _score_part(name: str, rows: Iterable[dict[str, Any]]) -> TemporalScore:
     prefer: Prefer = "past" if name == "past_or_neutral" else "future"
     misses, cases = [], 0
     for row in rows:
@@ -199,7 +199,7 @@ def _score_part(name: str, rows: Iterable[dict[str, Any]]) -> Score:
         answer = _answer(row["text"], reference, zone, prefer=prefer, day_first=day_first)
         if not _duckling_right(row, answer):
             misses.append(_miss(row["text"], f"{row['values']} {row['grain']} {row['kind']}", answer))
-    return Score(name, cases, cases - len(misses), misses)
+    return TemporalScore(name, cases, cases - len(misses), misses)
 
 
 def _duckling_right(row: dict[str, Any], answer: _Answer | None) -> bool:
@@ -224,7 +224,7 @@ def _interval_right(begin: datetime, until: datetime, grain: str, answer: _Answe
     return answer.begin == begin and abs(answer.until - until) <= _STEP.get(grain, timedelta(0))
 
 
-def _score_negative(texts: list[str], reference: str) -> Score:
+def _score_negative(texts: list[str], reference: str) -> TemporalScore:
     moment = datetime.fromisoformat(reference)
     zone = moment.tzinfo or UTC
     misses = []
@@ -232,4 +232,4 @@ def _score_negative(texts: list[str], reference: str) -> Score:
         answer = _answer(text, moment, zone, prefer="past", day_first=None)
         if answer is not None:
             misses.append(_miss(text, "nothing", answer))
-    return Score("negative", len(texts), len(texts) - len(misses), misses)
+    return TemporalScore("negative", len(texts), len(texts) - len(misses), misses)

@@ -5,12 +5,14 @@
 >>> space = plane.space("alice")
 """
 
+import warnings
+
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.main import Memplane
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
-from memplane.storage.directory import Sort
+from memplane.storage.directory import ResourceKind
 from memplane.types import Caller, Kind, Memory, Receipt, Retained, State, Tier, Turn
 
 __all__ = [
@@ -22,11 +24,22 @@ __all__ = [
     "Memplane",
     "Recall",
     "Receipt",
+    "ResourceKind",
     "Retained",
     "Settings",
-    "Sort",
     "Space",
     "State",
     "Tier",
     "Turn",
 ]
+
+# Names of earlier versions, which keep working.
+_RENAMED = {"Sort": ResourceKind}
+
+
+def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        current = _RENAMED[name]
+        warnings.warn(f"memplane.{name} is now memplane.{current.__name__}", DeprecationWarning, stacklevel=2)
+        return current
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,8 +10,8 @@ from typing import Literal, Self
 
 import msgspec
 
-from memplane.auth.limits import Allowance
-from memplane.auth.usage import KEPT_DAYS, Meter, Usage
+from memplane.auth.limits import QuotaGuard
+from memplane.auth.usage import KEPT_DAYS, Meter, UsageReports
 from memplane.clock import DAY, Clock, system_clock
 from memplane.compaction.retention import day_of
 from memplane.config import Settings
@@ -22,19 +22,19 @@ from memplane.extract.llm import LLMExtractor
 from memplane.memory.checks import check_caller
 from memplane.models.embedding import Embedder, EmbeddingFailed
 from memplane.models.llm import LLM
-from memplane.recall.access_counts import Uses
+from memplane.recall.access_counts import AccessCounts
 from memplane.recall.indexes import Indexes
 from memplane.recall.question_vectors import Questions
 from memplane.space import Space
-from memplane.space.locator import OwnedReceipt, ReceiptPage, Whereabouts
-from memplane.space.parts import Parts
+from memplane.space.locator import Locator, OwnedReceipt, ReceiptPage
+from memplane.space.parts import SpaceServices
 from memplane.storage.base import Stores
-from memplane.storage.directory import Sort
+from memplane.storage.directory import ResourceKind
 from memplane.telemetry import Events, Listener
 from memplane.types import TENANT_DEFAULT, Caller
-from memplane.worker.background import Background
-from memplane.worker.batch import Enriching
-from memplane.worker.cluster import Elsewhere, FleetWorker, fleet_jobs
+from memplane.worker.background import BackgroundRunner
+from memplane.worker.batch import Enricher
+from memplane.worker.cluster import ClusterWorker, RemoteEnrichment, fleet_jobs
 from memplane.worker.distillation import Distiller
 from memplane.worker.pipeline import Worker, model_of, note_accesses
 
@@ -84,7 +84,7 @@ class Engine:
             llm=None if llm is None else LLMExtractor(llm, catalog),
             distiller=Distiller(clock, None if llm is None else LLMDistiller(llm)),
         )
-        self._parts = Parts(
+        self._parts = SpaceServices(
             stores=stores,
             directory=stores.directory(),
             settings=self.settings,
@@ -95,16 +95,16 @@ class Engine:
             worker=worker,
             background=None,
             indexes=Indexes(model_of(embedder)),
-            uses=Uses(),
+            uses=AccessCounts(),
             questions=Questions(embedder),
         )
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
         """Counts what tenants do; the HTTP frame tells it."""
-        self.allowance = Allowance(accounts, self.settings, clock)
+        self.allowance = QuotaGuard(accounts, self.settings, clock)
         """Whether a tenant may do one more."""
-        self.usage = Usage(accounts, self.meter, self.allowance, clock)
-        self._whereabouts = Whereabouts(stores, self._parts.directory, clock)
+        self.usage = UsageReports(accounts, self.meter, self.allowance, clock)
+        self._whereabouts = Locator(stores, self._parts.directory, clock)
         self.work = stores.work()
         """Which spaces have something waiting, where workers on several machines share them; else None."""
         self._parts = msgspec.structs.replace(self._parts, background=self._begun(background=background))
@@ -127,7 +127,7 @@ class Engine:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
 
-    def whose(self, tenant: str, sort: Sort, id: str) -> list[str]:
+    def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         """Every owner in whose space a document, collection or receipt of this id is."""
         return self._whereabouts.whose(tenant, sort, id)
 
@@ -150,7 +150,7 @@ class Engine:
     def worker_name(self) -> str | None:
         """What the other workers of a database know this one by; None where none works in this process."""
         background = self._parts.background
-        return background.holder if isinstance(background, FleetWorker) else None
+        return background.holder if isinstance(background, ClusterWorker) else None
 
     def warm_up(self) -> None:
         """Load the model that embeds questions, so that the first one need not wait for it; nor, where a database is
@@ -193,7 +193,7 @@ class Engine:
             with suppress(MemplaneError), self._stores.open(tenant, owner, create=False) as store:
                 store.write(partial(note_accesses, ids=ids, catalog=catalog, now=now))
 
-    def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enriching | None:
+    def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enricher | None:
         """Whoever enriches, at work from now on."""
         stores, worker, work = self._stores, self._parts.worker, self.work
         if background == "elsewhere":
@@ -201,16 +201,16 @@ class Engine:
                 raise SettingsInvalid(
                     "serve_enriches: a data directory is enriched by the process that serves it; leave --no-worker out"
                 )
-            return Elsewhere(work)
+            return RemoteEnrichment(work)
         if not background:
             return None
         if work is None:
-            made = Background(stores, worker, self._all_spaces)
+            made = BackgroundRunner(stores, worker, self._all_spaces)
             made.look_after(self._look_after)
             return made
         embedder = self._parts.embedder
         model = None if embedder is None else f"{embedder.model_id}:{embedder.dimension}"
-        member = FleetWorker(
+        member = ClusterWorker(
             stores,
             work,
             worker,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
-from memplane.auth.claims import Expected, NoTokens, Signer
+from memplane.auth.claims import NoTokens, Signer, TokenRequirements
 from memplane.auth.identity import Identity
 from memplane.auth.principal import Secret
 from memplane.clock import Clock, system_clock
@@ -14,7 +14,7 @@ from memplane.config import Settings, is_url
 from memplane.engine import Daily, Engine, Readiness
 from memplane.errors import SettingsInvalid, StorageError
 from memplane.models.embedding import Embedder
-from memplane.models.embedding_openai import Endpoint, OpenAIEmbedder
+from memplane.models.embedding_openai import EmbeddingEndpoint, OpenAIEmbedder
 from memplane.models.llm import LLM
 from memplane.models.llm_anthropic import AnthropicMessages
 from memplane.models.llm_endpoint import LLMEndpoint
@@ -23,7 +23,7 @@ from memplane.models.local import LocalEmbedder, model_in
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.stores import SqliteStores
 from memplane.telemetry import Listener
-from memplane.transfer.move import PASSES_MAX, Move, MoveReport, Progress
+from memplane.transfer.move import PASSES_MAX, Move, MoveProgress, MoveReport
 
 if TYPE_CHECKING:
     from memplane.storage.postgres.stores import PostgresStores
@@ -101,14 +101,14 @@ class Memplane(Engine):
         return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
 
     def move_to(
-        self, target: "Memplane", progress: Callable[[Progress], None], *, passes_max: int = PASSES_MAX
+        self, target: "Memplane", progress: Callable[[MoveProgress], None], *, passes_max: int = PASSES_MAX
     ) -> MoveReport:
         """Make another installation the same as this one; see `memplane.transfer.move`."""
         stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
         move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
         return move.run(passes_max=passes_max)
 
-    def compare_with(self, target: "Memplane", progress: Callable[[Progress], None]) -> MoveReport:
+    def compare_with(self, target: "Memplane", progress: Callable[[MoveProgress], None]) -> MoveReport:
         """Whether another installation is the same as this one, row by row; writes nothing."""
         return Move(self._stores, target._stores, progress=progress).check()  # noqa: SLF001
 
@@ -164,7 +164,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
             return LocalEmbedder() if own is None else LocalEmbedder(model_in(Path(own).expanduser()))
         case "openai":
             return OpenAIEmbedder(
-                Endpoint(
+                EmbeddingEndpoint(
                     model=settings.embedding_model or "text-embedding-3-small",
                     dimension=settings.embedding_dimension,
                     url=settings.embedding_url,
@@ -192,7 +192,7 @@ def tokens_of(settings: Settings, clock: Clock) -> Signer:
     from memplane.auth.tokens import Tokens  # as above
 
     secret = None if settings.jwt_secret is None else Secret(settings.jwt_secret)
-    expected = Expected(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+    expected = TokenRequirements(issuer=settings.jwt_issuer, audience=settings.jwt_audience)
     if settings.jwks is None:
         return Tokens(secret, expected)
     if settings.jwks_issuer is None or settings.jwks_audience is None:
@@ -203,5 +203,5 @@ def tokens_of(settings: Settings, clock: Clock) -> Signer:
         secret,
         expected,
         public_keys=KeySet(settings.jwks, clock),
-        public_expected=Expected(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
+        public_expected=TokenRequirements(issuer=settings.jwks_issuer, audience=settings.jwks_audience),
     )

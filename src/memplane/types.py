@@ -65,7 +65,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class Reach(StrEnum):
+class Visibility(StrEnum):
     """Where something that was said may be told: everywhere, in its project, or in its conversation."""
 
     GLOBAL = "global"
@@ -73,11 +73,11 @@ class Reach(StrEnum):
     CONVERSATION = "conversation"
 
 
-def within(reach: Reach, *, conversation: str | None, project: str | None) -> str | None:
+def within(reach: Visibility, *, conversation: str | None, project: str | None) -> str | None:
     """The place outside of which nothing is told; None where there is no such place."""
-    if reach is Reach.GLOBAL:
+    if reach is Visibility.GLOBAL:
         return None
-    name = project if reach is Reach.PROJECT else conversation
+    name = project if reach is Visibility.PROJECT else conversation
     if name is None:
         raise ValueError(f"scope {reach.value} needs a {reach.value}")
     return f"{reach.value}:{name}"
@@ -117,7 +117,7 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
     session: str = ""
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
+class NewEntry(msgspec.Struct, frozen=True, gc=False):
     """A ledger entry before the ledger gave it a place."""
 
     id: str
@@ -148,7 +148,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """The payload as it was written; None once it is erased."""
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class LedgerHead(msgspec.Struct, frozen=True, gc=False):
     """The last place of a ledger, how long its chain is, and the digest over all of that."""
 
     seq: int
@@ -182,7 +182,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return bool(self.flags) and not self.released
 
 
-class TimeTold(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class MentionedTime(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time that a memory speaks of, told as a range."""
 
     begin: datetime
@@ -230,7 +230,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The proposition it was derived from, as JSON: what a later statement is compared with."""
     importance: float = 0.5
     confidence: float = 1.0
-    times: tuple[TimeTold, ...] = ()
+    times: tuple[MentionedTime, ...] = ()
     within: str | None = None
     """The only place where it is told, that of the turn it was read out of; None: everywhere."""
     chosen: int = 0
@@ -367,7 +367,7 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     documents: int = 0
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CollectionMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A document in a collection."""
 
     document: str
@@ -398,7 +398,7 @@ class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The id was forgotten before; nothing was written."""
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LoadResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a bulk append."""
 
     added: int
@@ -406,7 +406,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     forgotten: int
 
 
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
+class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a merge with what another replica of the same space knows."""
 
     added: int
@@ -442,7 +442,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The forgotten id that took this one along; None for what the forget itself named."""
 
 
-class Pins(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PinnedTexts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What an agent was told and must be told again in the same words, by the digest of where."""
 
     erasures: int = 0

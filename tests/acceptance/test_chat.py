@@ -7,7 +7,7 @@ import httpx
 import openai
 import pytest
 
-from memplane.adapters.proxy.chat import EchoModel, OneKey, answer_of, is_memplane
+from memplane.adapters.proxy.chat import EchoModel, SingleKeyAuthenticator, answer_of, is_memplane
 from memplane.auth.principal import Unauthenticated
 from memplane.space import Space
 from proxy_server import ALICE, fronting
@@ -204,7 +204,7 @@ def test_the_chats_key_opens_its_own_space_only():
     """
     While it runs, others on this machine can reach the port, and not the memory.
     """
-    keys = OneKey("alice")
+    keys = SingleKeyAuthenticator("alice")
 
     assert keys.authenticate(keys.key, peer="").spaces == {"alice"}
     with pytest.raises(Unauthenticated):

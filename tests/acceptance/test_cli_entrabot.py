@@ -347,7 +347,7 @@ def test_what_was_damaged_on_the_way_is_found(bot, cloud):
     The manifest has what was sent, so what came to be there is compared with that.
     """
     bot.fill()
-    sources = [moving.Source(root=bot.data, prefix="", name="agent data")]
+    sources = [moving.MoveSource(root=bot.data, prefix="", name="agent data")]
 
     moved = moving.move(sources, Failing(cloud.root, damage="watched_chats"))
 
@@ -361,7 +361,7 @@ def test_a_place_that_goes_away_leaves_it_incomplete_and_a_second_run_completes_
     At whatever request that is.
     """
     bot.fill()
-    sources = [moving.Source(root=bot.data, prefix="", name="agent data")]
+    sources = [moving.MoveSource(root=bot.data, prefix="", name="agent data")]
 
     first = moving.move(sources, Failing(cloud.root, requests=requests))
     second = moving.move(sources, cloud)

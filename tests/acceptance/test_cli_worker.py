@@ -12,7 +12,7 @@ from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.server.metrics import Metrics
 from memplane.storage.work import Backlog
-from memplane.storage.work import Done as WorkDone
+from memplane.storage.work import WorkerCounts as WorkDone
 
 PATIENCE_SECONDS = 240
 

@@ -7,7 +7,7 @@ import pytest
 from engines import both_engines
 from http_server import serving
 from memplane import Settings
-from memplane.adapters.claiv.recall import Told, recall_id_of
+from memplane.adapters.claiv.recall import RecallReference, recall_id_of
 from memplane.auth.principal import Right
 from provider_server import Provider
 
@@ -139,7 +139,7 @@ def attempts(alice):
 def v6_attempts(memory, receipt):
     """Those of the v6 door, with the user's name where it can be said and without where it need not be."""
     hers = {"user_id": "alice", "conversation_id": TALK}
-    recall = recall_id_of(Told("alice", 0, (memory,)))
+    recall = recall_id_of(RecallReference("alice", 0, (memory,)))
     yield "/v6/ingest", "POST", "/v6/ingest", hers | {"type": "message", "content": "taken"}
     yield "/v6/recall", "POST", "/v6/recall", hers | {"query": "which bird?", "include": {"debug": True}}
     yield "/v6/recall", "POST", "/v6/recall", hers | {"query": "march", "document_id": BOOK}

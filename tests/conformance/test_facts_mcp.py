@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 
 from facts_callers import People, record_plans, record_runs, store
 from http_server import PATIENCE_SECONDS, serving
-from memplane.adapters.helmdeck.routes import Bounds
+from memplane.adapters.helmdeck.routes import StreamTimeouts
 from memplane.adapters.helmdeck.routes import door as facts_door
 from sse_talk import talking
 
@@ -528,7 +528,7 @@ def test_keepalives_and_revocation(plane):
     """
     A silent stream says something now and then, and ends when its credential does.
     """
-    bounds = Bounds(keepalive_seconds=0.01)
+    bounds = StreamTimeouts(keepalive_seconds=0.01)
     with serving(plane, doors=[facts_door(plane, plane.settings, bounds=bounds)]) as server:
         people = People(server)
         with talking(people.alice) as talk:

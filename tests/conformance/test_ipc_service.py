@@ -17,7 +17,7 @@ from ipc_client import Dealer, Host, ipc
 from memplane import Memplane
 from memplane.__main__ import open_plane
 from memplane.adapters.carapace.groups import Groups
-from memplane.adapters.carapace.router import Bounds
+from memplane.adapters.carapace.router import RouterLimits
 from memplane.cli.app import main
 from memplane.errors import SettingsInvalid
 from memplane.terminal.call import Wiring
@@ -84,7 +84,7 @@ def test_too_many_requests_of_one_connection_are_rate_limited(gate, tmp_path):
     """
     What cannot wait any more is answered at once, retriable; what waits is carried out later.
     """
-    bounds = Bounds(waiting_per_identity_max=2)
+    bounds = RouterLimits(waiting_per_identity_max=2)
     with serving(gate, tmp_path, groups=SLOW, bounds=bounds) as host, host.dealer("slow") as slow:
         asked = [slow.ask(BRIEF, {}) for _ in range(5)]
         refused = [slow.receive(), slow.receive()]
@@ -102,7 +102,7 @@ def test_too_many_requests_of_one_connection_are_rate_limited(gate, tmp_path):
     assert all(response["payload"]["error"] is None for response in answered)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(waiting_max=1), Bounds(waiting_bytes_max=200)])
+@pytest.mark.parametrize("bounds", [RouterLimits(waiting_max=1), RouterLimits(waiting_bytes_max=200)])
 def test_too_many_requests_in_all_are_turned_away(gate, tmp_path, bounds):
     """
     What waits in all is bounded, in number and in bytes.
@@ -121,7 +121,7 @@ def test_nobody_waits_for_ever(gate, tmp_path):
     A call that takes too long is answered with PLUGIN_TIMEOUT, once.
     """
     with (
-        serving(gate, tmp_path, groups=SLOW, bounds=Bounds(call_s_max=0.02)) as host,
+        serving(gate, tmp_path, groups=SLOW, bounds=RouterLimits(call_s_max=0.02)) as host,
         host.dealer("slow") as slow,
     ):
         first = slow.ask(BRIEF, {})

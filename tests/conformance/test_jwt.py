@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.auth.principal import Right, Secret, Unauthenticated
-from memplane.auth.tokens import Claims, Expected, Tokens
+from memplane.auth.tokens import Claims, TokenRequirements, Tokens
 from memplane.clock import SECOND, to_datetime
 from memplane.errors import SettingsInvalid
 
@@ -156,9 +156,9 @@ def test_upstream_short_secret_is_rejected(clock):
     jwt_test: fewer than 32 bytes; bytes are counted, not characters, and hexadecimal is not decoded.
     """
     with pytest.raises(SettingsInvalid, match="32 bytes"):
-        Tokens(Secret("x" * 31), Expected())
+        Tokens(Secret("x" * 31), TokenRequirements())
 
-    Tokens(Secret("ä" * 16), Expected())
+    Tokens(Secret("ä" * 16), TokenRequirements())
 
 
 def test_upstream_configure_script(identity, clock, now):
@@ -435,7 +435,7 @@ def test_every_bit_of_a_token_counts(data):
     A change anywhere in any of the three parts ends it.
     """
     now = 1_800_000_000
-    tokens = Tokens(Secret(SECRET), Expected(issuer="helmdeck"))
+    tokens = Tokens(Secret(SECRET), TokenRequirements(issuer="helmdeck"))
     token = jwt.encode({"sub": "a", "iss": "helmdeck", "exp": now + 1}, SECRET)
     at = data.draw(st.integers(0, len(token) - 1))
     char = data.draw(st.sampled_from(sorted(set("ABCabc019-_=.+/ ") - {token[at]})))

@@ -25,7 +25,7 @@ from memplane import Caller, Settings
 from memplane.adapters.mcp.http import SESSION_META, McpOverHttp
 from memplane.adapters.mcp.http import door as mcp_door
 from memplane.adapters.mcp.server import TOOLS, build_server
-from memplane.adapters.mcp.stdio import LocalVisitor
+from memplane.adapters.mcp.stdio import LocalMcpCaller
 
 SOURCE = str(Path(memplane.__file__).parents[1])
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -87,7 +87,7 @@ def local(plane):
     """A server in this process; each is a session of its own."""
 
     def make(session="s1"):
-        visitor = LocalVisitor(plane.space("alice", caller=Caller("tester", "mcp", session)))
+        visitor = LocalMcpCaller(plane.space("alice", caller=Caller("tester", "mcp", session)))
         return build_server(lambda _context: visitor)
 
     return make

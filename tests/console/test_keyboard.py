@@ -3,7 +3,7 @@
 import pytest
 
 from console_pages import hear
-from memplane.storage.compaction import Standing
+from memplane.storage.compaction import LearningStatus
 
 SPACE = "/console/space/@alice"
 
@@ -109,7 +109,7 @@ def test_the_playground(page, told):
 
 def waiting(space):
     """How much of each sort is in the inbox."""
-    drafts = [learning for learning in space.learnings() if learning.standing is Standing.OPEN]
+    drafts = [learning for learning in space.learnings() if learning.standing is LearningStatus.OPEN]
     return len(space.conflicts()), len(drafts), space.quarantine_count()
 
 

@@ -8,12 +8,12 @@ from tests.conftest import a_memory
 from memplane.auth.keys import Grant
 from memplane.auth.principal import Right
 from memplane.console.drawing import drawn
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.space.summary import BEHIND_ENTRIES
 from memplane.sync.opening import open_store
 from memplane.sync.remote_state import keep_target, note_synced
 from memplane.sync.sync import Sync
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 SPACE = "/console/space/@alice"
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202etxt.exe\u2066 {{ 7*7 }} & \"quoted\" 'too'"
@@ -87,8 +87,8 @@ def test_home_says_who_is_behind(client, open_page, plane):
         space.retain(f"number {number}")
     page = open_page()
     assert page.get_by_role("row", name="alice").get_by_text("degraded").count() == 1
-    said = [Said(role="user", content=f"said {number}", at=number) for number in range(BEHIND_ENTRIES)]
-    space.load([Draft(f"t{number}", Op.TURN, encode(it)) for number, it in enumerate(said)])
+    said = [TurnPayload(role="user", content=f"said {number}", at=number) for number in range(BEHIND_ENTRIES)]
+    space.load([NewEntry(f"t{number}", Op.TURN, encode(it)) for number, it in enumerate(said)])
     page.reload()
 
     assert page.get_by_role("row", name="alice").get_by_text("behind").count() == 1

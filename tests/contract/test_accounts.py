@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SqliteEngine, fresh_folder
-from memplane.storage.accounts import MINUTE, Account, Quota, Taken, Tally
+from memplane.storage.accounts import MINUTE, Account, Quota, UsageCounts, UseResult
 
 NOW = 1_790_000_000_000_000
 DAY = 20_000
@@ -37,7 +37,7 @@ def test_counts_of_all_programs_add_up(accounts, elsewhere):
     """
     Every column, by tenant, day and endpoint.
     """
-    full = Tally(
+    full = UsageCounts(
         requests=1,
         errors=2,
         latency_us=3,
@@ -49,7 +49,7 @@ def test_counts_of_all_programs_add_up(accounts, elsewhere):
     )
     accounts.add({Account("t", DAY, "GET /a"): full, Account("u", DAY, "GET /a"): full}, oldest=0)
     elsewhere.add({Account("t", DAY, "GET /a"): full, Account("t", DAY + 1, "GET /b"): full}, oldest=0)
-    twice = Tally()
+    twice = UsageCounts()
     twice.add(full)
     twice.add(full)
 
@@ -64,9 +64,9 @@ def test_what_is_too_old_is_dropped(accounts):
     """
     What is there already, and what comes too late.
     """
-    accounts.add({Account("t", DAY, "GET /a"): Tally(requests=1)}, oldest=0)
-    accounts.add({Account("t", DAY + 1, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
-    accounts.add({Account("t", DAY, "GET /a"): Tally(requests=1)}, oldest=DAY + 1)
+    accounts.add({Account("t", DAY, "GET /a"): UsageCounts(requests=1)}, oldest=0)
+    accounts.add({Account("t", DAY + 1, "GET /a"): UsageCounts(requests=1)}, oldest=DAY + 1)
+    accounts.add({Account("t", DAY, "GET /a"): UsageCounts(requests=1)}, oldest=DAY + 1)
 
     assert [account.day for account, _ in accounts.tallies("t", first=0, last=DAY + 9)] == [DAY + 1]
 
@@ -80,16 +80,16 @@ def test_a_quota_ends(accounts, elsewhere):
     At exactly its limit, for every program; another tenant, sort or cycle has its own.
     """
     quota = Quota(2, DAY)
-    assert take(accounts, quota=quota) == Taken()
-    assert take(elsewhere, quota=quota) == Taken()
+    assert take(accounts, quota=quota) == UseResult()
+    assert take(elsewhere, quota=quota) == UseResult()
 
-    assert take(accounts, quota=quota) == take(elsewhere, quota=quota) == Taken(exceeded=True)
+    assert take(accounts, quota=quota) == take(elsewhere, quota=quota) == UseResult(exceeded=True)
     assert accounts.used("t", "ingest", since=DAY) == 2
-    assert take(accounts, quota=quota, tenant="u") == Taken()
-    assert take(accounts, quota=quota, what="other") == Taken()
-    assert take(accounts, quota=Quota(2, DAY + 30)) == Taken()
-    assert take(accounts, quota=Quota(3, DAY)) == Taken()
-    assert take(accounts, quota=Quota(0, DAY + 60)) == Taken(exceeded=True)
+    assert take(accounts, quota=quota, tenant="u") == UseResult()
+    assert take(accounts, quota=quota, what="other") == UseResult()
+    assert take(accounts, quota=Quota(2, DAY + 30)) == UseResult()
+    assert take(accounts, quota=Quota(3, DAY)) == UseResult()
+    assert take(accounts, quota=Quota(0, DAY + 60)) == UseResult(exceeded=True)
 
 
 def test_what_is_given_back_can_be_taken_again(accounts):
@@ -109,9 +109,12 @@ def test_a_quota_begins_with_what_was_metered(accounts):
     """
     Since the cycle began; what was counted and not metered yet stays counted.
     """
-    accounts.add({Account("t", DAY - 1, "a"): Tally(ingest_events=9)}, oldest=0)
+    accounts.add({Account("t", DAY - 1, "a"): UsageCounts(ingest_events=9)}, oldest=0)
     accounts.add(
-        {Account("t", DAY, "a"): Tally(ingest_events=2), Account("t", DAY + 1, "b"): Tally(ingest_events=1)},
+        {
+            Account("t", DAY, "a"): UsageCounts(ingest_events=2),
+            Account("t", DAY + 1, "b"): UsageCounts(ingest_events=1),
+        },
         oldest=0,
     )
     accounts.begin("t", "ingest", since=DAY)
@@ -129,13 +132,13 @@ def test_a_rate_lets_so_many_through_in_any_minute(accounts, elsewhere):
     """
     times = [NOW, NOW + 50 * MINUTE // 60]
     for at in times:
-        assert take(accounts, now=at, rate=2) == Taken()
+        assert take(accounts, now=at, rate=2) == UseResult()
 
-    assert take(elsewhere, now=NOW + MINUTE - 1, rate=2) == Taken(wait=1)
-    assert take(elsewhere, now=NOW + MINUTE, rate=2) == Taken()
-    assert take(accounts, now=NOW + MINUTE, rate=2) == Taken(wait=50 * MINUTE // 60)
-    assert take(accounts, now=NOW + MINUTE, rate=2, what="recall") == Taken()
-    assert take(accounts, now=NOW + MINUTE, rate=2, tenant="u") == Taken()
+    assert take(elsewhere, now=NOW + MINUTE - 1, rate=2) == UseResult(wait=1)
+    assert take(elsewhere, now=NOW + MINUTE, rate=2) == UseResult()
+    assert take(accounts, now=NOW + MINUTE, rate=2) == UseResult(wait=50 * MINUTE // 60)
+    assert take(accounts, now=NOW + MINUTE, rate=2, what="recall") == UseResult()
+    assert take(accounts, now=NOW + MINUTE, rate=2, tenant="u") == UseResult()
 
 
 def test_a_rate_may_change(accounts):
@@ -146,9 +149,9 @@ def test_a_rate_may_change(accounts):
         assert not take(accounts, rate=4).wait
 
     assert take(accounts, rate=2).wait == MINUTE
-    assert take(accounts, rate=5) == Taken()
+    assert take(accounts, rate=5) == UseResult()
     assert take(accounts, rate=5).wait == MINUTE
-    assert take(accounts, now=NOW + MINUTE, rate=1) == Taken()
+    assert take(accounts, now=NOW + MINUTE, rate=1) == UseResult()
     assert take(accounts, now=NOW + MINUTE, rate=1).wait == MINUTE
 
 
@@ -158,7 +161,7 @@ def test_a_clock_that_is_put_back_locks_nobody_out(accounts):
     """
     take(accounts, rate=1)
 
-    assert take(accounts, now=NOW - 3_600 * 1_000_000, rate=1) == Taken()
+    assert take(accounts, now=NOW - 3_600 * 1_000_000, rate=1) == UseResult()
 
 
 def test_of_a_full_quota_the_rate_is_not_used(accounts):
@@ -168,7 +171,7 @@ def test_of_a_full_quota_the_rate_is_not_used(accounts):
     take(accounts, rate=2, quota=Quota(1, DAY))
     assert take(accounts, rate=2, quota=Quota(1, DAY)).exceeded
 
-    assert take(accounts, rate=2) == Taken()
+    assert take(accounts, rate=2) == UseResult()
 
 
 @given(

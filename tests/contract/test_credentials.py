@@ -6,11 +6,11 @@ from threading import Barrier, Thread
 
 import pytest
 
-from memplane.storage.credentials import Credentials, KeyRecord
+from memplane.storage.credentials import CredentialStore, KeyRecord
 
 
 @pytest.fixture
-def open_credentials(engine) -> Iterator[Callable[[], Credentials]]:
+def open_credentials(engine) -> Iterator[Callable[[], CredentialStore]]:
     """Each is another program on the same data."""
     with ExitStack() as opened:
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memplane.storage.directory import KEPT, Place, Sort
+from memplane.storage.directory import KEPT, ResourceKind, ResourceLocation
 
-DOCUMENT, RECEIPT = Sort.DOCUMENT, Sort.RECEIPT
+DOCUMENT, RECEIPT = ResourceKind.DOCUMENT, ResourceKind.RECEIPT
 NOW = 1_790_000_000_000_000
 
 
@@ -39,7 +39,7 @@ def test_what_is_noted_is_found_elsewhere(directory, elsewhere):
 
     assert elsewhere.owners("t", DOCUMENT, "d\n\u2603") == ["alice", "bob"]
     assert elsewhere.owners("u", DOCUMENT, "d\n\u2603") == []
-    assert elsewhere.owners("t", Sort.COLLECTION, "d\n\u2603") == []
+    assert elsewhere.owners("t", ResourceKind.COLLECTION, "d\n\u2603") == []
 
 
 def test_an_entry_is_not_dropped_while_it_may_still_come_true(directory):
@@ -64,7 +64,7 @@ def test_what_is_forgotten_is_dropped_at_once(directory, elsewhere):
     """
     directory.note_all("t", DOCUMENT, {"d": NOW, "e": NOW}, "alice", now=NOW)
     directory.note("t", DOCUMENT, "d", "bob", now=NOW)
-    directory.note("t", Sort.COLLECTION, "d", "alice", now=NOW)
+    directory.note("t", ResourceKind.COLLECTION, "d", "alice", now=NOW)
     directory.set_complete("t", ["alice", "bob"])
     assert sorted(elsewhere.of("t", DOCUMENT, "alice")) == ["d", "e"]
 
@@ -72,7 +72,7 @@ def test_what_is_forgotten_is_dropped_at_once(directory, elsewhere):
 
     assert elsewhere.of("t", DOCUMENT, "alice") == ["e"]
     assert elsewhere.owners("t", DOCUMENT, "d") == ["bob"]
-    assert elsewhere.of("t", Sort.COLLECTION, "alice") == ["d"]
+    assert elsewhere.of("t", ResourceKind.COLLECTION, "alice") == ["d"]
     assert elsewhere.complete("t") == {"bob"}
 
 
@@ -106,7 +106,7 @@ def test_the_newest_come_first(directory):
     assert ids(owners={"alice", "bob", "carol"}) == ["r4", "r3", "r2", "r1"]
     assert ids(owners=[]) == []
     assert ids(offset=9) == []
-    assert directory.newest("t", RECEIPT, owners=None, limit=1, offset=0) == [Place("r4", "bob")]
+    assert directory.newest("t", RECEIPT, owners=None, limit=1, offset=0) == [ResourceLocation("r4", "bob")]
     assert [directory.count("t", RECEIPT, owners=owners) for owners in (None, ["bob"], [])] == [4, 2, 0]
 
 

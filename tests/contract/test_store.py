@@ -11,7 +11,7 @@ from tests.conftest import TENANT, Scribe, a_memory
 from memplane.clock import SECOND, to_instant
 from memplane.errors import InvalidRequest, NotFound
 from memplane.storage.base import PINS_MAX, Writer
-from memplane.storage.filter import Filter, Scope
+from memplane.storage.filter import Filter, ForgetScope
 from memplane.types import RESERVED_CATEGORIES, Caller, Kind, Op, State, Tier
 
 
@@ -515,7 +515,7 @@ def scoped(scribe, clock):
 
 def in_scope(store, **conditions) -> list[str]:
     with store.read() as reader:
-        found = reader.in_scope(Scope(**conditions))
+        found = reader.in_scope(ForgetScope(**conditions))
         assert [seq for seq, _ in found] == sorted(seq for seq, _ in found)
         assert all(reader.entry(id_).seq == seq for seq, id_ in found)
     return [id_ for _, id_ in found]
@@ -544,7 +544,7 @@ def test_scopes_name_the_entries_they_would_erase(scoped, clock):
 def test_erased_entries_leave_every_scope(scoped):
     """What is erased is not counted again."""
     with scoped.store.read() as reader:
-        victims = reader.in_scope(Scope(conversation="c"))
+        victims = reader.in_scope(ForgetScope(conversation="c"))
     scoped.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
 
     assert in_scope(scoped.store, conversation="c") == []
@@ -557,7 +557,7 @@ def test_scopes_are_counted_by_sort(scoped):
     scoped.turns(["one", "two"], id="pair")
 
     with scoped.store.read() as reader:
-        seqs = [seq for seq, _ in reader.in_scope(Scope(everything=True))]
+        seqs = [seq for seq, _ in reader.in_scope(ForgetScope(everything=True))]
         of_all, of_none = reader.count_scope(seqs), reader.count_scope([])
 
     assert of_all == of_none | {"entries": 8, "turns": 4, "memories": 1, "facts": 2, "runs": 1}
@@ -569,7 +569,7 @@ def test_many_entries_are_erased_in_one_go(scribe):
     scribe.turns([f"number {n}" for n in range(300)], conversation="c")
     scribe.turn("stays")
     with scribe.store.read() as reader:
-        victims = reader.in_scope(Scope(conversation="c"))
+        victims = reader.in_scope(ForgetScope(conversation="c"))
     scribe.store.write(lambda writer: writer.erase(victims, position=301, at=1, reason=""))
 
     with scribe.store.read() as reader:

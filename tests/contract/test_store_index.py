@@ -7,10 +7,10 @@ from tests.conftest import MORNING, a_memory
 
 from memplane.clock import to_instant
 from memplane.storage.claims import Evidence, Rating
-from memplane.storage.episodes import Untold
-from memplane.storage.filter import Filter, Scope
+from memplane.storage.episodes import OpenSitting
+from memplane.storage.filter import Filter, ForgetScope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, MemoryVector, TurnVector, turn_number
-from memplane.types import Kind, Memory, State, Tier, TimeTold, Turn
+from memplane.types import Kind, Memory, MentionedTime, State, Tier, Turn
 
 NOW = Filter(now=0)
 ALL = 1_000
@@ -167,7 +167,7 @@ def test_clearing_the_projection_begins_deriving_anew(scribe):
         writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
         writer.contest(first.id, second.id)
         writer.add_evidence(Evidence(first.id, second))
-        writer.set_untold(Untold("c", 1, 2))
+        writer.set_untold(OpenSitting("c", 1, 2))
         writer.set_derived(turn.seq)
         writer.clear_projection()
         return model
@@ -603,7 +603,9 @@ def test_memories_are_found_by_the_time_they_speak_of(scribe):
 
     def on(day: int, text: str) -> Memory:
         begin = datetime(2026, 3, day, tzinfo=UTC)
-        told = TimeTold(begin=begin, until=begin + timedelta(days=1), raw="x", granularity="day", kind="date")
+        told = MentionedTime(
+            begin=begin, until=begin + timedelta(days=1), raw="x", granularity="day", kind="date"
+        )
         return claimed(scribe, text, predicate="experienced", times=(told,))
 
     third, second = on(3, "went to Porto"), on(2, "went to Faro")
@@ -791,8 +793,8 @@ def test_no_scope_reaches_an_entry_through_an_episode(scribe, clock):
     last = scribe.turn("two", conversation="c")
     episode(scribe, [first, last], id="ep", quoting=[first])
     with scribe.store.read() as reader:
-        assert reader.in_scope(Scope(since=begun + 1)) == [(last.seq, last.entry_id)]
-        assert reader.in_scope(Scope(until=begun + 1)) == [(first.seq, first.entry_id)]
+        assert reader.in_scope(ForgetScope(since=begun + 1)) == [(last.seq, last.entry_id)]
+        assert reader.in_scope(ForgetScope(until=begun + 1)) == [(first.seq, first.entry_id)]
 
 
 def test_episodes_of_a_conversation_are_dropped_together(scribe):
@@ -808,15 +810,15 @@ def test_episodes_of_a_conversation_are_dropped_together(scribe):
 
 def test_a_conversation_is_untold_until_it_is_told(scribe):
     """Once each, replaced by what comes after, those that paused first first."""
-    scribe.store.write(lambda writer: writer.set_untold(Untold("c", 1, 10)))
-    scribe.store.write(lambda writer: writer.set_untold(Untold("d", 2, 5)))
-    scribe.store.write(lambda writer: writer.set_untold(Untold("c", 1, 20)))
+    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("c", 1, 10)))
+    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("d", 2, 5)))
+    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("c", 1, 20)))
     with scribe.store.read() as reader:
-        assert reader.untold_in("c") == Untold("c", 1, 20)
+        assert reader.untold_in("c") == OpenSitting("c", 1, 20)
         assert reader.untold_in("e") is None
-        assert reader.untold(before=20, limit=9) == [Untold("d", 2, 5), Untold("c", 1, 20)]
-        assert reader.untold(before=20, limit=1) == [Untold("d", 2, 5)]
-        assert reader.untold(before=19, limit=9) == [Untold("d", 2, 5)]
+        assert reader.untold(before=20, limit=9) == [OpenSitting("d", 2, 5), OpenSitting("c", 1, 20)]
+        assert reader.untold(before=20, limit=1) == [OpenSitting("d", 2, 5)]
+        assert reader.untold(before=19, limit=9) == [OpenSitting("d", 2, 5)]
     scribe.store.write(lambda writer: writer.set_told("d"))
 
     with scribe.store.read() as reader:
@@ -879,9 +881,9 @@ def test_a_scope_reaches_what_was_derived_through_its_turn(scribe, clock):
     claim = claimed(scribe, "lives in Rome", conversation="c")
     scribe.turn("elsewhere", conversation="d")
     with scribe.store.read() as reader:
-        assert reader.in_scope(Scope(conversation="c")) == [(claim.seq, claim.entry_id)]
+        assert reader.in_scope(ForgetScope(conversation="c")) == [(claim.seq, claim.entry_id)]
         assert reader.count_scope([claim.seq])["memories"] == 1
-        assert reader.in_scope(Scope(since=to_instant(MORNING) + 1)) == []
+        assert reader.in_scope(ForgetScope(since=to_instant(MORNING) + 1)) == []
 
 
 def test_claims_are_counted_where_they_were_said(scribe):

@@ -11,10 +11,10 @@ from tests.conftest import MORNING, Scribe, a_memory
 
 from memplane.clock import to_instant
 from memplane.errors import InvalidRequest
-from memplane.storage.base import Usage, Writer
+from memplane.storage.base import SessionUsage, Writer
 from memplane.storage.chain import GENESIS, audit_digest, entry_digest, payload_digest
-from memplane.storage.filter import Filter, Scope
-from memplane.types import Caller, Draft, Head, Op, Turn
+from memplane.storage.filter import Filter, ForgetScope
+from memplane.types import Caller, LedgerHead, NewEntry, Op, Turn
 
 ROUNDS = 12
 
@@ -35,7 +35,7 @@ def ids(store) -> list[str]:
 def test_empty_ledger_has_a_head(open_store):
     """A new space is a valid, empty ledger."""
     with open_store().read() as reader:
-        assert reader.head() == Head(0, bytes(32), 0)
+        assert reader.head() == LedgerHead(0, bytes(32), 0)
         assert reader.cursor() == 0
         assert reader.entries() == []
         assert reader.entry("nothing") is None
@@ -67,7 +67,7 @@ def test_append_keeps_everything_of_a_draft(scribe):
 
 def test_a_draft_from_another_ledger_keeps_its_time(scribe):
     """An entry that brings the time it was recorded elsewhere keeps it."""
-    draft = Draft("x", Op.TURN, b"{}", recorded=12)
+    draft = NewEntry("x", Op.TURN, b"{}", recorded=12)
     scribe.store.write(lambda writer: writer.append([draft, scribe.draft("y")], recorded=34))
 
     with scribe.store.read() as reader:
@@ -173,7 +173,7 @@ def rebuild_chain(rows) -> list[bytes]:
     digest, digests = GENESIS, []
     for row in rows:
         entry = row.entry
-        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        draft = NewEntry(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
         digest = entry_digest(digest, row.payload_digest, row.position, draft, entry.recorded)
         digests.append(digest)
     return digests
@@ -190,7 +190,7 @@ def test_every_entry_continues_the_chain(scribe, clock):
         head = reader.head()
 
     assert [row.digest for row in rows] == rebuild_chain(rows)
-    assert head == Head(4, rows[-1].digest, 4)
+    assert head == LedgerHead(4, rows[-1].digest, 4)
 
 
 def test_payload_digests_are_salted(scribe):
@@ -321,7 +321,7 @@ class Unwell(Exception):
 
 
 def _append(writer: Writer, id_: str) -> int:
-    return writer.append([Draft(id_, Op.TURN, b"{}")], recorded=1)[0].seq
+    return writer.append([NewEntry(id_, Op.TURN, b"{}")], recorded=1)[0].seq
 
 
 def _append_only(writer: Writer, id_: str) -> None:
@@ -461,7 +461,7 @@ def test_many_threads_leave_no_gap(open_store):
     def run(name: int) -> list[int]:
         return [
             store.write(
-                lambda writer, n=n: writer.append([Draft(f"{name}-{n}", Op.TURN, b"{}")], recorded=n)
+                lambda writer, n=n: writer.append([NewEntry(f"{name}-{n}", Op.TURN, b"{}")], recorded=n)
             )[0].seq
             for n in range(25)
         ]
@@ -481,7 +481,7 @@ def test_two_programs_leave_no_gap(open_store):
 
     def run(number: int) -> None:
         for n in range(20):
-            draft = Draft(f"{number}-{n}", Op.TURN, b"{}")
+            draft = NewEntry(f"{number}-{n}", Op.TURN, b"{}")
             stores[number].write(lambda writer, draft=draft: writer.append([draft], recorded=1))
 
     with ThreadPoolExecutor(3) as pool:
@@ -557,8 +557,8 @@ def test_spaces_do_not_see_each_other(open_store, clock):
         assert reader.match_memories(["apples"], where, limit=9) == []
         assert reader.match_turns(["apples"], where, limit=9) == []
         assert reader.frequencies(["appl"]) == {"appl": 0}
-        assert reader.usage("s") == Usage(0, 0, 0)
-        assert reader.in_scope(Scope(everything=True)) == []
+        assert reader.usage("s") == SessionUsage(0, 0, 0)
+        assert reader.in_scope(ForgetScope(everything=True)) == []
         assert reader.categories(now=0, keys_max=5) == []
 
 
@@ -581,10 +581,10 @@ def test_usage_counts_a_sessions_entries(scribe):
         scribe.entry(op=op, caller=caller, ref=ref)
 
     with scribe.store.read() as reader:
-        assert reader.usage("mine") == Usage(stores=2, supersedes=1, deletes=1)
-        assert reader.usage("other") == Usage(1, 0, 0)
-        assert reader.usage("nobody") == Usage(0, 0, 0)
-        assert reader.usage("") == Usage(0, 0, 0)
+        assert reader.usage("mine") == SessionUsage(stores=2, supersedes=1, deletes=1)
+        assert reader.usage("other") == SessionUsage(1, 0, 0)
+        assert reader.usage("nobody") == SessionUsage(0, 0, 0)
+        assert reader.usage("") == SessionUsage(0, 0, 0)
 
 
 def test_usage_survives_forgetting_and_clearing(scribe):
@@ -594,7 +594,7 @@ def test_usage_survives_forgetting_and_clearing(scribe):
     scribe.store.write(lambda writer: writer.clear_projection())
 
     with scribe.store.read() as reader:
-        assert reader.usage("s") == Usage(1, 1, 0)
+        assert reader.usage("s") == SessionUsage(1, 1, 0)
 
 
 def test_ops_are_newest_first_and_have_no_bodies(scribe, clock):

@@ -3,8 +3,15 @@
 import pytest
 from tests.conftest import MORNING
 
-from memplane.storage.filter import Scope
-from memplane.storage.library import LibraryMarks, Shelved, SpanVector, section_id, span_id, span_number
+from memplane.storage.filter import ForgetScope
+from memplane.storage.library import (
+    LibraryMarks,
+    PreparedDocument,
+    SpanVector,
+    section_id,
+    span_id,
+    span_number,
+)
 from memplane.types import Collection, Document, DocumentStatus, Op, Section, Span
 
 
@@ -24,7 +31,7 @@ class Shelf:
         """One section a title, one span a text; all spans are in the last section."""
         entry = self._scribe.entry(op=Op.DOCUMENT)
         ends = [sum(map(len, texts[: n + 1])) for n in range(len(texts))]
-        shelved = Shelved(
+        shelved = PreparedDocument(
             text="".join(texts),
             sections=tuple(
                 Section(
@@ -280,11 +287,11 @@ def test_membership_outlives_a_new_upload_and_ends_with_its_entry(shelf):
 @pytest.mark.parametrize(
     ("scope", "left"),
     [
-        (Scope(document="d1"), ["d2"]),
-        (Scope(project="p"), ["d2"]),
-        (Scope(everything=True), []),
-        (Scope(conversation="x"), ["d2", "d1"]),
-        (Scope(key="x"), ["d2", "d1"]),
+        (ForgetScope(document="d1"), ["d2"]),
+        (ForgetScope(project="p"), ["d2"]),
+        (ForgetScope(everything=True), []),
+        (ForgetScope(conversation="x"), ["d2", "d1"]),
+        (ForgetScope(key="x"), ["d2", "d1"]),
     ],
     ids=str,
 )
@@ -304,4 +311,4 @@ def test_a_forget_finds_every_upload_of_a_document(shelf, scope, left):
     if "d1" not in left:
         assert {first.seq, second.seq} <= {seq for seq, _ in victims}
         assert found(shelf, "one") == found(shelf, "two") == []
-        assert shelf.read(lambda reader: reader.in_scope(Scope(document="d1"))) == []
+        assert shelf.read(lambda reader: reader.in_scope(ForgetScope(document="d1"))) == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import MORNING, Scribe, a_memory, costly, fresh_plane
 
 from memplane.clock import DAY, SECOND, to_datetime, to_instant
-from memplane.storage.filter import Filter, Narrowed
+from memplane.storage.filter import EntryFilter, Filter
 from memplane.storage.overview import TurnSpan
 from memplane.types import Caller, Op
 
@@ -172,7 +172,7 @@ def test_entries_are_narrowed(scribe, clock):
 
     def seqs(before: int = 99, limit: int = 9, **narrowed) -> list[int]:
         with scribe.store.read() as reader:
-            found = reader.entries_before(before, Narrowed(**narrowed), limit=limit)
+            found = reader.entries_before(before, EntryFilter(**narrowed), limit=limit)
             assert all((entry.body is None) == (entry.seq == second.seq) for entry in found)
             return [entry.seq for entry in found]
 
@@ -211,7 +211,7 @@ def test_entries_are_narrowed_by_when_they_were_said(does, since, until, before)
         since, until = start + since * HOUR, start + until * HOUR
 
         def told(end: int, **narrowed) -> list[int]:
-            found = space.timeline(Narrowed(**narrowed), before=end, limit=20)
+            found = space.timeline(EntryFilter(**narrowed), before=end, limit=20)
             return [happening.seq for happening in found]
 
         fitting = [seq for seq, at in reversed(expected) if since <= at < until]

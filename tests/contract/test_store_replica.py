@@ -6,13 +6,13 @@ from tests.contract.test_store_ledger import rebuild_chain
 
 from memplane.clock import to_instant
 from memplane.storage.index import TurnVector, turn_number
-from memplane.types import Draft, Op, Variant
+from memplane.types import NewEntry, Op, Variant
 
 NOW = to_instant(MORNING)
 
 
-def draft(id_: str, recorded: int, **rest) -> Draft:
-    return Draft(id_, Op.TURN, id_.encode(), recorded=NOW + recorded, **rest)
+def draft(id_: str, recorded: int, **rest) -> NewEntry:
+    return NewEntry(id_, Op.TURN, id_.encode(), recorded=NOW + recorded, **rest)
 
 
 def places(store) -> list[str]:

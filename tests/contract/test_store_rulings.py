@@ -1,11 +1,11 @@
 """What every engine does with flags and with what a person ruled: kept apart, released, pinned."""
 
 from memplane.storage.filter import Filter
-from memplane.storage.rulings import Ruling
+from memplane.storage.rulings import ReviewDecision
 from memplane.types import State, Tier
 
-RELEASED = Ruling(released=True)
-PINNED = Ruling(pinned=True)
+RELEASED = ReviewDecision(released=True)
+PINNED = ReviewDecision(pinned=True)
 
 
 def rule(scribe, id_, ruling):
@@ -88,15 +88,15 @@ def test_the_last_ruling_holds(scribe):
     Also before there is anything it is about; dropping what is derived drops it.
     """
     rule(scribe, "later", PINNED)
-    rule(scribe, "later", Ruling(released=True, pinned=True))
+    rule(scribe, "later", ReviewDecision(released=True, pinned=True))
     scribe.memory("tea", id="later", flags=("x",))
     with scribe.store.read() as reader:
-        assert reader.ruling("later") == Ruling(released=True, pinned=True)
-        assert reader.ruling("nobody") == Ruling()
+        assert reader.ruling("later") == ReviewDecision(released=True, pinned=True)
+        assert reader.ruling("nobody") == ReviewDecision()
         assert reader.memory("later").tier is Tier.HOT
     scribe.store.write(lambda writer: writer.clear_projection())
     with scribe.store.read() as reader:
-        assert reader.ruling("later") == Ruling()
+        assert reader.ruling("later") == ReviewDecision()
 
 
 def test_no_other_space_sees_it(scribe, open_store):
@@ -105,4 +105,4 @@ def test_no_other_space_sees_it(scribe, open_store):
     """
     rule(scribe, "a", PINNED)
     with open_store("bob").read() as reader:
-        assert reader.ruling("a") == Ruling()
+        assert reader.ruling("a") == ReviewDecision()

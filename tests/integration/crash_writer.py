@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from memplane import Memplane, Space
-from memplane.ledger.payloads import Said, encode
-from memplane.types import Draft, Op
+from memplane.ledger.payloads import TurnPayload, encode
+from memplane.types import NewEntry, Op
 
 OWNER = "crash"
 THREADS = 4
@@ -29,8 +29,10 @@ def teller(pipe: Connection) -> Callable[..., None]:
     return tell
 
 
-def draft(id_: str, text: str, conversation: str | None = None) -> Draft:
-    return Draft(id_, Op.TURN, encode(Said(role="user", content=text, at=AT, conversation=conversation)))
+def draft(id_: str, text: str, conversation: str | None = None) -> NewEntry:
+    return NewEntry(
+        id_, Op.TURN, encode(TurnPayload(role="user", content=text, at=AT, conversation=conversation))
+    )
 
 
 class Scribbler:
@@ -175,12 +177,12 @@ def merge(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
     tell("done")
 
 
-def merge_draft(number: int) -> Draft:
+def merge_draft(number: int) -> NewEntry:
     said = draft(f"far-{number}", f"lantern far{number}", f"c{number % 50}")
     return msgspec.structs.replace(said, recorded=number)
 
 
-def bulk_draft(number: int) -> Draft:
+def bulk_draft(number: int) -> NewEntry:
     return draft(f"bulk-{number}", f"lantern number{number} cellar{number % 7}", f"c{number % 50}")
 
 

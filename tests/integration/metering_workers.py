@@ -7,9 +7,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from memplane import Memplane, Settings
-from memplane.auth.limits import What
+from memplane.auth.limits import QuotaResource
 from memplane.errors import QuotaExceeded, RateLimited
-from memplane.storage.directory import Sort
+from memplane.storage.directory import ResourceKind
 
 LIMIT = 100
 RATE = 30
@@ -30,7 +30,7 @@ def ingest(data: str, begin: Barrier, times: int, pipe: Connection) -> None:
         allowed = 0
         for _ in range(times):
             try:
-                with plane.allowance.using(TENANT, What.INGEST):
+                with plane.allowance.using(TENANT, QuotaResource.INGEST):
                     allowed += 1
             except QuotaExceeded:
                 plane.meter.count(TENANT, ENDPOINT, failed=True)
@@ -46,7 +46,7 @@ def recall(data: str, begin: Barrier, times: int, pipe: Connection) -> None:
         allowed = 0
         for _ in range(times):
             try:
-                with plane.allowance.using(TENANT, What.RECALL):
+                with plane.allowance.using(TENANT, QuotaResource.RECALL):
                     allowed += 1
             except RateLimited:
                 continue
@@ -58,10 +58,12 @@ def work_until_killed(data: str, name: str, pipe: Connection) -> None:
     plane = plane_on(data, quota_ingest_events=1_000_000)
     space = plane.space(name)
     for number in itertools.count(1):
-        with plane.allowance.using(TENANT, What.INGEST):
+        with plane.allowance.using(TENANT, QuotaResource.INGEST):
             pass
         plane.meter.count(TENANT, ENDPOINT, ingest_events=1)
-        plane._parts.directory.note(TENANT, Sort.DOCUMENT, f"{name}-{number}", name, now=plane.clock())
+        plane._parts.directory.note(
+            TENANT, ResourceKind.DOCUMENT, f"{name}-{number}", name, now=plane.clock()
+        )
         written = number % 5 == 0
         if written:
             plane.meter.write()

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 from memplane import Memplane
 from memplane.transfer import tables as compare
-from memplane.transfer.move import Progress
+from memplane.transfer.move import MoveProgress
 
 OWNERS = ("alice", "bob")
 ROWS = 10
@@ -40,7 +40,7 @@ def move(source: str, target: str, steps: int, pipe: Connection) -> None:
     compare.PAGE_ROWS = ROWS
     left = steps
 
-    def count(_: Progress) -> None:
+    def count(_: MoveProgress) -> None:
         nonlocal left
         left -= 1
         if left < 0:

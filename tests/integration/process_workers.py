@@ -7,8 +7,8 @@ from typing import Any
 
 from memplane import Caller, Memplane, Settings
 from memplane.errors import LimitReached
-from memplane.ledger.payloads import Said, encode
-from memplane.types import Draft, Op
+from memplane.ledger.payloads import TurnPayload, encode
+from memplane.types import NewEntry, Op
 
 OWNER = "crowd"
 PATIENCE_SECONDS = 120
@@ -140,5 +140,5 @@ def hold_a_snapshot(plane: Memplane, holding: Event, stop: Event) -> tuple[int, 
         return before, len(reader.entries(limit=1_000_000))
 
 
-def _draft(id_: str, text: str) -> Draft:
-    return Draft(id_, Op.TURN, encode(Said(role="user", content=text, at=1_790_000_000_000_000)))
+def _draft(id_: str, text: str) -> NewEntry:
+    return NewEntry(id_, Op.TURN, encode(TurnPayload(role="user", content=text, at=1_790_000_000_000_000)))

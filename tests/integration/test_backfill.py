@@ -5,7 +5,7 @@ import pytest
 from clawdapus import Cllama, cut_off, entry_line, failing, later, silent
 from http_server import serving
 from memplane import Settings
-from memplane.adapters.clawdapus.backfill import Backfill
+from memplane.adapters.clawdapus.backfill import HistoryBackfill
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def pull(plane, cllama):
             redact_ledger=changes.pop("redact_ledger", False),
         )
         noted = [] if waits is None else waits
-        backfill = Backfill(
+        backfill = HistoryBackfill(
             plane, settings, wait=lambda _stop, seconds: bool(noted.append(seconds)), **changes
         )
         backfill.start()
@@ -265,7 +265,7 @@ def test_one_process_of_several_does_it(plane, cllama, pull):
     settings = Settings(
         claw_history_url=cllama.url, claw_history_token=cllama.token, claw_history_agent_ids=("analyst",)
     )
-    first = Backfill(plane, settings)
+    first = HistoryBackfill(plane, settings)
     first.start()
     while not cllama.asked:
         first.join(0.01)

@@ -7,7 +7,7 @@ import pytest
 
 from llm_server import TOKENS, LLMServer, breaks_on, hangs_up, says, status, summary
 from memplane import Memplane
-from memplane.ledger.payloads import Distilled, decode
+from memplane.ledger.payloads import DistilPayload, decode
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.types import DocumentStatus, Op
 
@@ -65,7 +65,7 @@ def test_a_model_tells_sections_and_the_whole(server, space):
     assert in_short(space, book) == ["Told book.md in short.", *TOLD]
     assert len(server.requests) == 2
     assert [part["title"] for part in server.requests[0].messages] == ["Coals", "Water", "Cups"]
-    assert isinstance(record, Distilled)
+    assert isinstance(record, DistilPayload)
     assert (record.entry, record.document, list(record.sections)) == (book.entry_id, book.id, TOLD)
     assert record.model.startswith("llm/m/")
     assert (record.tokens_in, record.tokens_out) == tuple(2 * tokens for tokens in TOKENS)

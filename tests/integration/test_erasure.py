@@ -26,7 +26,7 @@ from memplane.clock import DAY, SECOND
 from memplane.errors import InvalidRequest, LimitReached
 from memplane.memory.runs import PackRun
 from memplane.storage.sqlite.store import SqliteStore
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 KEY = "ab" * 32
 NOW = 1_794_731_400 * SECOND
@@ -196,7 +196,7 @@ def fill(space: Space, seed: str, turns: int = 1_500, others: int = 250) -> None
         {"role": "user", "content": text(), "at": NOW - n, "conversation": word(12), "project": word(12)}
         for n in range(turns)
     ]
-    space.load([Draft(f"{seed}-{n}", Op.TURN, msgspec.json.encode(body)) for n, body in enumerate(said)])
+    space.load([NewEntry(f"{seed}-{n}", Op.TURN, msgspec.json.encode(body)) for n, body in enumerate(said)])
     space.catch_up()
     last = None
     for number in range(others):
@@ -373,7 +373,7 @@ def test_forgotten_histories_are_in_no_file(folder):
         f'"response":{{"format":"json","json":{{"choices":[{{"message":{{"role":"assistant","content":"{secret}"}}}}]}}}}}}'
     )
     with opened(folder) as space:
-        space.load([Draft("hist-1", Op.HISTORY, line.encode())])
+        space.load([NewEntry("hist-1", Op.HISTORY, line.encode())])
         fill(space, "after", turns=100, others=5)
         found = len(space.search(secret.ascii))
         receipt = space.forget(entries=["hist-1"])
@@ -391,7 +391,7 @@ def test_what_an_import_left_waiting_is_forgotten_too(folder):
         {"role": "user", "content": str(secret), "at": NOW, "conversation": "the talk"}
     )
     with opened(folder) as space:
-        space.load([Draft(f"w{number}", Op.TURN, body) for number in range(3)])
+        space.load([NewEntry(f"w{number}", Op.TURN, body) for number in range(3)])
         receipt = space.forget(conversation="the talk")
         left = Traces(folder, exported(space)).of(*secret.words)
         space.catch_up()

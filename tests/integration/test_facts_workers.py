@@ -12,8 +12,8 @@ from websockets.sync.client import connect
 
 from facts_callers import People
 from http_server import serving
-from memplane.adapters.helmdeck.relay import Parcel, Relay
-from memplane.adapters.helmdeck.sessions import Outcome, Sessions
+from memplane.adapters.helmdeck.relay import RelayedMessage, SessionRelay
+from memplane.adapters.helmdeck.sessions import DeliveryOutcome, SseSessions
 from memplane.auth.principal import Principal, Right
 from serve_process import PATIENCE_SECONDS, minted, serve_process
 from sse_talk import Talk, talking
@@ -114,13 +114,13 @@ def test_streams_do_not_hold_up_an_orderly_end(tmp_path, commands):
 
 
 def parcel(session, principal=ALICE):
-    return Parcel(session.id, session.path, principal, b"hello")
+    return RelayedMessage(session.id, session.path, principal, b"hello")
 
 
 async def relayed(folder, work):
     """Two processes' worth of it, in one."""
-    one, two = Sessions(), Sessions()
-    relays = [Relay(folder, sessions.worker, sessions.deliver) for sessions in (one, two)]
+    one, two = SseSessions(), SseSessions()
+    relays = [SessionRelay(folder, sessions.worker, sessions.deliver) for sessions in (one, two)]
     for relay in relays:
         await relay.open()
     try:
@@ -142,7 +142,7 @@ def test_messages_are_handed_over_however_deep_the_folder_lies(tmp_path, depth):
         outcome = await other.hand_over(one.worker, parcel(session))
         return outcome, await session.next()
 
-    assert asyncio.run(relayed(folder, work)) == (Outcome.TAKEN, b"hello")
+    assert asyncio.run(relayed(folder, work)) == (DeliveryOutcome.TAKEN, b"hello")
     assert list(folder.iterdir()) == []
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -168,7 +168,11 @@ def test_what_cannot_be_handed_over(tmp_path):
             pass
         return [*strange, await other.hand_over(one.worker, parcel(session))]
 
-    assert asyncio.run(relayed(tmp_path, work)) == [Outcome.UNKNOWN, Outcome.UNKNOWN, Outcome.FULL]
+    assert asyncio.run(relayed(tmp_path, work)) == [
+        DeliveryOutcome.UNKNOWN,
+        DeliveryOutcome.UNKNOWN,
+        DeliveryOutcome.FULL,
+    ]
 
 
 def test_names_of_killed_processes_are_swept(tmp_path):
@@ -179,8 +183,8 @@ def test_names_of_killed_processes_are_swept(tmp_path):
     async def work(one, mine, _other):
         mine._server.close()  # as a kill leaves it: nobody listens, the name is there
         mine._server = None
-        third = Sessions()
-        relay = Relay(tmp_path, third.worker, third.deliver)
+        third = SseSessions()
+        relay = SessionRelay(tmp_path, third.worker, third.deliver)
         await relay.open()
         names = {path.stem for path in tmp_path.iterdir()}
         await relay.close()
@@ -199,4 +203,4 @@ def test_without_sockets_one_process_serves_its_own(tmp_path):
         session = one.open("/path", ALICE, lambda raw: raw)
         return await other.hand_over(one.worker, parcel(session))
 
-    assert asyncio.run(relayed(tmp_path / "run", work)) is Outcome.UNKNOWN
+    assert asyncio.run(relayed(tmp_path / "run", work)) is DeliveryOutcome.UNKNOWN

@@ -15,8 +15,8 @@ from memplane.clock import SECOND
 from memplane.compaction.retention import day_of
 from memplane.errors import StorageError
 from memplane.models.llm import LLMUnavailable
-from memplane.storage.work import Done
-from memplane.worker.cluster import FleetJob, fleet_jobs
+from memplane.storage.work import WorkerCounts
+from memplane.worker.cluster import ClusterJob, fleet_jobs
 from stub_embedder_enrich import BagOfWords
 
 PATIENCE_SECONDS = 240
@@ -206,7 +206,7 @@ def test_a_day_is_done_although_its_worker_dies_in_the_middle(fleet):
         tell(plane, f"o{number}")
     work_off(member(plane))  # before the day's work
     jobs = fleet_jobs(plane.work, usage=lambda: None, model="m")
-    first = member(plane, daily=plane._look_after, jobs=(FleetJob("look-after", day_of, dying),))
+    first = member(plane, daily=plane._look_after, jobs=(ClusterJob("look-after", day_of, dying),))
     second = member(plane, daily=plane._look_after, jobs=jobs)
     with pytest.raises(Killed):
         first.do_jobs()
@@ -238,7 +238,7 @@ def test_a_job_that_fails_is_tried_again(fleet):
         if len(ran) == 1:
             raise ValueError("for once")
 
-    one = member(plane, jobs=(FleetJob("x", day_of, run),))
+    one = member(plane, jobs=(ClusterJob("x", day_of, run),))
     one.do_jobs()
     one.do_jobs()
     hand.advance(31)
@@ -383,7 +383,7 @@ def test_who_ends_finishes_the_step_and_hands_over(postgres_url, monkeypatch):
         lease = second.work.take("next", after=0, length=SECOND)
 
         assert (lease.owner, lease.failures) == ("ann", 0)
-        assert second.work.worked() == Done(taken=1, steps=second.work.worked().steps)
+        assert second.work.worked() == WorkerCounts(taken=1, steps=second.work.worked().steps)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.conftest import costly
 from fleet_clock import fleet_database, member, work_off
 from memplane import Memplane
 from memplane.clock import SECOND
-from memplane.storage.work import LOST, Job, Rest
+from memplane.storage.work import LOST, Job, NoWork
 from memplane.worker.cluster import _seen
 
 LEASE = 60 * SECOND
@@ -203,7 +203,7 @@ def test_a_lease_that_runs_out_is_somebody_elses(fleet):
 
     assert (taken.owner, taken.error, taken.failures) == ("ann", LOST, 1)
     assert not plane.work.renew(dead, length=LEASE)
-    assert not plane.work.finish(dead, lambda _: Rest())
+    assert not plane.work.finish(dead, lambda _: NoWork())
     assert plane.work.renew(taken, length=LEASE)
 
 
@@ -261,7 +261,7 @@ def test_who_finishes_waits_for_who_writes(fleet):
         said = []
         finisher = threading.Thread(
             target=lambda: said.append(
-                plane.work.finish(lease, lambda reader: Rest() if _seen(reader) == seen else None)
+                plane.work.finish(lease, lambda reader: NoWork() if _seen(reader) == seen else None)
             )
         )
         finisher.start()
@@ -286,7 +286,7 @@ def test_who_writes_waits_for_who_finishes(fleet):
         writer.start()
         while not hand.rows("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
             pass
-        return Rest()
+        return NoWork()
 
     assert plane.work.finish(lease, decide)
     writer.join()

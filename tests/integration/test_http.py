@@ -15,7 +15,7 @@ from http_server import LOCKED, serving
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageBusy
-from memplane.server.endpoint import AsgiRoute, Door, Endpoint, Query, Response, json_response
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, Query, Response, json_response
 from memplane.server.protocol import BoundedProtocol
 
 PATIENCE_SECONDS = 60
@@ -59,7 +59,7 @@ class Bench:
 
     def door(self):
         routes = [route for prefix in PREFIXES for route in self.routes(prefix)]
-        return Door(name="facts", routes=tuple(routes))
+        return Adapter(name="facts", routes=tuple(routes))
 
     def routes(self, prefix):
         def made(method, path, handle, right=Right.READ, **fields):

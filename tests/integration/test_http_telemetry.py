@@ -17,7 +17,7 @@ from memplane import Memplane, Settings
 from memplane.adapters.all import all_doors
 from memplane.auth.principal import Right
 from memplane.errors import StorageBusy
-from memplane.server.endpoint import Door, Endpoint, json_response
+from memplane.server.endpoint import Adapter, Endpoint, json_response
 from memplane.server.logs import RequestLog, fault, set_up_logs
 from memplane.server.metrics import Metrics
 from memplane.server.tracing import Tracing
@@ -37,7 +37,7 @@ def memory_door():
     def endpoint(path, work):
         return Endpoint(method="GET", path=path, door="tool", summary="", handle=work, right=Right.WRITE)
 
-    return Door(name="tool", routes=(endpoint("/remember/{who}", handle), endpoint("/fail", fail)))
+    return Adapter(name="tool", routes=(endpoint("/remember/{who}", handle), endpoint("/fail", fail)))
 
 
 def test_ready_means_that_one_can_write(server, tmp_path):

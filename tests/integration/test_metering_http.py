@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from http_server import serving
-from memplane.auth.limits import What
+from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Right
 from memplane.errors import NotFound
-from memplane.server.endpoint import Door, Endpoint, json_response
+from memplane.server.endpoint import Adapter, Endpoint, json_response
 
 
 class Said(msgspec.Struct):
@@ -17,19 +17,19 @@ class Said(msgspec.Struct):
 
 
 def ingest(call):
-    with call.using(What.INGEST):
+    with call.using(QuotaResource.INGEST):
         call.space("alice").retain(call.body.text)
     call.spent.tokens += 1_200
     return json_response({"ok": True})
 
 
 def recall(call):
-    with call.using(What.RECALL):
+    with call.using(QuotaResource.RECALL):
         return json_response({"ok": True})
 
 
 def missing(call):
-    with call.using(What.INGEST):
+    with call.using(QuotaResource.INGEST):
         raise NotFound("document", call.path["id"])
 
 
@@ -39,7 +39,7 @@ def endpoint(method, path, handle, **fields):
     )
 
 
-DOOR = Door(
+DOOR = Adapter(
     name="v6",
     routes=(
         endpoint("POST", "/v6/test/ingest", ingest, body=Said, right=Right.WRITE),

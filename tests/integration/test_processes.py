@@ -19,7 +19,7 @@ from engines import both_engines, fresh_folder
 from memplane import Memplane, State
 from memplane.memory.supersession import chain_of
 from memplane.storage.sqlite.stores import OPEN_SPACES_MAX, SqliteStores
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 forked = multiprocessing.get_context("forkserver")
 forked.set_forkserver_preload(["tests.integration.process_workers"])
@@ -251,13 +251,13 @@ def test_a_store_in_use_is_not_closed(folder):
     """Whoever holds a space keeps it, whatever number of others are opened meanwhile; it is closed when it is idle."""
     stores = SqliteStores(folder, open_max=2)
     with stores.open("default", "held", create=True) as held:
-        held.write(lambda writer: writer.append([Draft("first", Op.TURN, b"{}")], recorded=1))
+        held.write(lambda writer: writer.append([NewEntry("first", Op.TURN, b"{}")], recorded=1))
         with held.read() as reader:
             before = reader.head()
             for number in range(20):
                 with stores.open("default", f"other {number}", create=True) as other:
-                    other.write(lambda writer: writer.append([Draft("x", Op.TURN, b"{}")], recorded=1))
-            held.write(lambda writer: writer.append([Draft("second", Op.TURN, b"{}")], recorded=1))
+                    other.write(lambda writer: writer.append([NewEntry("x", Op.TURN, b"{}")], recorded=1))
+            held.write(lambda writer: writer.append([NewEntry("second", Op.TURN, b"{}")], recorded=1))
             after = reader.head()
         with held.read() as reader:
             ids = [entry.id for entry in reader.entries()]
@@ -285,7 +285,9 @@ def test_spaces_are_opened_and_closed_under_everybodys_hands(folder):
             owner = f"space {rng.randrange(8)}"
             with stores.open("default", owner, create=True) as store:
                 id_ = f"t{thread}-{number}"
-                store.write(lambda writer, id_=id_: writer.append([Draft(id_, Op.TURN, b"{}")], recorded=1))
+                store.write(
+                    lambda writer, id_=id_: writer.append([NewEntry(id_, Op.TURN, b"{}")], recorded=1)
+                )
                 acknowledged.append((owner, id_))
                 with store.read() as reader:
                     assert reader.entry(id_) is not None

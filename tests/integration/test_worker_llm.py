@@ -8,10 +8,10 @@ from tests.stub_embedder_enrich import BagOfWords
 
 from llm_server import TOKENS, LLMServer, claim, hangs_up, says, status
 from memplane import Memplane
-from memplane.ledger.payloads import Derived, Forgotten, decode, encode
+from memplane.ledger.payloads import DerivePayload, ForgetPayload, decode, encode
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.storage.filter import Filter
-from memplane.types import Draft, Op, State
+from memplane.types import NewEntry, Op, State
 
 ROME = "I live in Rome"
 BY_MODEL = "llm/m/"
@@ -64,7 +64,7 @@ def test_what_a_model_said_is_recorded_once(server, space):
     found = [decode(entry) for entry in records(space)]
 
     assert len(server.requests) == 1
-    assert [record.entry for record in found if isinstance(record, Derived)] == ids
+    assert [record.entry for record in found if isinstance(record, DerivePayload)] == ids
     assert [memory.quote for memory in derived(space)] == [ROME, "I live in Oslo"]
     assert all(memory.extractor.startswith(BY_MODEL) for memory in derived(space))
     assert space.enrichment().waiting.nothing
@@ -119,7 +119,7 @@ def test_the_record_is_forgotten_with_its_source(space):
     space.replay()
     space.enrich()
 
-    assert [record.entry for record in left if isinstance(record, Derived)] == [kept]
+    assert [record.entry for record in left if isinstance(record, DerivePayload)] == [kept]
     assert [memory.entry_id for memory in derived(space)] == [kept]
     assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.entries())
     assert receipt.counts == dry.counts
@@ -150,8 +150,8 @@ def test_an_imported_forget_takes_the_record_along(space, on_record):
     again = space.retain("Yes, I live in Lighthouse!", conversation="c").id
     space.enrich()
     if on_record:
-        said = Forgotten(receipt="receipt-elsewhere", at=1, scope={}, counts={})
-        space.load([Draft("receipt-elsewhere", Op.FORGET, encode(said))])
+        said = ForgetPayload(receipt="receipt-elsewhere", at=1, scope={}, counts={})
+        space.load([NewEntry("receipt-elsewhere", Op.FORGET, encode(said))])
     space.bury({"receipt-elsewhere": {gone: "asked to"}})
     heirs = [memory.entry_id for memory in derived(space)]
     space.bury({"receipt-elsewhere": {again: "asked to"}})
@@ -176,7 +176,7 @@ def test_tokens_are_metered(server, space):
     assert one == TOKENS
     assert two == notes(space) == tuple(3 * tokens for tokens in TOKENS)
     record = decode(records(space)[0])
-    assert isinstance(record, Derived)
+    assert isinstance(record, DerivePayload)
     assert (record.tokens_in, record.tokens_out) == TOKENS
 
 

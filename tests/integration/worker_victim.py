@@ -9,8 +9,8 @@ from tests.stub_embedder_enrich import BagOfWords
 
 from memplane import Memplane
 from memplane.clock import Instant, to_instant
-from memplane.ledger.payloads import Said, encode
-from memplane.types import Draft, Op
+from memplane.ledger.payloads import TurnPayload, encode
+from memplane.types import NewEntry, Op
 
 OWNER = "crash"
 NOW = to_instant(datetime.fromisoformat("2026-11-15T08:30:00+00:00"))
@@ -22,7 +22,7 @@ def clock() -> Instant:
     return NOW
 
 
-def drafts(count: int) -> list[Draft]:
+def drafts(count: int) -> list[NewEntry]:
     """What people say over some weeks: again, otherwise, and in several conversations that pause and go on."""
     made = []
     for number in range(count):
@@ -35,8 +35,8 @@ def drafts(count: int) -> list[Draft]:
         if number >= count - 2:
             said = f"My favorite food is {('soup', 'bread')[number % 2]}"
         at = NOW + int(timedelta(days=number // 9 - 60, minutes=number) / timedelta(microseconds=1))
-        body = encode(Said(role="user", content=said, at=at, conversation=f"c{number // 9 % 3}"))
-        made.append(Draft(f"said-{number}", Op.TURN, body))
+        body = encode(TurnPayload(role="user", content=said, at=at, conversation=f"c{number // 9 % 3}"))
+        made.append(NewEntry(f"said-{number}", Op.TURN, body))
     return made
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_datetime, to_instant
-from memplane.recall.query import AskedDate, names_taken_out, read_nameless
+from memplane.recall.query import QueryDate, names_taken_out, read_nameless
 
 NOW = to_instant(datetime(2023, 7, 19, 12, tzinfo=UTC))  # a Wednesday
 
@@ -56,11 +56,11 @@ def test_whether_it_is_about_the_assistant(question, of_assistant):
 @pytest.mark.parametrize(
     ("question", "dates"),
     [
-        ("What happened in July?", (AskedDate(7),)),
-        ("What happened in July 2022?", (AskedDate(7, 2022),)),
-        ("What happened on July 3rd, 2022?", (AskedDate(7, 2022, 3),)),
-        ("What happened on 3 July?", (AskedDate(7, None, 3),)),
-        ("June or July 2022?", (AskedDate(6, 2022), AskedDate(7, 2022))),
+        ("What happened in July?", (QueryDate(7),)),
+        ("What happened in July 2022?", (QueryDate(7, 2022),)),
+        ("What happened on July 3rd, 2022?", (QueryDate(7, 2022, 3),)),
+        ("What happened on 3 July?", (QueryDate(7, None, 3),)),
+        ("June or July 2022?", (QueryDate(6, 2022), QueryDate(7, 2022))),
         ("What may happen?", ()),
         ("What happened?", ()),
     ],

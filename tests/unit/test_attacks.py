@@ -13,10 +13,10 @@ from engines import both_if_thorough
 from memplane import Caller
 from memplane.adapters.importers import export_lines, import_file
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.safety.fence import BEGIN, END
 from memplane.storage.words import index_text
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 pytestmark = both_if_thorough
 
@@ -74,8 +74,8 @@ def test_one_unreadable_entry_never_blocks_the_next(space):
     """
     An entry that cannot be understood stays in the ledger; everything else goes on, and the doctor counts it.
     """
-    poison = Draft("poison", Op.TURN, b'{"role":"user","content":"x","at":1000000000000000000}')
-    space.load([poison, Draft("good", Op.TURN, encode(Said(role="user", content="zebra", at=1)))])
+    poison = NewEntry("poison", Op.TURN, b'{"role":"user","content":"x","at":1000000000000000000}')
+    space.load([poison, NewEntry("good", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=1)))])
 
     space.catch_up()
     space.replay()

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from memplane.worker.background import Background
+from memplane.worker.background import BackgroundRunner
 
 
 class Steps:
@@ -23,7 +23,7 @@ def working(plane):
     """A background over one space that is there."""
     plane.space("ann").retain("tea")
     steps = Steps()
-    with Background(plane._parts.stores, steps, list) as background:
+    with BackgroundRunner(plane._parts.stores, steps, list) as background:
         yield background, steps
 
 
@@ -64,7 +64,7 @@ def test_it_outlives_what_nobody_foresaw(plane):
         looked.set()
         raise OSError("a disk that is gone")
 
-    with Background(plane._parts.stores, steps, spaces) as background:
+    with BackgroundRunner(plane._parts.stores, steps, spaces) as background:
         assert looked.wait(30)
         background.notify("default", "ann")
         assert steps.begun.wait(30)

@@ -15,7 +15,7 @@ from conftest import HandClock, fresh_folder
 from memory_objects import MemoryObjects
 from memplane.errors import InvalidRequest, RemoteDenied, RemoteUnavailable
 from memplane.sync import manifest
-from memplane.sync.backend import Backend, RemoteBackend
+from memplane.sync.backend import RemoteBackend, TextBackend
 from memplane.sync.cached import CachedBackend
 from memplane.sync.local import LocalObjects
 
@@ -90,7 +90,7 @@ def test_what_every_backend_does(backend):
     """
     Text is read as it was written, grows with what is appended, and is listed by prefix; what is not there is None.
     """
-    assert isinstance(backend, Backend)
+    assert isinstance(backend, TextBackend)
     assert backend.read_text("a/b.md") is None
     assert not backend.exists("a/b.md")
     assert backend.list() == []

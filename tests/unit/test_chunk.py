@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.documents.chunk import CHARS_MAX, SIZES, chunks_of
-from memplane.documents.parsed import Block, BlockKind, Parsed, Part
+from memplane.documents.parsed import BlockKind, DocumentBlock, ParsedDocument, ParsedSection
 
 PARTS = st.lists(
     st.tuples(
@@ -31,11 +31,11 @@ def document(*blocks, sections=()):
     for place, (kind, piece) in enumerate(blocks):
         if place in sections:
             starts.add(len(text))
-        found.append(Block(len(text), len(text) + len(piece), BlockKind(kind)))
+        found.append(DocumentBlock(len(text), len(text) + len(piece), BlockKind(kind)))
         text += piece
     borders = [*sorted(starts), len(text)]
-    parts = [Part(a, b, "", 0, ()) for a, b in pairwise(borders) if a < b]
-    return Parsed(text=text, blocks=tuple(found)), parts
+    parts = [ParsedSection(a, b, "", 0, ()) for a, b in pairwise(borders) if a < b]
+    return ParsedDocument(text=text, blocks=tuple(found)), parts
 
 
 def texts(*blocks, sections=()):
@@ -131,4 +131,4 @@ def test_what_never_ends_is_cut():
 
 def test_an_empty_text_has_no_pieces():
     """Nothing is cut into nothing."""
-    assert chunks_of(Parsed(text=""), []) == []
+    assert chunks_of(ParsedDocument(text=""), []) == []

@@ -7,8 +7,8 @@ from tests.conftest import HandClock, fresh_plane
 
 from memplane.clock import to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.payloads import KEEPING, Promoted, decode
-from memplane.storage.compaction import RETENTION, Layer, Standing
+from memplane.ledger.payloads import KEEPING, PromotePayload, decode
+from memplane.storage.compaction import RETENTION, Layer, LearningStatus
 from memplane.types import Kind, Op
 
 DAY = "2026-11-02"
@@ -199,14 +199,14 @@ def test_a_confirmed_learning_is_a_memory(space):
     a_day(space)
     space.compact()
     (learning,) = space.learnings()
-    assert learning.standing is Standing.OPEN
+    assert learning.standing is LearningStatus.OPEN
     assert learning.quote == "I prefer Teams over email"
     memory = space.confirm(learning.id, by="kim")
     entries = space.stats().entries
     (decided,) = space.learnings()
 
     assert (memory.kind, memory.text, memory.tags) == (Kind.PREFERENCE, learning.text, ("compacted", DAY))
-    assert (decided.standing, decided.by, decided.memory) == (Standing.CONFIRMED, "kim", memory.id)
+    assert (decided.standing, decided.by, decided.memory) == (LearningStatus.CONFIRMED, "kim", memory.id)
     assert space.confirm(learning.id, by="kim") == memory
     assert space.stats().entries == entries
     assert memory.text in space.brief().markdown
@@ -219,11 +219,11 @@ def test_a_rejected_learning_is_none(space):
     (learning,) = space.learnings()
     space.reject(learning.id, by="kim")
     space.reject(learning.id, by="kim")
-    assert space.learnings()[0].standing is Standing.REJECTED
+    assert space.learnings()[0].standing is LearningStatus.REJECTED
     assert [memory for memory in space.memories() if memory.behavioral] == []
     space.confirm(learning.id, by="lee")
 
-    assert space.learnings()[0].standing is Standing.CONFIRMED
+    assert space.learnings()[0].standing is LearningStatus.CONFIRMED
     with pytest.raises(InvalidRequest, match="delete that memory"):
         space.reject(learning.id)
     with pytest.raises(NotFound):
@@ -386,7 +386,7 @@ def test_digests_go_thirty_days_after_they_were_written(space, clock):
 
     assert report.digests_removed == digested + 1
     assert space.digest_lines() == []
-    assert [it.standing for it in space.learnings()] == [Standing.OPEN]
+    assert [it.standing for it in space.learnings()] == [LearningStatus.OPEN]
     assert space.memories() == []
     assert space.verify().problems == ()
 
@@ -396,7 +396,7 @@ def test_lines_hold_what_they_were_read_from(space):
     space.compact()
     lines = [decode(entry) for entry in space.entries() if entry.op in (Op.LEARN, Op.DIGEST)]
 
-    assert all(isinstance(line, Promoted) and line.quote and line.sources for line in lines)
+    assert all(isinstance(line, PromotePayload) and line.quote and line.sources for line in lines)
     assert {source for line in lines for source in line.sources} <= {kept.id for kept in said}
 
 

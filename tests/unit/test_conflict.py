@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.extract.catalog import load_catalog
-from memplane.extract.conflict import Known, Outcome, settle
+from memplane.extract.conflict import ConflictOutcome, KnownMemory, settle
 from memplane.extract.rules import extract
 
 CATALOG = load_catalog()
@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 
 def known(text, *, role="user", at=THEN, id="old", contested=False):
     found, *_ = extract(text, role=role, catalog=CATALOG)
-    return Known(id=id, proposition=found, text=text, at=at, contested=contested)
+    return KnownMemory(id=id, proposition=found, text=text, at=at, contested=contested)
 
 
 def decide(text, *existing, role="user", at=THEN + MINUTE):
@@ -31,7 +31,7 @@ def test_two_values_of_a_one_valued_predicate_are_contested():
     """
     decision = decide("I live in Rome", known("I live in Lisbon"))
 
-    assert (decision.outcome, decision.targets) == (Outcome.CONTEST, ("old",))
+    assert (decision.outcome, decision.targets) == (ConflictOutcome.CONTEST, ("old",))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_an_update_supersedes(old, new):
     """
     decision = decide(new, known(old))
 
-    assert (decision.outcome, decision.targets) == (Outcome.SUPERSEDE, ("old",))
+    assert (decision.outcome, decision.targets) == (ConflictOutcome.SUPERSEDE, ("old",))
 
 
 def test_a_later_day_supersedes():
@@ -71,7 +71,7 @@ def test_a_later_day_supersedes():
     """
     decision = decide("I live in Rome", known("I live in Lisbon"), at=THEN + timedelta(days=40))
 
-    assert decision.outcome is Outcome.SUPERSEDE
+    assert decision.outcome is ConflictOutcome.SUPERSEDE
 
 
 def test_an_earlier_day_does_not():
@@ -80,7 +80,7 @@ def test_an_earlier_day_does_not():
     """
     decision = decide("I live in Rome", known("I live in Lisbon"), at=THEN - timedelta(days=40))
 
-    assert decision.outcome is Outcome.CONTEST
+    assert decision.outcome is ConflictOutcome.CONTEST
 
 
 def test_a_higher_number_in_a_list_supersedes():
@@ -89,8 +89,8 @@ def test_a_higher_number_in_a_list_supersedes():
     """
     old = known("3. The capital of Elbonia is Mudville.")
 
-    assert decide("7. The capital of Elbonia is Swampton.", old).outcome is Outcome.SUPERSEDE
-    assert decide("1. The capital of Elbonia is Swampton.", old).outcome is Outcome.CONTEST
+    assert decide("7. The capital of Elbonia is Swampton.", old).outcome is ConflictOutcome.SUPERSEDE
+    assert decide("1. The capital of Elbonia is Swampton.", old).outcome is ConflictOutcome.CONTEST
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool"])
@@ -99,7 +99,8 @@ def test_nobody_overrules_a_user(role):
     An assistant or a tool that says otherwise is ignored, even when it says it is an update.
     """
     assert (
-        decide("Actually, you live in Rome", known("I live in Lisbon"), role=role).outcome is Outcome.IGNORE
+        decide("Actually, you live in Rome", known("I live in Lisbon"), role=role).outcome
+        is ConflictOutcome.IGNORE
     )
 
 
@@ -108,7 +109,8 @@ def test_a_user_overrules_an_assistant():
     What the user says replaces what an assistant had said.
     """
     assert (
-        decide("I live in Rome", known("You live in Lisbon", role="assistant")).outcome is Outcome.SUPERSEDE
+        decide("I live in Rome", known("You live in Lisbon", role="assistant")).outcome
+        is ConflictOutcome.SUPERSEDE
     )
 
 
@@ -119,7 +121,7 @@ def test_the_same_again_is_a_duplicate(new):
     """
     decision = decide(new, known("I live in Lisbon"))
 
-    assert (decision.outcome, decision.targets) == (Outcome.DUPLICATE, ("old",))
+    assert (decision.outcome, decision.targets) == (ConflictOutcome.DUPLICATE, ("old",))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_values_that_can_stand_side_by_side_are_added(old, new):
     """
     Many-valued predicates and other subjects do not compete.
     """
-    assert decide(new, known(old), at=THEN + timedelta(days=40)).outcome is Outcome.ADD
+    assert decide(new, known(old), at=THEN + timedelta(days=40)).outcome is ConflictOutcome.ADD
 
 
 def test_an_end_without_a_successor_retires():
@@ -154,7 +156,7 @@ def test_an_end_without_a_successor_retires():
     """
     decision = decide("I left Globex", known("I work at Globex"))
 
-    assert (decision.outcome, decision.targets) == (Outcome.RETIRE, ("old",))
+    assert (decision.outcome, decision.targets) == (ConflictOutcome.RETIRE, ("old",))
 
 
 def test_a_clarification_resolves_a_contest():
@@ -167,7 +169,7 @@ def test_a_clarification_resolves_a_contest():
         known("I live in Rome", id="rome", contested=True),
     )
 
-    assert decision.outcome is Outcome.SUPERSEDE
+    assert decision.outcome is ConflictOutcome.SUPERSEDE
     assert "lisbon" in decision.targets
 
 
@@ -194,7 +196,7 @@ def test_targets_are_among_what_is_known(told, new, doubtful):
 
     assert set(decide(new, *existing).targets) <= {one.id for one in existing}
     assert decide(doubtful, *existing, role="assistant").outcome in {
-        Outcome.ADD,
-        Outcome.DUPLICATE,
-        Outcome.IGNORE,
+        ConflictOutcome.ADD,
+        ConflictOutcome.DUPLICATE,
+        ConflictOutcome.IGNORE,
     }

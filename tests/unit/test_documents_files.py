@@ -12,7 +12,7 @@ from fpdf import FPDF
 from document_files import WORDS, assert_whole, kinds, make_docx, make_docx_of, make_pdf, make_zip, word_xml
 from memplane.documents.media import DOCX, PDF
 from memplane.documents.parse import parse
-from memplane.documents.parsed import Budget, ParseLimits
+from memplane.documents.parsed import ParseBudget, ParseLimits
 from memplane.documents.pdf import parse_pdf
 from memplane.errors import DocumentUnreadable
 
@@ -248,7 +248,7 @@ def test_reading_a_page_stops_when_time_is_up():
 
     assert "Hello" in parse(content, PDF).text
     with pytest.raises(DocumentUnreadable, match="50 seconds"):
-        parse_pdf(content, limits, Budget(limits, clock=lambda: next(ticks)))
+        parse_pdf(content, limits, ParseBudget(limits, clock=lambda: next(ticks)))
 
 
 @pytest.mark.parametrize("form", [False, True], ids=["on the page", "in a form"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from document_files import assert_whole, kinds
 from memplane.documents.html import parse_html
-from memplane.documents.parsed import Budget, ParseLimits
+from memplane.documents.parsed import ParseBudget, ParseLimits
 from memplane.documents.text import cleaned
 from memplane.errors import DocumentUnreadable
 
@@ -30,7 +30,7 @@ code  here
 
 
 def read(source, limits=LIMITS):
-    return parse_html(source, limits, Budget(limits))
+    return parse_html(source, limits, ParseBudget(limits))
 
 
 def source_of(parsed, offset):
@@ -267,4 +267,4 @@ def test_reading_stops_when_time_is_up():
     ticks = iter(range(1_000_000))
 
     with pytest.raises(DocumentUnreadable, match="seconds"):
-        parse_html("<b>a</b>" * 5_000, limits, Budget(limits, clock=lambda: next(ticks)))
+        parse_html("<b>a</b>" * 5_000, limits, ParseBudget(limits, clock=lambda: next(ticks)))

@@ -10,7 +10,7 @@ import pytest
 
 from memplane.errors import SettingsInvalid
 from memplane.models.embedding import EmbeddingFailed, EmbeddingUnavailable
-from memplane.models.embedding_openai import Endpoint, OpenAIEmbedder
+from memplane.models.embedding_openai import EmbeddingEndpoint, OpenAIEmbedder
 from stub_server import Handler, StubServer
 
 KEY = "key-that-nobody-may-see"
@@ -48,7 +48,7 @@ class Server(StubServer):
 
     def embedder(self, **changes):
         settings = {"model": "m", "dimension": DIMENSION, "url": self.url, "key": KEY, "timeout_s": 60.0}
-        return OpenAIEmbedder(Endpoint(**(settings | changes)), sleep=self.waits.append)
+        return OpenAIEmbedder(EmbeddingEndpoint(**(settings | changes)), sleep=self.waits.append)
 
 
 def vector_of(text):
@@ -251,7 +251,9 @@ def test_nobody_listens():
     """
     An address where nothing answers is an error that may pass.
     """
-    embedder = OpenAIEmbedder(Endpoint(model="m", dimension=4, url="http://127.0.0.1:1/v1", attempts_max=1))
+    embedder = OpenAIEmbedder(
+        EmbeddingEndpoint(model="m", dimension=4, url="http://127.0.0.1:1/v1", attempts_max=1)
+    )
 
     with pytest.raises(EmbeddingUnavailable, match="cannot be reached: ConnectionRefusedError"):
         embedder.embed_query("x")
@@ -278,4 +280,4 @@ def test_settings_that_cannot_work_are_refused(changes):
     What can never work is said when the embedder is made.
     """
     with pytest.raises(SettingsInvalid):
-        OpenAIEmbedder(Endpoint(**({"model": "m", "dimension": 4} | changes)))
+        OpenAIEmbedder(EmbeddingEndpoint(**({"model": "m", "dimension": 4} | changes)))

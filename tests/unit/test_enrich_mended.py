@@ -8,8 +8,8 @@ import pytest
 
 from memplane.errors import InvalidRequest
 from memplane.ledger.ids import derivation_id
-from memplane.ledger.payloads import Derived, Resolved, encode
-from memplane.types import Draft, Op
+from memplane.ledger.payloads import DerivePayload, ResolvePayload, encode
+from memplane.types import NewEntry, Op
 
 
 def told(space, question="where do I live?"):
@@ -98,8 +98,8 @@ def test_a_long_turn_is_told_where_the_words_stand(space):
 def test_a_record_that_cannot_be_read_stops_nothing(space, claims):
     """It counts as poisoned, and what comes after it is read."""
     kept = space.retain("hello there")
-    record = Derived(entry=kept.id, extractor="llm/m/1", claims=claims)
-    space.load([Draft(derivation_id(kept.id), Op.DERIVE, encode(record))])
+    record = DerivePayload(entry=kept.id, extractor="llm/m/1", claims=claims)
+    space.load([NewEntry(derivation_id(kept.id), Op.DERIVE, encode(record))])
     space.retain("I live in Lisbon")
     space.enrich()
 
@@ -110,8 +110,8 @@ def test_a_record_that_cannot_be_read_stops_nothing(space, claims):
 def test_a_decision_from_elsewhere_decides_about_derived_memories_only(space, clock):
     """What somebody stored or put stays as it is."""
     rule = space.store("instruction", "Never wire money without asking me")
-    decision = Resolved(winner="nobody", losers=(rule.id,), at=clock())
-    space.load([Draft("resolve-1", Op.RESOLVE, encode(decision))])
+    decision = ResolvePayload(winner="nobody", losers=(rule.id,), at=clock())
+    space.load([NewEntry("resolve-1", Op.RESOLVE, encode(decision))])
     space.enrich()
 
     assert space.memory(rule.id).superseded_by is None

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.extract.episodes import PAUSE, SENTENCES, TURNS_MAX, Spoken, tell_episodes
+from memplane.extract.episodes import PAUSE, SENTENCES, TURNS_MAX, EpisodeTurn, tell_episodes
 
 START = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 GARDEN = [
@@ -23,7 +23,7 @@ DATABASE = [
 
 
 def talk(*texts, gap=timedelta(minutes=1)):
-    return [Spoken(text, START + gap * place) for place, text in enumerate(texts)]
+    return [EpisodeTurn(text, START + gap * place) for place, text in enumerate(texts)]
 
 
 def test_nothing_said_is_no_episode():
@@ -37,7 +37,7 @@ def test_a_pause_ends_an_episode():
     """
     Who comes back later begins a new one.
     """
-    turns = talk(*GARDEN[:2]) + [Spoken(text, START + PAUSE * 2) for text in GARDEN[2:]]
+    turns = talk(*GARDEN[:2]) + [EpisodeTurn(text, START + PAUSE * 2) for text in GARDEN[2:]]
 
     assert [(one.first, one.after) for one in tell_episodes(turns)] == [(0, 2), (2, 4)]
 
@@ -71,7 +71,7 @@ def test_every_turn_is_in_one_episode_and_every_quote_is_exact(said):
     turns = []
     for text, minutes in said:
         at += timedelta(minutes=minutes)
-        turns.append(Spoken(text, at))
+        turns.append(EpisodeTurn(text, at))
     episodes = tell_episodes(turns)
 
     assert [turn for one in episodes for turn in range(one.first, one.after)] == list(range(len(turns)))

@@ -12,19 +12,19 @@ from memplane_eval import conflicts
 from memplane_eval.files import SOURCES, DataMissing, data_folder, read_json, usual_files
 from memplane_eval.multihop import load_multihop, multihop_rows, reachable
 from memplane_eval.product import memplane
-from memplane_eval.report import Report, Request, Row
+from memplane_eval.report import EvaluationRequest, Report, Row
 from memplane_eval.retrieval import (
     EvalQuestion,
     EvalStore,
     EvalTurn,
-    Found,
+    RetrievalResult,
     _locomo_store,
     bm25,
     first_questions,
     load_longmemeval,
 )
 from memplane_eval.run import run
-from memplane_eval.systems import Asked, ask_all, by_scores, finders, latency_rows, rows_of
+from memplane_eval.systems import QuestionResult, ask_all, by_scores, finders, latency_rows, rows_of
 
 AT = datetime(2025, 3, 3, 9, 5, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def data(tmp_path):
 
 
 def found(places=(), facts=(), score=0.0):
-    return Found(places=list(places), facts=list(facts), score=score, embedding_ms=1.0, rest_ms=2.0)
+    return RetrievalResult(places=list(places), facts=list(facts), score=score, embedding_ms=1.0, rest_ms=2.0)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,7 +113,7 @@ def test_latency_is_told_in_parts():
     The question as a whole, its embedding and the rest, p50 and p95 each.
     """
     store = _locomo_store(LOCOMO[0])
-    asked = {"a": [Asked(store=store, question=store.questions[0], found=found())]}
+    asked = {"a": [QuestionResult(store=store, question=store.questions[0], found=found())]}
 
     assert [(row.metric, row.values["a"], row.unit) for row in latency_rows(asked)] == [
         ("question p50", 3.0, "ms"),
@@ -215,7 +215,7 @@ def test_the_product_tells_what_holds():
 
 def scenario_values(facts):
     (store,) = conflicts.load_scenarios(SCENARIOS)
-    asked = {"memplane": [Asked(store=store, question=store.questions[0], found=found(facts=facts))]}
+    asked = {"memplane": [QuestionResult(store=store, question=store.questions[0], found=found(facts=facts))]}
     rows = conflicts.scenario_rows(SCENARIOS, asked)
     return {row.metric: row.values["memplane"] for row in rows if row.group == "all"}
 
@@ -254,7 +254,7 @@ def test_numbered_facts_are_scored_by_the_first():
     """
     (store,) = conflicts.load_consolidation(CONSOLIDATION)
     told = found(facts=["Bergen is the capital.", "Oslo is the capital."])
-    asked = {"memplane": [Asked(store=store, question=store.questions[0], found=told)]}
+    asked = {"memplane": [QuestionResult(store=store, question=store.questions[0], found=told)]}
     rows = list(conflicts.consolidation_rows(CONSOLIDATION, asked))
 
     assert [turn.text[:3] for turn in store.turns] == ["0. ", "1. "]
@@ -308,12 +308,12 @@ def test_multihop_figures(data):
     answered, null = articles.store.questions
     asked = {
         "one": [
-            Asked(store=articles.store, question=answered, found=found([0, 2, 3], score=2.0)),
-            Asked(store=articles.store, question=null, found=found([4], score=1.0)),
+            QuestionResult(store=articles.store, question=answered, found=found([0, 2, 3], score=2.0)),
+            QuestionResult(store=articles.store, question=null, found=found([4], score=1.0)),
         ],
         "both": [
-            Asked(store=articles.store, question=answered, found=found([1, 0], score=1.0)),
-            Asked(store=articles.store, question=null, found=found([4], score=1.0)),
+            QuestionResult(store=articles.store, question=answered, found=found([1, 0], score=1.0)),
+            QuestionResult(store=articles.store, question=null, found=found([4], score=1.0)),
         ],
     }
     rows = {(row.group, row.metric): row.values for row in multihop_rows(articles, asked)}
@@ -346,7 +346,7 @@ def test_every_subject_gives_its_metrics(data, subject, compare, metrics):
     Each file of a subject becomes a report whose shares are between 0 and 1.
     """
     for path in usual_files(subject, data):
-        report = run(Request(subject=subject, path=path, compare=compare, embeddings=False))
+        report = run(EvaluationRequest(subject=subject, path=path, compare=compare, embeddings=False))
 
         assert metrics <= {row.metric for row in report.rows}
         assert report.systems == ("memplane", *compare)
@@ -363,7 +363,7 @@ def test_data_of_another_kind_is_refused(tmp_path, subject, content):
     path.write_text(content)
 
     with pytest.raises(InvalidRequest, match=r"x\.json|corpus\.json"):
-        run(Request(subject=subject, path=path, embeddings=False))
+        run(EvaluationRequest(subject=subject, path=path, embeddings=False))
 
 
 def test_a_speaker_that_is_a_role_has_no_name():

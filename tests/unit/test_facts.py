@@ -9,7 +9,7 @@ from tests.conftest import counted
 from engines import both_if_thorough
 from memplane import Kind, State
 from memplane.errors import InvalidRequest, NotFound
-from memplane.memory.runs import Finding, PackRun, PipelineRun, findings_in, learnable
+from memplane.memory.runs import PackRun, PipelineRun, RunFinding, findings_in, learnable
 from memplane.types import RESERVED_CATEGORIES
 
 pytestmark = both_if_thorough
@@ -536,9 +536,11 @@ def test_recent_runs_are_bounded(space, clock):
 
 def test_findings_that_come_back(space, clock):
     """Counted by code over all outcomes, with pack and severity of the latest; most common first, then by code."""
-    run(space, clock, pack="a", at=10, outcome="failed", findings=(Finding(code="x", severity="warning"),))
-    run(space, clock, pack="b", at=30, findings=(Finding(code="x", severity="error"), Finding(code="z")))
-    run(space, clock, pack="c", at=20, findings=(Finding(code="x"), Finding(code="y")))
+    run(space, clock, pack="a", at=10, outcome="failed", findings=(RunFinding(code="x", severity="warning"),))
+    run(
+        space, clock, pack="b", at=30, findings=(RunFinding(code="x", severity="error"), RunFinding(code="z"))
+    )
+    run(space, clock, pack="c", at=20, findings=(RunFinding(code="x"), RunFinding(code="y")))
 
     x, y, z = space.defaults().common_findings
     assert (x.code, x.pack, x.severity, x.occurrence_count, x.last_seen_unix) == ("x", "b", "error", 3, 30)
@@ -547,7 +549,7 @@ def test_findings_that_come_back(space, clock):
 
 def test_findings_shown_are_bounded(space, clock):
     """Twenty codes at most."""
-    run(space, clock, findings=tuple(Finding(code=f"{n:02}") for n in range(30)))
+    run(space, clock, findings=tuple(RunFinding(code=f"{n:02}") for n in range(30)))
 
     assert [finding.code for finding in space.defaults().common_findings] == [f"{n:02}" for n in range(20)]
 
@@ -563,10 +565,10 @@ def test_findings_are_taken_from_where_packs_put_them():
     }
 
     assert findings_in(output) == (
-        Finding(code="a", severity="error", file="f.py"),
-        Finding(code="b", severity="warn"),
-        Finding(code="c"),
-        Finding(code="d"),
+        RunFinding(code="a", severity="error", file="f.py"),
+        RunFinding(code="b", severity="warn"),
+        RunFinding(code="c"),
+        RunFinding(code="d"),
     )
     assert len(findings_in({"findings": [{"code": str(n)} for n in range(60)]})) == 50
     assert findings_in({"findings": "text", "lint": []}) == ()

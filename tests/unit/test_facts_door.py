@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 
 from memplane.adapters.helmdeck.packs import PACKS, pack_named
 from memplane.adapters.helmdeck.qmd import query
-from memplane.adapters.helmdeck.relay import Relay
+from memplane.adapters.helmdeck.relay import SessionRelay
 from memplane.adapters.helmdeck.rpc import answer
-from memplane.adapters.helmdeck.sessions import Outcome, Sessions, worker_of
+from memplane.adapters.helmdeck.sessions import DeliveryOutcome, SseSessions, worker_of
 from memplane.adapters.helmdeck.streams import Streams
-from memplane.adapters.helmdeck.wire import BadBody, Store, nanoseconds, read_body, read_json, seconds
+from memplane.adapters.helmdeck.wire import (
+    BadBody,
+    StoreArguments,
+    nanoseconds,
+    read_body,
+    read_json,
+    seconds,
+)
 from memplane.auth.principal import Principal, Right
 from memplane.memory.runs import PackRun, PlanRun, PlanStep, group_plans
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 ALICE = Principal(tenant="default", subject="alice", rights=frozenset({Right.READ}))
 BOB = Principal(tenant="default", subject="bob", rights=frozenset({Right.READ}))
@@ -60,7 +67,7 @@ def test_half_a_character_becomes_the_replacement():
     """
     As Go reads it, so that nothing that cannot be written reaches the engine.
     """
-    assert read_body(b'{"key":"a\\ud83d","value":"\\ud83d\\ude00"}', Store) == Store(
+    assert read_body(b'{"key":"a\\ud83d","value":"\\ud83d\\ude00"}', StoreArguments) == StoreArguments(
         key="a\ufffd", value="😀"
     )
 
@@ -69,8 +76,8 @@ def test_an_exact_name_wins():
     """
     Whichever comes first; without one, the last in another case does.
     """
-    assert read_body(b'{"KEY":"a","key":"b","Key":"c"}', Store).key == "b"
-    assert read_body(b'{"KEY":"a","Key":"c"}', Store).key == "c"
+    assert read_body(b'{"KEY":"a","key":"b","Key":"c"}', StoreArguments).key == "b"
+    assert read_body(b'{"KEY":"a","Key":"c"}', StoreArguments).key == "c"
 
 
 def test_times_are_spelled_as_go_spells_them():
@@ -101,12 +108,12 @@ def test_sessions_are_bounded_and_owned():
     """
     By caller and in all; a closed one makes room, once.
     """
-    sessions = Sessions(total_max=3, per_principal_max=2)
+    sessions = SseSessions(total_max=3, per_principal_max=2)
     first, _ = (sessions.open("/p", ALICE, lambda raw: raw) for _ in range(2))
-    with pytest.raises(Refused):
+    with pytest.raises(HttpError):
         sessions.open("/p", ALICE, lambda raw: raw)
     sessions.open("/p", BOB, lambda raw: raw)
-    with pytest.raises(Refused):
+    with pytest.raises(HttpError):
         sessions.open("/p", BOB, lambda raw: raw)
     sessions.close(first)
     sessions.close(first)
@@ -114,10 +121,10 @@ def test_sessions_are_bounded_and_owned():
 
     assert len(sessions) == 3
     assert worker_of(again.id) == sessions.worker
-    assert sessions.deliver(again.id, "/p", BOB, b"x") is Outcome.UNKNOWN
-    assert sessions.deliver(again.id, "/other", ALICE, b"x") is Outcome.UNKNOWN
-    assert sessions.deliver(first.id, "/p", ALICE, b"x") is Outcome.UNKNOWN
-    assert sessions.deliver(again.id, "/p", ALICE, b"x") is Outcome.TAKEN
+    assert sessions.deliver(again.id, "/p", BOB, b"x") is DeliveryOutcome.UNKNOWN
+    assert sessions.deliver(again.id, "/other", ALICE, b"x") is DeliveryOutcome.UNKNOWN
+    assert sessions.deliver(first.id, "/p", ALICE, b"x") is DeliveryOutcome.UNKNOWN
+    assert sessions.deliver(again.id, "/p", ALICE, b"x") is DeliveryOutcome.TAKEN
 
 
 def test_what_waits_in_a_session_is_bounded():
@@ -126,7 +133,7 @@ def test_what_waits_in_a_session_is_bounded():
     """
 
     async def work():
-        session = Sessions().open("/p", ALICE, lambda raw: raw)
+        session = SseSessions().open("/p", ALICE, lambda raw: raw)
         large = 0
         while session.give(b"x" * (1 << 20)):
             large += 1
@@ -173,7 +180,7 @@ class Wire:
 
 
 def streams(sessions, tmp_path, **limits):
-    relay = Relay(tmp_path, sessions.worker, sessions.deliver)
+    relay = SessionRelay(tmp_path, sessions.worker, sessions.deliver)
     return Streams(
         sessions, relay, lambda _principal: {"ping": lambda _params: {}}, message_path="/m", **limits
     )
@@ -186,7 +193,7 @@ def test_a_client_that_takes_nothing_is_dropped(tmp_path, takes):
     """
 
     async def work():
-        sessions, wire = Sessions(), Wire(takes)
+        sessions, wire = SseSessions(), Wire(takes)
         served = streams(sessions, tmp_path, keepalive_seconds=0.001, send_seconds_max=0.01)
         await served.events(wire.scope, wire.receive, wire.send)
         return len(sessions), len(wire.sent)
@@ -200,7 +207,7 @@ def test_a_client_that_is_gone_has_no_session(tmp_path):
     """
 
     async def work():
-        sessions, wire = Sessions(), Wire()
+        sessions, wire = SseSessions(), Wire()
         served = streams(sessions, tmp_path)
         stream = asyncio.create_task(served.events(wire.scope, wire.receive, wire.send))
         await wire.begun.wait()
@@ -218,7 +225,7 @@ def test_a_websocket_whose_client_is_gone_is_no_fault(tmp_path):
     """
 
     async def work():
-        sessions, wire = Sessions(), Wire(type="websocket")
+        sessions, wire = SseSessions(), Wire(type="websocket")
         said = [
             {"type": "websocket.connect"},
             {"type": "websocket.receive", "text": '{"id":1,"method":"ping"}'},
@@ -243,7 +250,7 @@ def test_head_opens_no_session(tmp_path):
     """
 
     async def work():
-        sessions, wire = Sessions(), Wire(method="HEAD")
+        sessions, wire = SseSessions(), Wire(method="HEAD")
         await streams(sessions, tmp_path).events(wire.scope, wire.receive, wire.send)
         return len(sessions), [message["type"] for message in wire.sent]
 

@@ -6,7 +6,7 @@ import pytest
 
 from memplane.clock import system_clock
 from memplane.worker import cluster as fleet
-from memplane.worker.cluster import Elsewhere, FleetWorker
+from memplane.worker.cluster import ClusterWorker, RemoteEnrichment
 
 PATIENCE_SECONDS = 240
 
@@ -53,7 +53,7 @@ def test_a_bell_that_met_a_bug_rings_again(work, caplog):
     """
     Whoever writes next is heard.
     """
-    elsewhere = Elsewhere(work)
+    elsewhere = RemoteEnrichment(work)
     while not work.done.is_set():
         elsewhere.notify("default", "ann")
     elsewhere.close()
@@ -65,7 +65,7 @@ def test_a_listener_that_met_a_bug_listens_again(work, caplog):
     """
     And ends when its worker does.
     """
-    worker = FleetWorker(None, work, None, system_clock)
+    worker = ClusterWorker(None, work, None, system_clock)
     worker.begin()
     assert work.done.wait(PATIENCE_SECONDS)
     worker.close()

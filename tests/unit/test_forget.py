@@ -11,9 +11,9 @@ from engines import both_if_thorough
 from memplane import Caller
 from memplane.clock import iso
 from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.memory.runs import PackRun
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 pytestmark = both_if_thorough
 
@@ -252,7 +252,7 @@ def test_an_unknown_id_gets_its_tombstone(space):
 
     assert receipt.counts == NOTHING
     assert space.retain("zebra", id="not yet").suppressed
-    draft = Draft("nor this", Op.TURN, encode(Said(role="user", content="zebra", at=0)))
+    draft = NewEntry("nor this", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=0)))
     assert space.load([draft]).forgotten == 1
     assert texts(space) == set()
     assert [tombstone.id for tombstone in space.tombstones()] == ["nor this", "not yet"]
@@ -293,10 +293,10 @@ def test_forgetting_a_replacement_does_not_bring_the_replaced_back(space):
 def test_forgetting_a_turn_of_an_import_that_is_not_searchable_yet(space, clock):
     """A scope reaches what a bulk import left for later."""
     said = [
-        Said(role="user", content=f"zebra {n}", at=clock(), conversation="c" if n % 2 else "d")
+        TurnPayload(role="user", content=f"zebra {n}", at=clock(), conversation="c" if n % 2 else "d")
         for n in range(50)
     ]
-    space.load([Draft(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
+    space.load([NewEntry(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
 
     assert space.forget(conversation="c").counts == counted(entries=25, turns=25)
     assert len(space.search("zebra", limit=100)) == 25

@@ -12,7 +12,7 @@ from memplane.clock import to_instant
 from memplane.models.vectors import VectorTable, standard
 from memplane.recall.fusion import (
     WEIGHTS,
-    Fused,
+    FusedScores,
     Weights,
     best,
     best_of_session,
@@ -20,8 +20,8 @@ from memplane.recall.fusion import (
     fuse,
     word_scores,
 )
-from memplane.recall.query import Asked, AskedDate
-from memplane.recall.turn_index import Columns, Turns
+from memplane.recall.query import QueryAnalysis, QueryDate
+from memplane.recall.turn_index import TurnColumns, TurnColumnsBuilder
 from memplane.storage.index import TurnHead
 
 HOUR = 3_600 * 1_000_000
@@ -32,19 +32,19 @@ def a_turn(n, *, at=JULY, conversation="c", role="user", speaker=None, words=5, 
     return TurnHead(n, conversation, None, role, speaker, at, words, asks)
 
 
-def turns_of(*heads: TurnHead) -> Turns:
-    columns = Columns()
+def turns_of(*heads: TurnHead) -> TurnColumns:
+    columns = TurnColumnsBuilder()
     for head in heads:
         columns.add(head)
-    return Turns(columns, VectorTable(0))
+    return TurnColumns(columns, VectorTable(0))
 
 
-def asked(**fields) -> Asked:
+def asked(**fields) -> QueryAnalysis:
     nothing = {"text": "", "speakers": frozenset(), "of_assistant": True, "dates": (), "ranges": ()}
-    return Asked(**(nothing | fields))
+    return QueryAnalysis(**(nothing | fields))
 
 
-def fused_of(turns, question, **channels) -> Fused:
+def fused_of(turns, question, **channels) -> FusedScores:
     silent = np.zeros(turns.count)
     channels = {"meaning": None, "words": silent, "passage": silent} | channels
     return fuse(turns, np.arange(turns.count), question, **channels)
@@ -199,9 +199,9 @@ def test_dates_and_ranges():
     def match(**fields):
         return date_match(asked(**fields), turns, places).tolist()
 
-    assert match(dates=(AskedDate(7),)) == [0, 1, 1, 1, 1, 0]
-    assert match(dates=(AskedDate(7, 2023),)) == [0, 1, 1, 1, 0, 0]
-    assert match(dates=(AskedDate(7, 2023, 3),)) == [0, 2, 2, 1, 0, 0]
+    assert match(dates=(QueryDate(7),)) == [0, 1, 1, 1, 1, 0]
+    assert match(dates=(QueryDate(7, 2023),)) == [0, 1, 1, 1, 0, 0]
+    assert match(dates=(QueryDate(7, 2023, 3),)) == [0, 2, 2, 1, 0, 0]
     begin = to_instant(datetime(2023, 7, 9, tzinfo=UTC))
     assert match(ranges=((begin, begin + 24 * HOUR),)) == [0, 0, 2, 0, 0, 0]
     assert match(ranges=((begin, begin + 48 * HOUR),)) == [0, 0, 2, 2, 0, 0]
@@ -246,7 +246,7 @@ def test_contributions_add_up_to_the_score(heads, data):
     question = asked(
         speakers=frozenset(data.draw(st.sets(st.sampled_from(["Ann", "Bob", "Eve"])))),
         of_assistant=data.draw(st.booleans()),
-        dates=(AskedDate(7),) if data.draw(st.booleans()) else (),
+        dates=(QueryDate(7),) if data.draw(st.booleans()) else (),
     )
     fused = fused_of(
         turns,
@@ -283,7 +283,7 @@ def test_a_weight_of_nought_takes_a_channel_out():
 @given(st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 0.5, 2.0]), max_size=30), st.integers(0, 35))
 def test_the_best_come_first_and_the_later_of_equals(scores, limit):
     """As a full sort would order them, however few are wanted and however many are equal."""
-    fused = Fused(places=np.arange(len(scores)), scores=np.array(scores), channels={}, weights=WEIGHTS)
+    fused = FusedScores(places=np.arange(len(scores)), scores=np.array(scores), channels={}, weights=WEIGHTS)
 
     wanted = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
     assert best(fused, limit) == wanted[:limit]

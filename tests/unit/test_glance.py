@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.conftest import HandClock, costly, fresh_plane
 
-from memplane.space.summary import BEHIND_ENTRIES, DAYS, Health, Need, health_of
-from memplane.storage.compaction import Standing
+from memplane.space.summary import BEHIND_ENTRIES, DAYS, EnrichmentHealth, ReviewNeed, health_of
+from memplane.storage.compaction import LearningStatus
 
 
 def test_what_needs_a_person_is_counted(space, clock):
@@ -26,21 +26,21 @@ def test_what_needs_a_person_is_counted(space, clock):
         store.write(lambda writer: writer.set_note("unreadable", "1"))
 
     assert space.glance().needs == {
-        Need.CONFLICTS: 1,
-        Need.DRAFTS: 1,
-        Need.DOCUMENTS: 1,
-        Need.DEAD_LETTERS: 3,
+        ReviewNeed.CONFLICTS: 1,
+        ReviewNeed.DRAFTS: 1,
+        ReviewNeed.DOCUMENTS: 1,
+        ReviewNeed.DEAD_LETTERS: 3,
     }
 
 
 @pytest.mark.parametrize(
     ("waiting", "whole", "failing", "health"),
     [
-        (0, True, False, Health.WELL),
-        (0, False, False, Health.DEGRADED),
-        (BEHIND_ENTRIES - 1, False, False, Health.DEGRADED),
-        (BEHIND_ENTRIES, False, False, Health.BEHIND),
-        (BEHIND_ENTRIES, False, True, Health.FAILING),
+        (0, True, False, EnrichmentHealth.WELL),
+        (0, False, False, EnrichmentHealth.DEGRADED),
+        (BEHIND_ENTRIES - 1, False, False, EnrichmentHealth.DEGRADED),
+        (BEHIND_ENTRIES, False, False, EnrichmentHealth.BEHIND),
+        (BEHIND_ENTRIES, False, True, EnrichmentHealth.FAILING),
     ],
 )
 def test_health_is_the_worst_there_is(waiting, whole, failing, health):
@@ -113,9 +113,9 @@ class Glancing(RuleBasedStateMachine):
         assert (seen.entries, seen.memories) == (sizes.entries, sizes.active)
         assert sum(seen.days) >= len(said)
         assert len(seen.days) == DAYS
-        assert seen.needs.get(Need.CONFLICTS, 0) == len(self._conflicts())
-        assert seen.needs.get(Need.DRAFTS, 0) == sum(
-            learning.standing is Standing.OPEN for learning in self._space.learnings()
+        assert seen.needs.get(ReviewNeed.CONFLICTS, 0) == len(self._conflicts())
+        assert seen.needs.get(ReviewNeed.DRAFTS, 0) == sum(
+            learning.standing is LearningStatus.OPEN for learning in self._space.learnings()
         )
 
     def _conflicts(self):

@@ -26,7 +26,7 @@ from memplane.storage.sqlite.connection import connect
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SqliteStatements
 from memplane.storage.sqlite.transactions import group_commit
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 PATIENCE_SECONDS = 240
 
@@ -112,14 +112,14 @@ def until(true: Callable[[], bool]) -> None:
 
 def append(*ids: str) -> Callable[[SqlWriter], list[int]]:
     def work(writer: SqlWriter) -> list[int]:
-        entries = writer.append([Draft(id_, Op.TURN, b"{}") for id_ in ids], recorded=1)
+        entries = writer.append([NewEntry(id_, Op.TURN, b"{}") for id_ in ids], recorded=1)
         return [entry.seq for entry in entries]
 
     return work
 
 
 def append_and_name(id_: str) -> Callable[[SqlWriter], str]:
-    return lambda writer: writer.append([Draft(id_, Op.TURN, b"")], recorded=1)[0].id
+    return lambda writer: writer.append([NewEntry(id_, Op.TURN, b"")], recorded=1)[0].id
 
 
 @pytest.fixture
@@ -431,7 +431,7 @@ def test_a_failed_commit_fails_for_everyone_in_it(commits):
     commits.group.run(append("before"))
     pages = commits.connection.pragma("page_count")
     commits.connection.pragma("max_page_count", pages)
-    big = [Draft(f"big-{number}", Op.TURN, bytes(20_000)) for number in range(4)]
+    big = [NewEntry(f"big-{number}", Op.TURN, bytes(20_000)) for number in range(4)]
     futures = commits.together(
         [append("small"), *(lambda writer, one=one: writer.append([one], recorded=1) for one in big)]
     )

@@ -4,7 +4,7 @@ import pytest
 
 from memplane.auth import lockout as module
 from memplane.auth.keys import Grant
-from memplane.auth.lockout import GUESSES_MAX, WINDOW, Guesses, network_of
+from memplane.auth.lockout import GUESSES_MAX, WINDOW, LoginThrottle, network_of
 from memplane.auth.principal import LockedOut, Unauthenticated
 from memplane.auth.tokens import Claims
 from memplane.errors import StorageBusy
@@ -207,7 +207,7 @@ def test_memory_is_bounded(monkeypatch, clock):
     """
     monkeypatch.setattr(module, "PLACES_MAX", 10)
     monkeypatch.setattr(module, "KNOWN_MAX", 10)
-    guesses = Guesses(_Deaf(), clock)
+    guesses = LoginThrottle(_Deaf(), clock)
     for number in range(100):
         guesses.missed(f"10.0.0.{number}")
         guesses.remember(str(number))
@@ -221,7 +221,7 @@ def test_only_locks_are_written(clock):
     A guess costs no write; a lock costs one.
     """
     catalog = _Deaf()
-    guesses = Guesses(catalog, clock)
+    guesses = LoginThrottle(catalog, clock)
     for _ in range(GUESSES_MAX):
         guesses.missed(PEER)
 

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from memplane.clock import parse_instant
 from memplane.ledger.gojson import NotJson
-from memplane.ledger.history import Payload, ToolCall, ToolRound, Usage, compose_line, entry_id, parse_line
+from memplane.ledger.history import (
+    Payload,
+    TokenUsage,
+    ToolCall,
+    ToolRound,
+    compose_line,
+    entry_id,
+    parse_line,
+)
 
 NO_MODEL = {"claw_id": "", "path": "", "requested_model": "", "effective_provider": "", "effective_model": ""}
 CHAT = {
@@ -18,7 +26,7 @@ CHAT = {
     "effective_provider": "openai",
     "effective_model": "gpt-4o",
 }
-GO_USAGE = Usage(prompt_tokens=1, completion_tokens=2, reported_cost_usd=1e-07, total_rounds=2)
+GO_USAGE = TokenUsage(prompt_tokens=1, completion_tokens=2, reported_cost_usd=1e-07, total_rounds=2)
 
 GO_LINES = [
     (
@@ -40,7 +48,7 @@ GO_LINES = [
                     '{"role": "assistant", "content": "Yes\\u2026 \\/ ✓"}}]}'
                 ).encode()
             ),
-            "usage": Usage(prompt_tokens=10, completion_tokens=5, reported_cost_usd=7.5e-05),
+            "usage": TokenUsage(prompt_tokens=10, completion_tokens=5, reported_cost_usd=7.5e-05),
         },
         (
             r'{"version":1,"id":"hist1_028af8439ab36a96e1beff7e2fb69c2c85b9d3e9b722d3a4e7b3dcd7928319b4",'
@@ -148,7 +156,7 @@ GO_LINES = [
             "status_code": 502,
             "request_original": rb'{"id":"hist1_nested","s":"\ud83d"}',
             "response": Payload(json=b"null"),
-            "usage": Usage(reported_cost_usd=0),
+            "usage": TokenUsage(reported_cost_usd=0),
         },
         r'{"version":1,"id":"hist1_5fcbef37e4033a53177006a3bcdb48c9cb784a39d4f216d062823d54b8700d04",'
         r'"status":"error","ts":"2026-01-01T00:00:00Z",'
@@ -190,7 +198,7 @@ ENTRIES = st.fixed_dictionaries(
         "request_effective": st.none() | JSON_OBJECTS,
         "response": st.builds(Payload, json=st.none() | JSON_OBJECTS, text=st.text(max_size=20)),
         "usage": st.builds(
-            Usage,
+            TokenUsage,
             prompt_tokens=st.integers(0, 9),
             reported_cost_usd=st.none() | st.floats(0, 1e30),
             total_rounds=st.integers(0, 2),

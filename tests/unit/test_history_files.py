@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import EXCERPT_BYTES_MAX, HistoryLine, Rejected, parse_line, read_history
+from memplane.ledger.history import EXCERPT_BYTES_MAX, HistoryLine, RejectedLine, parse_line, read_history
 
 
 def legacy_line(number):
@@ -103,7 +103,7 @@ def test_blank_lines_and_line_ends_of_windows_do_not_matter(tmp_path):
     one, two, broken = read_history(path)
 
     assert [one, two] == [parse_line(legacy_line(1)), parse_line(legacy_line(2))]
-    assert isinstance(broken, Rejected)
+    assert isinstance(broken, RejectedLine)
     assert (broken.source, broken.number, broken.excerpt) == ("history.jsonl", 6, b"broken")
 
 
@@ -119,7 +119,7 @@ def test_a_bad_line_is_reported_and_passed_over(tmp_path, write_history):
     items = list(read_history(tmp_path))
 
     assert ids(items) == good
-    assert [(item.source, item.number, item.reason) for item in items if isinstance(item, Rejected)] == [
+    assert [(item.source, item.number, item.reason) for item in items if isinstance(item, RejectedLine)] == [
         ("history.jsonl.1", 3, "not JSON: JSON is malformed: object keys must be strings (byte 1)"),
         ("history.jsonl.1", 4, "version is 2, not 1"),
     ]
@@ -212,7 +212,7 @@ def test_an_endless_line_is_skipped_in_bounded_memory(tmp_path):
 
     first, rejected, second = items
     assert ids([first, second]) == [parse_line(legacy_line(number)).id for number in (1, 2)]
-    assert rejected == Rejected("history.jsonl", 2, "longer than 1048576 bytes", b"x" * EXCERPT_BYTES_MAX)
+    assert rejected == RejectedLine("history.jsonl", 2, "longer than 1048576 bytes", b"x" * EXCERPT_BYTES_MAX)
     assert memory_bytes_peak < 6 * 2**20
 
 

@@ -25,7 +25,7 @@ from memplane.server.envelope import envelope_of
 from memplane.server.guard import Guard, MissingCredential, check_names, credential_of
 from memplane.server.logs import set_up_logs
 from memplane.server.query import read_query
-from memplane.server.refusal import STATUSES, MalformedBody, Refusal, Refused, refusal_of
+from memplane.server.refusal import STATUSES, ErrorInfo, HttpError, MalformedBody, refusal_of
 from memplane.server.routes import Routes
 
 SOURCE = Path(memplane.__file__).parent
@@ -278,7 +278,7 @@ def test_what_a_foreign_page_can_send_unasked_is_refused(media):
     """
     415, which also names what is taken.
     """
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         check_media(endpoint(), media)
 
     assert refused.value.refusal.status == 415
@@ -377,7 +377,7 @@ def test_a_route_is_not_found(method, raw, status, headers):
     """
     404, or 405 with what is allowed; dots and doubled slashes lead nowhere.
     """
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         ROUTES.find(method, raw)
 
     assert (refused.value.refusal.status, refused.value.refusal.headers) == (status, headers)
@@ -416,7 +416,7 @@ def test_other_hosts_are_refused(host):
     """
     A page whose name was made to mean this machine sends that name.
     """
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         GUARD.check([(b"host", host.encode())])
 
     assert refused.value.refusal.status == 421
@@ -427,7 +427,7 @@ def test_a_request_has_one_host(headers):
     """
     None and two are both wrong.
     """
-    with pytest.raises(Refused):
+    with pytest.raises(HttpError):
         GUARD.check(headers)
 
 
@@ -450,7 +450,7 @@ def test_foreign_pages_may_not(origin):
     """
     403, also for a page of another port of the same machine.
     """
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         GUARD.check([(b"host", b"localhost:8700"), (b"origin", origin.encode())])
 
     assert refused.value.refusal.status == 403
@@ -522,9 +522,9 @@ def test_a_credential_as_long_as_a_book_is_not_looked_at():
 
 def test_a_refusal_of_a_doors_own_is_told_as_it_is():
     """
-    `Refused` needs no table.
+    `HttpError` needs no table.
     """
-    assert refusal_of(Refused(418, "teapot", "no coffee")) == Refusal(
+    assert refusal_of(HttpError(418, "teapot", "no coffee")) == ErrorInfo(
         status=418, code="teapot", message="no coffee"
     )
 
@@ -548,8 +548,8 @@ def test_every_refusal_is_in_the_reference():
     """
     Each status and code that an HTTP door makes up stands in docs/reference/http.md.
     """
-    sources = (path.read_text("utf-8") for path in (SOURCE / "doors" / "http").rglob("*.py"))
-    made_up = {found for text in sources for found in re.findall(r'Refused\(\s*(\d{3}), "(\w+)"', text)}
+    sources = (path.read_text("utf-8") for path in SOURCE.rglob("*.py"))
+    made_up = {found for text in sources for found in re.findall(r'HttpError\(\s*(\d{3}), "(\w+)"', text)}
     told = [line for line in REFERENCE.splitlines() if re.match(r"\| \d{3}", line)]
 
     assert len(made_up) > 20

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import both_if_thorough
-from memplane.documents.parsed import Block, BlockKind, Heading, Parsed
+from memplane.documents.parsed import BlockKind, DocumentBlock, Heading, ParsedDocument
 from memplane.documents.preparation import cleaned
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
-from memplane.storage.filter import Scope
-from memplane.types import Draft
+from memplane.storage.filter import ForgetScope
+from memplane.types import NewEntry
 
 pytestmark = both_if_thorough
 
@@ -134,11 +134,13 @@ def test_cleaning_moves_everything_along(words, cuts):
     ends = sorted({min(cut, len(text)) for cut in cuts} | {len(text)} - {0})
     starts = [0, *ends[:-1]]
     blocks = tuple(
-        Block(start, end, BlockKind.PARAGRAPH) for start, end in zip(starts, ends, strict=True) if start < end
+        DocumentBlock(start, end, BlockKind.PARAGRAPH)
+        for start, end in zip(starts, ends, strict=True)
+        if start < end
     )
     headings = tuple(Heading(block.start, block.end, "t", 1) for block in blocks[:1])
 
-    made = cleaned(Parsed(text, headings, blocks, ((0, 1), (len(text), 2))))
+    made = cleaned(ParsedDocument(text, headings, blocks, ((0, 1), (len(text), 2))))
 
     assert SECRET not in made.text
     assert "\u200b" not in made.text
@@ -166,7 +168,7 @@ def test_deleting_leaves_nothing(space, space_file):
         with pytest.raises(NotFound):
             space.document("d")
         with space._read() as reader:
-            assert reader.in_scope(Scope(document="d")) == []
+            assert reader.in_scope(ForgetScope(document="d")) == []
         space.replay()
     assert b"quokka" not in space_file.read_bytes()
     assert space.verify().ok
@@ -288,7 +290,7 @@ def test_what_arrives_from_elsewhere_takes_its_place(plane, space, clock):
     other.upload("older", name="m", id="m")
 
     entries = space.entries(limit=100)
-    other.load([Draft(e.id, e.op, e.body, e.caller, e.ref, e.recorded) for e in entries])
+    other.load([NewEntry(e.id, e.op, e.body, e.caller, e.ref, e.recorded) for e in entries])
 
     assert other.document_text("m") == TEXT
     assert [member.document for member in other.members("c")] == ["m"]

@@ -13,7 +13,7 @@ from memplane.extract.catalog import load_catalog
 from memplane.extract.llm_answer import (
     SCHEMA,
     AnswerUnreadable,
-    Message,
+    PromptMessage,
     Rejection,
     check_answer,
     system_prompt,
@@ -27,7 +27,7 @@ CATALOG = load_catalog()
 
 def check(claims, *texts, role="user", speaker=""):
     said = [
-        Message(id=str(n), text=text, role=role, speaker=speaker)
+        PromptMessage(id=str(n), text=text, role=role, speaker=speaker)
         for n, text in enumerate(texts or ["I live in Rome"])
     ]
     return check_answer(json.dumps({"claims": claims}), said, CATALOG)
@@ -365,7 +365,7 @@ def test_what_is_no_list_of_claims_is_said_to_be_none(text):
     Then there is nothing to keep, and asking again may help.
     """
     with pytest.raises(AnswerUnreadable):
-        check_answer(text, [Message(id="a", text="b")], CATALOG)
+        check_answer(text, [PromptMessage(id="a", text="b")], CATALOG)
 
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -405,7 +405,7 @@ def test_any_text_at_all_is_read_or_refused(text):
     There is no answer that raises anything else.
     """
     with contextlib.suppress(AnswerUnreadable):
-        check_answer(text, [Message(id="a", text="b")], CATALOG)
+        check_answer(text, [PromptMessage(id="a", text="b")], CATALOG)
 
 
 @given(texts=st.lists(TEXTS, max_size=4))
@@ -413,7 +413,7 @@ def test_every_message_arrives_as_it_is(texts):
     """
     The prompt is JSON whatever stands in the messages, so that no message can end it.
     """
-    sent = json.loads(user_prompt([Message(id="x", text=text) for text in texts]))
+    sent = json.loads(user_prompt([PromptMessage(id="x", text=text) for text in texts]))
 
     assert [each["message"] for each in sent] == list(range(1, len(texts) + 1))
     assert [len(each["text"]) for each in sent] == [len(text) for text in texts]

@@ -6,9 +6,9 @@ import pytest
 
 from llm_server import claim
 from memplane.extract.catalog import load_catalog
-from memplane.extract.llm import Limits, LLMExtractor, Status
-from memplane.extract.llm_answer import Message
-from memplane.models.llm import Completion, LLMFailed, LLMUnavailable, LLMUnusable, Stop
+from memplane.extract.llm import ExtractionStatus, ExtractLimits, LLMExtractor
+from memplane.extract.llm_answer import PromptMessage
+from memplane.models.llm import Completion, LLMFailed, LLMUnavailable, LLMUnusable, StopReason
 
 CATALOG = load_catalog()
 
@@ -43,11 +43,11 @@ def nothing(sent):
 
 
 def said(*texts, role="user"):
-    return [Message(id=f"m{number}", text=text, role=role) for number, text in enumerate(texts)]
+    return [PromptMessage(id=f"m{number}", text=text, role=role) for number, text in enumerate(texts)]
 
 
 def run(model, messages, **limits):
-    return LLMExtractor(model, CATALOG, limits=Limits(**limits)).extract(messages)
+    return LLMExtractor(model, CATALOG, limits=ExtractLimits(**limits)).extract(messages)
 
 
 def statuses(extraction):
@@ -98,7 +98,7 @@ def test_users_never_share_a_request_with_others():
     """
     model = Model(whole)
     mixed = [
-        Message(id=role + str(n), text=role, role=role)
+        PromptMessage(id=role + str(n), text=role, role=role)
         for n in range(2)
         for role in ("user", "tool", "assistant")
     ]
@@ -162,7 +162,7 @@ def test_one_poison_message_costs_few_requests(poisoned):
 
     extraction = run(model, said(*texts))
 
-    assert [message.status is Status.FAILED for message in extraction.messages] == [
+    assert [message.status is ExtractionStatus.FAILED for message in extraction.messages] == [
         text == "poison" for text in texts
     ]
     assert len(model.asked) <= 12
@@ -186,16 +186,19 @@ def test_a_cut_answer_about_one_message_is_kept_as_far_as_it_came():
     A longer answer will not come, so what can be read of it is kept, and said to be a part.
     """
     text = json.dumps({"claims": [claim(quote="a", object="a")]})
-    model = Model(lambda sent: Completion(text=text, stop=Stop.CUT))
+    model = Model(lambda sent: Completion(text=text, stop=StopReason.CUT))
 
     (message,) = run(model, said("a")).messages
 
-    assert (message.status, message.cut, len(message.propositions)) == (Status.READ, True, 1)
+    assert (message.status, message.cut, len(message.propositions)) == (ExtractionStatus.READ, True, 1)
 
 
 @pytest.mark.parametrize(
     "answer",
-    [Completion(text='{"claims": [{"mess', stop=Stop.CUT), Completion(text="", stop=Stop.REFUSED)],
+    [
+        Completion(text='{"claims": [{"mess', stop=StopReason.CUT),
+        Completion(text="", stop=StopReason.REFUSED),
+    ],
 )
 def test_a_cut_or_refused_answer_is_not_asked_for_again(answer):
     """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memplane.extract.catalog import load_catalog
 from memplane.extract.deriver import Deriver
 from memplane.extract.proposition import Polarity, Proposition, Tense
-from memplane.ledger.payloads import Derived, decode_body, encode
+from memplane.ledger.payloads import DerivePayload, decode_body, encode
 from memplane.types import Op, Turn
 
 TEXTS = st.text(max_size=20)
@@ -50,7 +50,7 @@ TURN = Turn(entry_id="t1", seq=1, role="user", text="Rome it is", at=datetime(20
 
 def written(propositions):
     claims = [msgspec.to_builtins(propositions)]
-    return encode(Derived(entry="t1", extractor="llm/m/1", claims=claims))
+    return encode(DerivePayload(entry="t1", extractor="llm/m/1", claims=claims))
 
 
 def read(body):

@@ -18,7 +18,7 @@ from memplane.errors import CollectionTaken, NotFound
 from memplane.ledger.ids import base_of
 from memplane.space import Space
 from memplane.storage.filter import Filter
-from memplane.types import Draft, Kind
+from memplane.types import Kind, NewEntry
 
 pytestmark = both_engines
 
@@ -51,9 +51,9 @@ class Replica:
         plane = opened.enter_context(Memplane.open(data, embedder=None, clock=self.clock))
         self.space: Space = plane.space("alice")
 
-    def drafts(self) -> list[Draft]:
+    def drafts(self) -> list[NewEntry]:
         return [
-            Draft(e.id, e.op, e.body or b"", e.caller, e.ref, e.recorded)
+            NewEntry(e.id, e.op, e.body or b"", e.caller, e.ref, e.recorded)
             for e in self.space.entries(limit=100_000)
         ]
 

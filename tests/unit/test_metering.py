@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from conftest import HandClock, SqliteEngine, fresh_folder
 from memplane import Settings
-from memplane.auth.limits import Allowance, What, cycle_of, to_date, to_day
+from memplane.auth.limits import QuotaGuard, QuotaResource, cycle_of, to_date, to_day
 from memplane.auth.usage import Meter
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, QuotaExceeded, RateLimited, SettingsInvalid, StorageFull
-from memplane.storage.accounts import Account, Tally
+from memplane.storage.accounts import Account, UsageCounts
 
 INGEST = "POST /v6/ingest"
 RECALL = "POST /v6/recall"
@@ -259,8 +259,8 @@ def test_what_could_not_be_written_is_written_later(accounts, clock):
 
     day = clock() // 86_400_000_000
     assert accounts.tallies("t", first=0, last=99_999) == [
-        (Account("t", day, INGEST), Tally(requests=1, work_units=1)),
-        (Account("t", day, RECALL), Tally(requests=2, tokens=3, work_units=2)),
+        (Account("t", day, INGEST), UsageCounts(requests=1, work_units=1)),
+        (Account("t", day, RECALL), UsageCounts(requests=2, tokens=3, work_units=2)),
     ]
 
 
@@ -328,7 +328,7 @@ def test_every_day_is_in_one_cycle(day, cycle_day):
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def use(plane, what=What.INGEST, tenant="default"):
+def use(plane, what=QuotaResource.INGEST, tenant="default"):
     with plane.allowance.using(tenant, what):
         pass
 
@@ -337,7 +337,7 @@ def test_without_limits_nothing_is_asked_or_written(plane, tmp_path):
     """
     They are off unless they are set.
     """
-    for what in What:
+    for what in QuotaResource:
         use(plane, what)
 
     assert plane.allowance.standing("default") is None
@@ -362,7 +362,7 @@ def test_a_quota_is_exact_across_planes(open_plane, clock):
     assert (limits.is_within_quota, limits.limits["ingest_events"].remaining) == (False, 0)
     assert limits.limits["ingest_events"].percentage_used == 100.0
     use(here, tenant="other")
-    use(here, What.RECALL)
+    use(here, QuotaResource.RECALL)
     clock.set(datetime(2026, 11, 20, tzinfo=UTC))
     use(there)
     assert there.allowance.standing("default").used == 1
@@ -373,7 +373,7 @@ def test_what_failed_is_given_back(open_plane):
     Only what was ingested counts.
     """
     plane = open_plane(quota_ingest_events=1)
-    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", What.INGEST):
+    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", QuotaResource.INGEST):
         _ = 1 / 0
 
     use(plane)
@@ -406,8 +406,8 @@ def test_one_is_told_at_eighty_percent(open_plane):
     for used in (0, 799, 800, 859, 999, 1_000):
         day = plane.allowance.cycle().first
         have = plane.allowance.standing("default").used
-        accounts.add({Account("default", day, INGEST): Tally(ingest_events=used - have)}, oldest=0)
-        accounts.begin("default", What.INGEST, since=day)
+        accounts.add({Account("default", day, INGEST): UsageCounts(ingest_events=used - have)}, oldest=0)
+        accounts.begin("default", QuotaResource.INGEST, since=day)
         standing = plane.allowance.standing("default")
         told[standing.used] = (standing.percent, standing.approaching)
 
@@ -445,9 +445,9 @@ def test_a_rate_is_of_any_minute(open_plane, clock):
         use(plane)
     assert (refused.value.what, refused.value.limit, refused.value.retry_after_s) == ("ingest", 2, 40)
 
-    use(plane, What.RECALL)
+    use(plane, QuotaResource.RECALL)
     with pytest.raises(RateLimited, match="recall"):
-        use(other, What.RECALL)
+        use(other, QuotaResource.RECALL)
     clock.advance(seconds=refused.value.retry_after_s)
     use(other)
 
@@ -457,11 +457,11 @@ def test_a_failure_counts_for_the_rate(open_plane):
     The rate is about the work, not about what comes of it.
     """
     plane = open_plane(recall_per_minute=1)
-    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", What.RECALL):
+    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", QuotaResource.RECALL):
         _ = 1 / 0
 
     with pytest.raises(RateLimited):
-        use(plane, What.RECALL)
+        use(plane, QuotaResource.RECALL)
 
 
 @pytest.mark.parametrize(
@@ -479,7 +479,7 @@ def test_limits_that_cannot_be_are_refused(accounts, clock, name, value):
     When the plane is opened, by name.
     """
     with pytest.raises(SettingsInvalid, match=name):
-        Allowance(accounts, Settings(**{name: value}), clock)
+        QuotaGuard(accounts, Settings(**{name: value}), clock)
 
 
 def test_limits_come_from_the_environment():

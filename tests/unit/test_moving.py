@@ -15,15 +15,15 @@ from memplane import Memplane
 from memplane.auth.keys import Grant
 from memplane.auth.principal import Unauthenticated
 from memplane.errors import KeyMismatch
-from memplane.storage.accounts import Account, Quota, Tally
-from memplane.storage.directory import Sort
+from memplane.storage.accounts import Account, Quota, UsageCounts
+from memplane.storage.directory import ResourceKind
 from memplane.storage.filter import Filter
 from memplane.storage.moving import CATALOG_TABLES, SPACE_TABLES
 from memplane.storage.sqlite.names import space_path
 from memplane.transfer import tables as comparing
 from memplane.transfer.move import Move
 from memplane.transfer.tables import NotACopy
-from memplane.types import Caller, Draft
+from memplane.types import Caller, NewEntry
 from stub_embedder import StubEmbedder
 
 KEY = "ab" * 32
@@ -214,8 +214,8 @@ def test_the_catalog_comes_along(places, clock):
     source._concrete.credentials().lock(b"somewhere", clock() + 10, now=clock())
     accounts, directory = source._stores.accounts(), source._stores.directory()
     accounts.take("t", "ingest", now=clock(), rate=5, quota=Quota(limit=9, since=1))
-    accounts.add({Account("t", 5, "/x"): Tally(requests=3, tokens=1 << 40)}, oldest=1)
-    directory.note("t", Sort.DOCUMENT, "d", "alice", now=clock())
+    accounts.add({Account("t", 5, "/x"): UsageCounts(requests=3, tokens=1 << 40)}, oldest=1)
+    directory.note("t", ResourceKind.DOCUMENT, "d", "alice", now=clock())
     directory.set_complete("t", ["bob"])
     assert move(source, target).ok
 
@@ -263,7 +263,7 @@ def test_entries_that_came_in_late_are_placed_as_in_the_source(places):
     source.space("alice").retain("said as well", id="x")
     move(source, target)
     theirs = [
-        Draft(it.id, it.op, it.body, it.caller, it.ref, it.recorded - 10)
+        NewEntry(it.id, it.op, it.body, it.caller, it.ref, it.recorded - 10)
         for it in other.space("alice").entries()
     ]
     source.space("alice").merge(theirs, {}, origin="r")

@@ -12,15 +12,15 @@ from clawdapus import entry_line, later
 from conftest import fresh_plane
 from memplane import Settings
 from memplane.adapters.clawdapus.history_pages import page_of, parse_limit
-from memplane.adapters.clawdapus.recall import LATE, Recaller, answer_of
+from memplane.adapters.clawdapus.recall import LATE, PlaneRecallHandler, answer_of
 from memplane.adapters.importers import scrubbed_lines
 from memplane.auth.principal import Forbidden, Principal, Right
 from memplane.config import settings_from
-from memplane.recall.result import Block
+from memplane.recall.result import RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import is_blocked
 from memplane.safety.redact import find_secrets
-from memplane.server.endpoint import Call, Endpoint
+from memplane.server.endpoint import Endpoint, HttpCall
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=3_000)
 ANYTHING = st.one_of(
@@ -37,7 +37,7 @@ NAMES = st.one_of(
 
 
 def block(text, *, kind="turn", source="user-turn", score=0.5):
-    return Block(id="e", text=text, kind=kind, source=source, ts="2026-11-15T08:30:00Z", score=score)
+    return RecallBlock(id="e", text=text, kind=kind, source=source, ts="2026-11-15T08:30:00Z", score=score)
 
 
 @given(
@@ -81,7 +81,7 @@ def test_recall_is_within_its_limits_whatever_is_stored(texts, question):
             line = entry_line(text, text, at=later(number)).line
             plane.space("analyst").retain_entry(line)
         plane.space("other").retain_entry(entry_line("zebrazebra tea").line)
-        recaller = Recaller(Settings(recall_answer_ms=60_000))
+        recaller = PlaneRecallHandler(Settings(recall_answer_ms=60_000))
         try:
             asked = {"agent_id": "analyst", "messages": [{"role": "user", "content": question}]}
             answer = recaller.handle(called(plane, asked)).body
@@ -103,7 +103,7 @@ def called(plane, body, *, spaces=None, rights=frozenset(Right), waited_s=0.0):
     )
     principal = Principal(tenant="default", subject="s", spaces=spaces, rights=rights)
     raw = json.dumps(body).encode()
-    return Call(
+    return HttpCall(
         plane,
         endpoint,
         principal=principal,
@@ -127,7 +127,7 @@ def test_a_credential_for_another_agent_opens_nothing(plane, agent):
     However the id is written.
     """
     plane.space("analyst").retain("tea")
-    recaller = Recaller(Settings())
+    recaller = PlaneRecallHandler(Settings())
     try:
         with pytest.raises(Forbidden):
             recaller.handle(called(plane, {"agent_id": agent}, spaces=frozenset({"other"})))
@@ -153,7 +153,7 @@ def test_who_waited_too_long_for_a_thread_is_not_kept_waiting(plane):
     The time counts from when the request came in: a busy server says so at once.
     """
     plane.space("analyst").retain("tea with lemon")
-    recaller = Recaller(Settings())
+    recaller = PlaneRecallHandler(Settings())
     body = {"agent_id": "analyst", "messages": [{"role": "user", "content": "tea?"}]}
     try:
         answers = [

@@ -18,9 +18,9 @@ import pytest
 import memplane
 from memplane import Caller, State
 from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.safety.fence import END
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -80,7 +80,7 @@ def test_promise_02_not_through_any_door(space):
     for write in (lambda: space.store("fact", echo), lambda: space.put("k", echo)):
         with pytest.raises(InvalidRequest):
             write()
-    space.load([Draft("i", Op.TURN, encode(Said(role="user", content=echo, at=0)))])
+    space.load([NewEntry("i", Op.TURN, encode(TurnPayload(role="user", content=echo, at=0)))])
 
     assert [hit.text for hit in space.search("zebra")] == ["zebra fact"]
     assert space.turns() == []
@@ -162,7 +162,8 @@ def test_promise_08_retain_is_one_append(space):
 def test_promise_08_retain_does_not_grow_with_history(space, clock):
     """The number of statements a retain takes is the same for the first turn and for the thousandth."""
     said = [
-        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock()))) for n in range(2_000)
+        NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=clock())))
+        for n in range(2_000)
     ]
 
     def statements() -> int:
@@ -184,7 +185,11 @@ def test_promise_10_recall_is_bounded(space, clock):
     """However long the history, a turn is told a bounded amount."""
     space.load(
         [
-            Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"zebra {n} " + "x" * 500, at=clock())))
+            NewEntry(
+                f"t{n}",
+                Op.TURN,
+                encode(TurnPayload(role="user", content=f"zebra {n} " + "x" * 500, at=clock())),
+            )
             for n in range(1_500)
         ]
     )
@@ -438,7 +443,7 @@ def test_promise_25_an_incomplete_answer_says_so(open_plane, clock):
     assert space.recall("zebra").degraded == ()
     space.load(
         [
-            Draft(f"t{n}", Op.TURN, encode(Said(role="user", content="zebra", at=clock())))
+            NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=clock())))
             for n in range(4_000)
         ]
     )

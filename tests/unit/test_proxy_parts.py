@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane import Settings
-from memplane.adapters.proxy.answer import Answer, Charge, Tally
-from memplane.adapters.proxy.apis import Api, Asked, NotPlain, api_of, items_of, members_of
-from memplane.adapters.proxy.credentials import Credentials
+from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
+from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, items_of, members_of
+from memplane.adapters.proxy.credentials import ProxyCredentials
 from memplane.adapters.proxy.headers import to_client, to_upstream
 from memplane.adapters.proxy.prices import Prices
 from memplane.adapters.proxy.upstreams import Upstreams
@@ -20,7 +20,7 @@ from memplane.auth.principal import Unauthenticated
 from memplane.config import settings_from
 from memplane.errors import SettingsInvalid
 from memplane.server.envelope import envelope_of
-from memplane.server.refusal import Refusal
+from memplane.server.refusal import ErrorInfo
 from provider_server import chat, chat_stream, message_stream, response_stream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -65,7 +65,7 @@ def test_memory_is_put_in_and_nothing_else_changes(request_, brief, context):
     Taken out again, the client's bytes are left, every one of them and in order; and the result is JSON.
     """
     api, raw = request_
-    asked = Asked(api, raw)
+    asked = ChatRequest(api, raw)
     changes = asked.with_memory(brief, context)
     made = asked.effective(changes)
 
@@ -86,7 +86,7 @@ def test_where_memory_goes(request_):
     Anthropic behind them.
     """
     api, raw = request_
-    asked = Asked(api, raw)
+    asked = ChatRequest(api, raw)
     made = json.loads(asked.effective(asked.with_memory("BRIEF", "CONTEXT")))
     messages = made["input" if api is Api.RESPONSES else "messages"]
     texts = [json.dumps(one) for one in messages]
@@ -130,7 +130,7 @@ def test_what_two_readers_would_read_differently_is_not_plain(raw):
     No object, or a name that stands twice in it.
     """
     with pytest.raises(NotPlain):
-        Asked(Api.CHAT, raw)
+        ChatRequest(Api.CHAT, raw)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_what_is_ours_is_known_by_its_form(ours):
     """
     Wherever it stands it says who knocks, and it never goes along, though the client has another key beside it.
     """
-    credentials = Credentials(Settings())
+    credentials = ProxyCredentials(Settings())
     both = {"authorization": "Bearer sk-provider", "x-api-key": ours}
     twice = {"authorization": f"Bearer {ours}", "x-memplane-key": "another"}
 
@@ -257,7 +257,7 @@ def test_a_providers_key_is_the_clients_business():
     """
     With ours in its own header it goes along; alone, it is what we are shown, and it is not taken for anything else.
     """
-    credentials = Credentials(Settings())
+    credentials = ProxyCredentials(Settings())
     azure = {"authorization": f"Bearer {token('https://login.example')}", "x-memplane-key": KEY}
     gateway = {"authorization": "Bearer two.dots.only", "x-memplane-key": KEY}
 
@@ -276,7 +276,7 @@ def test_a_providers_key_alone_opens_nothing_and_is_told_apart():
     """
     Whoever forgot to change the key hears what to change; a key of ours beside it, or an agent's token, is as ever.
     """
-    credentials = Credentials(Settings())
+    credentials = ProxyCredentials(Settings())
 
     for place in ({"authorization": "Bearer sk-provider"}, {"x-api-key": "sk-ant-provider"}):
         with pytest.raises(Unauthenticated, match="a provider's key: put a Memplane key in its place"):
@@ -346,7 +346,7 @@ def test_a_refusal_has_the_providers_shape(path, headers, shape):
     """
     By the path, or by the header that Anthropic's clients send; paths of another door keep that door's.
     """
-    made = envelope_of(path, headers)(Refusal(status=404, code="c", message="no"), "r")
+    made = envelope_of(path, headers)(ErrorInfo(status=404, code="c", message="no"), "r")
 
     assert msgspec.json.decode(made.body) == shape
 
@@ -363,7 +363,7 @@ def test_the_end_of_a_stream_is_seen_wherever_it_is_cut(events, size):
     The mark is found once, with the piece that completes it; not before, and not because a text speaks of it.
     """
     whole = b"".join(events).replace(b"One two", b"say message_stop or [DONE] or response.completed")
-    answer = Answer(media="text/event-stream", encoding="")
+    answer = ProviderResponse(media="text/event-stream", encoding="")
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     marked = [at for at, piece in enumerate(pieces) if answer.add(piece)]
 
@@ -382,7 +382,7 @@ def test_what_a_text_says_of_ends_is_no_end(size):
     said = {"choices": [{"delta": {"content": "then comes data: [DONE] and event: error, is it not?"}}]}
     told = {"type": "response.created", "response": {"metadata": {"type": "response.completed"}}}
     whole = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in (said, told, said))
-    answer = Answer(media="text/event-stream", encoding="")
+    answer = ProviderResponse(media="text/event-stream", encoding="")
 
     assert not any(answer.add(whole[at : at + size]) for at in range(0, len(whole), size))
     assert not answer.failed()
@@ -392,7 +392,7 @@ def test_numbers_that_only_python_writes_are_no_obstacle():
     """
     Servers in Python answer with NaN and Infinity; the turn is kept, with nothing in their place.
     """
-    answer = Answer(media="application/json", encoding="")
+    answer = ProviderResponse(media="application/json", encoding="")
     answer.add(b'{"choices":[{"message":{"content":"Hi"},"p":-Infinity,"q":NaN}]}')
 
     assert answer.payload().json == b'{"choices":[{"message":{"content":"Hi"},"p":null,"q":null}]}'
@@ -402,15 +402,15 @@ def test_usage_of_every_api():
     """
     Prompt, completion and cached tokens under the names each API has for them, and what it cost where that is said.
     """
-    streamed = Answer(media="text/event-stream", encoding="")
+    streamed = ProviderResponse(media="text/event-stream", encoding="")
     streamed.add(b"".join(message_stream("x")))
-    priced = Answer(media="application/json", encoding="")
+    priced = ProviderResponse(media="application/json", encoding="")
     priced.add(b'{"usage":{"prompt_tokens":3,"completion_tokens":4,"cost":0.25}}')
-    odd = Answer(media="application/json", encoding="")
+    odd = ProviderResponse(media="application/json", encoding="")
     odd.add(
         b'{"usage":{"prompt_tokens":"many","completion_tokens":-4,"cost":"dear","prompt_tokens_details":7}}'
     )
-    whole = Answer(media="application/json", encoding="")
+    whole = ProviderResponse(media="application/json", encoding="")
     whole.add(chat("x"))
 
     charge = streamed.charge()
@@ -430,7 +430,7 @@ def test_a_tally_reads_usage_wherever_it_is_cut(size, packed):
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}
     raw = said[:-1].encode() + b', "usage": ' + json.dumps(usage, indent=1).encode() + b"}"
     sent = gzip.compress(raw) if packed else raw
-    tally = Tally(encoding="gzip" if packed else "")
+    tally = UsageReader(encoding="gzip" if packed else "")
     for at in range(0, len(sent), size):
         tally.add(sent[at : at + size])
 
@@ -443,7 +443,7 @@ def test_a_tally_gives_up_on_what_it_cannot_read():
     """
     bomb = gzip.compress(b" " * (8 << 20) + b'{"usage":{"prompt_tokens":1}}')
     for encoding, sent in (("br", b"\x00"), ("gzip", b"{}"), ("gzip", bomb)):
-        tally = Tally(encoding=encoding)
+        tally = UsageReader(encoding=encoding)
         tally.add(sent)
         tally.add(b'{"usage":{"prompt_tokens":1}}')
 
@@ -478,7 +478,7 @@ def test_an_answer_that_cannot_be_read_is_no_fault():
     Packed in a way nobody here knows, broken, or no JSON: it is passed on all the same.
     """
     for encoding, piece in (("br", b"\x0b\x02"), ("gzip", b"no gzip"), ("", b"<html>")):
-        answer = Answer(media="application/json", encoding=encoding)
+        answer = ProviderResponse(media="application/json", encoding=encoding)
 
         assert answer.add(piece) is False
         assert not answer.failed()

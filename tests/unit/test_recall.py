@@ -2,9 +2,9 @@
 
 import pytest
 
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.safety.fence import BEGIN, END, strip_injected
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 HEAD = BEGIN.format(service="memplane")
 
@@ -181,7 +181,7 @@ def test_recall_says_when_it_is_incomplete(open_plane, clock):
     """While a bulk import is not yet searchable, the answer says so; afterwards it is whole."""
     space = open_plane(recall_work_ms=0).space("alice")
     drafts = [
-        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"tea {n}", at=clock())))
+        NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"tea {n}", at=clock())))
         for n in range(2_100)
     ]
     space.load(drafts)
@@ -198,7 +198,7 @@ def test_a_turn_during_an_import_is_recalled_at_once(space, clock):
     """Retaining goes on while an import is under way, and nothing is lost or told twice."""
     space.load(
         [
-            Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"bulk{n}", at=clock())))
+            NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"bulk{n}", at=clock())))
             for n in range(100)
         ]
     )

@@ -15,9 +15,9 @@ from tests.conftest import HandClock, costly, fresh_folder
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.models.vectors import VectorTable
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ["tea", "Where do I live?", "What did Ann say about coffee last week?", ""]
@@ -127,8 +127,10 @@ class CacheMachine(RuleBasedStateMachine):
         drafts = []
         for _ in range(count):
             self.said += 1
-            said = Said(role="user", content=f"tea loaded{self.said}x", at=self.clock(), conversation="a")
-            drafts.append(Draft(f"load{self.said}", Op.TURN, encode(said)))
+            said = TurnPayload(
+                role="user", content=f"tea loaded{self.said}x", at=self.clock(), conversation="a"
+            )
+            drafts.append(NewEntry(f"load{self.said}", Op.TURN, encode(said)))
         self.spaces(which).load(drafts)
         self.entries += [draft.id for draft in drafts]
         if (

@@ -4,13 +4,13 @@ import pytest
 from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
-from memplane.ledger.payloads import Said, encode
+from memplane.ledger.payloads import TurnPayload, encode
 from memplane.models.embedding import EmbeddingFailed
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.models.local import LocalEmbedder
 from memplane.recall.result import Limits
-from memplane.types import Draft, Op
-from memplane.worker.background import Background
+from memplane.types import NewEntry, Op
+from memplane.worker.background import BackgroundRunner
 
 
 @pytest.fixture
@@ -117,14 +117,15 @@ def test_an_import_is_told_about_until_it_is_read(open_plane, clock):
     """So many entries are not read yet; the number falls to nothing."""
     space = open_plane(recall_work_ms=0).space("alice")
     said = [
-        Draft(f"t{n}", Op.TURN, encode(Said(role="user", content=f"tea {n}", at=clock()))) for n in range(9)
+        NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"tea {n}", at=clock())))
+        for n in range(9)
     ]
     space.load(said)
 
     assert space.recall("tea").degraded == ("enrichment: 9 entries are not read for facts yet",)
     space.enrich()
     assert space.recall("tea").degraded == ()
-    space.load([Draft("last", Op.TURN, encode(Said(role="user", content="tea", at=clock())))])
+    space.load([NewEntry("last", Op.TURN, encode(TurnPayload(role="user", content="tea", at=clock())))])
     assert space.recall("tea").degraded == ("enrichment: 1 entry is not read for facts yet",)
 
 
@@ -158,11 +159,11 @@ def test_a_turn_that_overtakes_an_import_finds_a_place(open_plane, clock):
     assert first_words("c", "tea", turns=0) == []
 
 
-def a_long_import(clock) -> list[Draft]:
+def a_long_import(clock) -> list[NewEntry]:
     """More than one recall catches up with."""
     texts = [f"bulk {n}" for n in range(2_100)]
     return [
-        Draft(text, Op.TURN, encode(Said(role="user", content=text, at=clock(), conversation="i")))
+        NewEntry(text, Op.TURN, encode(TurnPayload(role="user", content=text, at=clock(), conversation="i")))
         for text in texts
     ]
 
@@ -192,7 +193,7 @@ def test_a_background_makes_vectors_while_the_language_model_is_away(tmp_path, c
     with Memplane.open(tmp_path / "data", embedder=embedder, llm=llm, clock=clock) as plane:
         space = plane.space("alice")
         space.retain("I live in Lisbon, and I love tea.")
-        with Background(plane._parts.stores, plane._parts.worker, list) as background:
+        with BackgroundRunner(plane._parts.stores, plane._parts.worker, list) as background:
             background._work("default", "alice")
             failing = background.failing()
 

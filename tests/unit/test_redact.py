@@ -20,7 +20,7 @@ from memplane.safety.redact import (
     CLAWDAPUS,
     NATIVE,
     RULES,
-    Finding,
+    SecretFinding,
     find_secrets,
     redact,
     redact_tree,
@@ -369,14 +369,18 @@ class TestFinding:
         """
         before, after = frame.split("{}")
 
-        assert find_secrets(before + secret + after) == [Finding(type_, len(before), len(before + secret))]
+        assert find_secrets(before + secret + after) == [
+            SecretFinding(type_, len(before), len(before + secret))
+        ]
 
     @pytest.mark.parametrize(("type_", "before", "secret", "after"), IN_PLACE, ids=ids(IN_PLACE))
     def test_a_secret_is_found_by_its_place(self, type_, before, secret, after):
         """
         A value that is a secret because of what stands around it is found exactly, and nothing around it.
         """
-        assert find_secrets(before + secret + after) == [Finding(type_, len(before), len(before + secret))]
+        assert find_secrets(before + secret + after) == [
+            SecretFinding(type_, len(before), len(before + secret))
+        ]
 
     @pytest.mark.parametrize("text", HARMLESS)
     def test_what_only_looks_like_a_secret_is_left_alone(self, text):
@@ -397,7 +401,7 @@ class TestFinding:
         """
         text = "see " + key_block().partition("\n-----END")[0] + "\n and more"
 
-        assert find_secrets(text) == [Finding("private-key", 4, len(text))]
+        assert find_secrets(text) == [SecretFinding("private-key", 4, len(text))]
 
     def test_a_closed_key_block_ends_where_it_ends(self):
         """
@@ -650,7 +654,7 @@ class TestProperties:
         is_filler = re.search("[xX]{5}", body)
 
         assert is_filler or find_secrets(f"it was ghp_{body} and {digest}") == [
-            Finding("github-token", 7, 47)
+            SecretFinding("github-token", 7, 47)
         ]
 
     @given(st.text(string.ascii_lowercase + " .,", max_size=300))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, a_memory
 
-from memplane.recall.render import Tamer, render, tokens_of
+from memplane.recall.render import Sanitizer, render, tokens_of
 from memplane.recall.result import Conflict, RecallHit
 from memplane.safety.fence import BEGIN, END, fence, strip_injected
-from memplane.types import Kind, State, TimeTold, Turn
+from memplane.types import Kind, MentionedTime, State, Turn
 
 HEAD = BEGIN.format(service="memplane")
 
@@ -26,7 +26,7 @@ def a_turn(text, **fields) -> RecallHit:
 
 
 def rendered(facts=(), conflicts=(), turns=(), episodes=(), tokens_max=2_000) -> str:
-    text, tokens = render(facts, conflicts, turns, episodes, tokens_max=tokens_max, tame=Tamer())
+    text, tokens = render(facts, conflicts, turns, episodes, tokens_max=tokens_max, tame=Sanitizer())
     assert tokens == tokens_of(text) <= tokens_max
     return text
 
@@ -35,7 +35,7 @@ def test_sections_in_their_order():
     """Facts with kind, standing and day; conflicts with a warning; turns with speaker and day; episodes."""
     left, right = (a_memory(f"Lives in {city}", id=city, seq=1) for city in ("Lisbon", "Porto"))
     begin = MORNING - timedelta(days=3)
-    told = TimeTold(begin=begin, until=MORNING, raw="then", granularity="day", kind="relative")
+    told = MentionedTime(begin=begin, until=MORNING, raw="then", granularity="day", kind="relative")
 
     text = rendered(
         facts=[

@@ -9,7 +9,7 @@ from memplane.adapters.clawdapus.importer import append_history, history_lines
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import decode
 from memplane.recall.result import Limits
-from memplane.types import Reach, State, within
+from memplane.types import State, Visibility, within
 
 pytestmark = both_if_thorough
 
@@ -47,13 +47,13 @@ def test_the_ledger_says_the_scope_only_where_there_is_one(space):
     everywhere, here = space.entries()
 
     assert b"scope" not in everywhere.body
-    assert decode(here).scope is Reach.PROJECT
+    assert decode(here).scope is Visibility.PROJECT
 
 
 def test_a_scope_without_its_place_cannot_be_told():
     """Not even one that an import brings: the entry is unreadable rather than told everywhere."""
     with pytest.raises(ValueError, match="needs a project"):
-        within(Reach.PROJECT, conversation="c", project=None)
+        within(Visibility.PROJECT, conversation="c", project=None)
 
 
 # ── who is told ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.sync import segments
-from memplane.sync.segments import SegmentDamaged, Written
+from memplane.sync.segments import SegmentDamaged, SegmentLine
 from memplane.transfer.full import line_of
 
 LINE = b'{"memplane":1,"id":"t1","op":"turn","recorded":5,"body":{"role":"user","content":"hi","at":5}}'
@@ -30,7 +30,9 @@ def test_the_same_content_has_the_same_name():
     """
     Whoever writes it again writes nothing new.
     """
-    assert segments.make("abc", 1, [Written(LINE, None)]) == segments.make("abc", 1, [Written(LINE, None)])
+    assert segments.make("abc", 1, [SegmentLine(LINE, None)]) == segments.make(
+        "abc", 1, [SegmentLine(LINE, None)]
+    )
 
 
 @given(st.integers(0, len(LINE)), st.binary(max_size=3))
@@ -38,7 +40,7 @@ def test_damage_is_noticed(place, junk):
     """
     A changed, cut or longer content is not what the name says.
     """
-    made = segments.make("abc", 1, [Written(LINE, None)])
+    made = segments.make("abc", 1, [SegmentLine(LINE, None)])
     changed = made.data[:place] + junk
     if changed == made.data:
         return
@@ -66,7 +68,9 @@ def test_a_line_that_cannot_be_read_takes_no_other_with_it():
     It is passed over, kept as it is, and known by its id at most.
     """
     strange = b'{"memplane":1,"id":"t9","op":"dream"}'
-    made = segments.make("abc", 1, [Written(strange, None), Written(b"\xff", None), Written(LINE, None)])
+    made = segments.make(
+        "abc", 1, [SegmentLine(strange, None), SegmentLine(b"\xff", None), SegmentLine(LINE, None)]
+    )
 
     read = segments.read(made.key, made.data)
 

@@ -15,8 +15,8 @@ from memplane.adapters.clawdapus.session_history import (
     OVERLAP,
     TORN_NAME,
     Checkpoint,
+    HistoryRecorder,
     Index,
-    Recorder,
     agent_folder_name,
     build_index,
     read_session,
@@ -25,7 +25,7 @@ from memplane.adapters.clawdapus.session_history import (
 from memplane.clock import to_instant
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, StorageError, StorageUnavailable
-from memplane.ledger.history import BadLine, HistoryLine, Rejected, parse_line, read_history
+from memplane.ledger.history import BadLine, HistoryLine, RejectedLine, parse_line, read_history
 from memplane.safety.safe_directory import Folder
 
 
@@ -49,7 +49,7 @@ def analyst(tmp_path):
 @pytest.fixture
 def record(tmp_path):
     def record(lines, agent="analyst", **options):
-        recorder = Recorder(tmp_path, **options)
+        recorder = HistoryRecorder(tmp_path, **options)
         for line in lines:
             recorder.append(agent, line.line)
 
@@ -198,7 +198,7 @@ class TestRecorder:
         Nothing that would be none or several lines is written.
         """
         with pytest.raises(InvalidRequest, match="one line"):
-            Recorder(tmp_path).append("analyst", line)
+            HistoryRecorder(tmp_path).append("analyst", line)
 
     @pytest.mark.parametrize("linked", ["analyst", "analyst/history.jsonl"])
     def test_links_are_not_followed(self, tmp_path, linked):
@@ -211,13 +211,13 @@ class TestRecorder:
         (tmp_path / "histories" / linked).symlink_to(target)
 
         with pytest.raises(StorageUnavailable, match="link"):
-            Recorder(tmp_path / "histories").append("analyst", lines_of(1)[0].line)
+            HistoryRecorder(tmp_path / "histories").append("analyst", lines_of(1)[0].line)
 
         assert list(target.iterdir()) == [] if target.is_dir() else target.read_bytes() == b"mine"
 
 
 def _append_many(directory, worker, count):
-    recorder = Recorder(directory, 20_000)
+    recorder = HistoryRecorder(directory, 20_000)
     for number in range(count):
         recorder.append("analyst", entry_line(f"worker {worker} says {number}", at=later(number)).line)
 
@@ -249,7 +249,7 @@ def test_many_processes_lose_nothing(tmp_path):
 
 
 def _write_on(directory, told):
-    recorder = Recorder(directory, 30_000)
+    recorder = HistoryRecorder(directory, 30_000)
     for number in range(100_000):
         line = entry_line(f"turn {number}", at=later(number))
         recorder.append("analyst", line.line)
@@ -272,11 +272,11 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
             acknowledged += [line.decode().strip() for line in heard if line.endswith(b"\n")]
         writer.join()
     last = entry_line("the last", at=later(10**6))
-    Recorder(tmp_path).append("analyst", last.line)
+    HistoryRecorder(tmp_path).append("analyst", last.line)
 
     items = list(read_history(tmp_path / "analyst"))
 
-    assert [item for item in items if isinstance(item, Rejected)] == []
+    assert [item for item in items if isinstance(item, RejectedLine)] == []
     assert {*acknowledged, last.id} <= {item.id for item in items}
 
 
@@ -284,7 +284,7 @@ def _fill_up(directory, size, outcome):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        Recorder(directory).append("analyst", entry_line("too much", at=later(9)).line)
+        HistoryRecorder(directory).append("analyst", entry_line("too much", at=later(9)).line)
     except StorageError as exc:
         outcome.put(type(exc).__name__)
 
@@ -410,7 +410,7 @@ class TestIndex:
             items = list(read_session(folder, after=to_instant(NOON)))
 
         assert [item.id for item in items if isinstance(item, HistoryLine)] == [it.id for it in lines[1:]]
-        assert [item.reason for item in items if isinstance(item, Rejected)] != []
+        assert [item.reason for item in items if isinstance(item, RejectedLine)] != []
 
     def test_lookup_is_that_of_the_original(self):
         """

@@ -12,7 +12,7 @@ from memplane.sync import manifest, push, segments
 from memplane.sync.link import only_one
 from memplane.sync.status import standing_of, without_secrets
 from memplane.sync.sync import Sync
-from memplane.sync.watch import Stopped, Watch
+from memplane.sync.watch import SyncWatcher, WatchStopped
 from memplane.types import Op
 from sync_machines import Machine, content, keys
 
@@ -267,7 +267,7 @@ def test_an_entry_of_a_newer_version_is_kept_as_it_is(machines, objects):
     desk.space.retain("plum", id="t1")
     desk.sync.push()
     (key,) = keys(objects, "ledger/")
-    strange = segments.Written(b'{"memplane":1,"id":"d1","op":"dream"}', None)
+    strange = segments.SegmentLine(b'{"memplane":1,"id":"d1","op":"dream"}', None)
     made = segments.make("newer", 1, [*segments.read(key, objects.get(key).data), strange])
     objects.put(made.key, made.data)
     manifest.update(
@@ -287,7 +287,7 @@ def test_what_a_lost_machine_left_behind_is_cleaned_up(machines, objects, clock)
     """
     A segment that nobody has named for a day goes; one that was written just now may be about to be named.
     """
-    left = segments.make("lost", 1, [segments.Written(b'{"memplane":1,"id":"t1","op":"turn"}', None)])
+    left = segments.make("lost", 1, [segments.SegmentLine(b'{"memplane":1,"id":"t1","op":"turn"}', None)])
     desk = machines("desk")
     desk.space.retain("hello")
     desk.sync.push()
@@ -483,7 +483,7 @@ def watched(*outcomes):
         def uniform(self, low, high):
             return (low + high) / 2
 
-    Watch(Outages(*outcomes), wait=wait, told=rounds.append, interval_s=60, rng=Even()).run()
+    SyncWatcher(Outages(*outcomes), wait=wait, told=rounds.append, interval_s=60, rng=Even()).run()
     return pauses, rounds
 
 
@@ -516,10 +516,10 @@ def test_stop_in_the_middle_of_a_push_ends_the_watch(machines):
     desk.space.retain("hello")
 
     def stop(*_):
-        raise Stopped("stopped")
+        raise WatchStopped("stopped")
 
     cut = Sync(desk.space, desk.sync._store, desk.folder, progress=stop)
-    Watch(cut, wait=lambda _: pytest.fail("it went on"), told=pytest.fail).run()
+    SyncWatcher(cut, wait=lambda _: pytest.fail("it went on"), told=pytest.fail).run()
 
     assert desk.sync.push().given.entries == 1
     assert [entry.op for entry in desk.space.entries()] == [Op.TURN]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.adapters.clawdapus.pod.tombstones import Tombstone, compose_tombstone, parse_tombstone
+from memplane.adapters.clawdapus.pod.tombstones import ServiceTombstone, compose_tombstone, parse_tombstone
 from memplane.clock import parse_instant
 from memplane.ledger.history import BadLine
 
@@ -27,7 +27,7 @@ def test_a_tombstone_is_written_and_read_as_go_does(reason, line):
     """
     The line is that of a real Go program, to the byte, and reads back as what was written.
     """
-    tombstone = Tombstone(AT, "analyst", "mem-svc", "hist1_ab", reason)
+    tombstone = ServiceTombstone(AT, "analyst", "mem-svc", "hist1_ab", reason)
 
     assert compose_tombstone(tombstone) == line.encode()
     assert parse_tombstone(f" {line}\r\n".encode()) == tombstone
@@ -37,7 +37,7 @@ def test_the_time_is_written_in_whole_seconds():
     """
     A fraction is dropped, not rounded up.
     """
-    line = compose_tombstone(Tombstone(AT + 999_999, "a", "m", "hist1_ab"))
+    line = compose_tombstone(ServiceTombstone(AT + 999_999, "a", "m", "hist1_ab"))
 
     assert parse_tombstone(line).at == AT
 

@@ -12,7 +12,7 @@ from memplane.adapters.anthropic.commands import (
     occurrences,
     size_text,
 )
-from memplane.safety.sanitize import Veil
+from memplane.safety.sanitize import SanitizedText
 from memplane.space.files import FileEntry
 
 
@@ -61,7 +61,7 @@ def test_inserting_adds_whole_lines(text, new, data):
     """
     after = data.draw(st.integers(0, line_count(text)))
     lines = text.split("\n")[: line_count(text)]
-    made = Veil(text).spliced(inserted(text, after, new))
+    made = SanitizedText(text).spliced(inserted(text, after, new))
 
     assert made == "\n".join([*lines[:after], new.rstrip("\n"), *lines[after:], ""])
 

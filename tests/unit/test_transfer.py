@@ -14,7 +14,7 @@ from memplane.errors import InvalidRequest
 from memplane.ledger.history import Payload, compose_line, entry_id
 from memplane.space.doctor import examine
 from memplane.storage.filter import Filter
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 pytestmark = both_if_thorough
 
@@ -312,7 +312,7 @@ def test_turns_retained_during_an_import_are_found_before_and_after_it_ends(spac
     While appended entries wait for projection, a new turn is searchable, and the catching up doubles nothing.
     """
     lines = [history_line(number) for number in range(300)]
-    space.load([Draft(line.id, Op.HISTORY, line.line) for line in lines])
+    space.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
     space.retain("a zebra crossed the road")
 
     with space._read() as reader:
@@ -339,7 +339,7 @@ def test_recall_says_when_it_is_incomplete(open_plane):
     """
     space = open_plane(recall_work_ms=0).space("alice")
     lines = [history_line(number) for number in range(2_500)]
-    space.load([Draft(line.id, Op.HISTORY, line.line) for line in lines])
+    space.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
 
     during = space.recall("question1").degraded
     space.enrich()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
-from memplane.safety.sanitize import Veil
+from memplane.safety.sanitize import SanitizedText
 from memplane.sync.tree import files_of, take_in
 from memplane.sync.tree.behavioral import FILE_BYTES_MAX
 from memplane.sync.tree.frontmatter import part
@@ -15,7 +15,7 @@ from memplane.types import STORABLE_KINDS, State
 
 SECRET = "AKIA" + "ABCDEFGHIJKLMN27"
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=80)
-TEXTS = WORDS.filter(lambda text: Veil(text).text.strip() and text.strip())
+TEXTS = WORDS.filter(lambda text: SanitizedText(text).text.strip() and text.strip())
 TAGS = st.lists(TEXTS.filter(lambda tag: len(tag) <= 50), max_size=3, unique=True)
 MEMORIES = st.lists(st.tuples(st.sampled_from(STORABLE_KINDS), TEXTS, TAGS), min_size=1, max_size=5)
 
@@ -99,7 +99,7 @@ def test_any_file_is_taken_or_refused_and_twice_is_once(head, body, fenced):
 
         assert len(first.taken) + len(first.rejected) == 1
         assert (again.entries, again.taken) == (0, ())
-        if first.taken and Veil(text).text == text and "id" not in part(text).members:
+        if first.taken and SanitizedText(text).text == text and "id" not in part(text).members:
             assert behavioral(space)["behavioral/feedback_x.md"] == data
 
 

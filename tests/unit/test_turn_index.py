@@ -12,8 +12,8 @@ from tests.unit.test_fusion import HOUR, JULY, asked, slow_passages, spoken, tur
 
 from memplane.extract.relevance import Question
 from memplane.models.vectors import VectorTable
-from memplane.recall.query_context import Asking
-from memplane.recall.turn_index import Columns, TurnIndex, Turns
+from memplane.recall.query_context import PreparedQuery
+from memplane.recall.turn_index import TurnColumns, TurnColumnsBuilder, TurnIndex
 from memplane.recall.turn_ranking import holders, rank_turns
 from memplane.storage.filter import Filter
 from memplane.storage.index import TurnHead, TurnVector, turn_number
@@ -22,11 +22,11 @@ from memplane.storage.words import stems_of
 MODEL = ("stub", 40)
 
 
-def asking_of(reader, index, text, *, embedder=None) -> Asking:
+def asking_of(reader, index, text, *, embedder=None) -> PreparedQuery:
     """What a recall would ask for these words."""
     turns = index.refresh(reader)
     question = Question(text)
-    return Asking(
+    return PreparedQuery(
         asked=asked(text=text),
         question=question,
         turns=turns,
@@ -85,7 +85,7 @@ def test_passages_and_sittings_are_as_defined(heads):
 def test_a_guess_is_corrected_as_if_it_had_never_been(heads, data):
     """Words are guessed until the worker has counted them. Whenever it does, everything that follows from the count is
     what it would be had it been known from the start."""
-    columns = Columns()
+    columns = TurnColumnsBuilder()
     for head in heads:
         columns.add(
             TurnHead(
@@ -97,7 +97,7 @@ def test_a_guess_is_corrected_as_if_it_had_never_been(heads, data):
     for places in (order[:cut], order[cut:]):
         columns.correct([(place, heads[place].words, False) for place in places])
 
-    told, expected = Turns(columns, VectorTable(0)), turns_of(*heads)
+    told, expected = TurnColumns(columns, VectorTable(0)), turns_of(*heads)
     for name in (
         "words",
         "asks",
@@ -137,9 +137,9 @@ def test_roles_are_no_speakers():
 
 def test_what_was_handed_out_stays():
     """Turns that come in later are not seen by whoever is still ranking the earlier ones."""
-    columns = Columns()
+    columns = TurnColumnsBuilder()
     columns.add(TurnHead(1, "c", None, "user", None, JULY, 3, 0))
-    earlier = Turns(columns, VectorTable(0))
+    earlier = TurnColumns(columns, VectorTable(0))
     for n in range(2, 1_000):
         columns.add(TurnHead(n, "c", None, "user", None, JULY, 3, 0))
 

@@ -11,13 +11,13 @@ from datetime import timedelta
 import pytest
 
 from memplane import Settings
-from memplane.adapters.proxy.injection import Teller, Told
-from memplane.adapters.proxy.recorder import FOLDER, Keeper, Kept, Pending
+from memplane.adapters.proxy.injection import Injection, Injector
+from memplane.adapters.proxy.recorder import FOLDER, PendingTurn, PendingTurns, TurnRecorder
 from memplane.errors import InvalidRequest, StorageFull
 from memplane.ledger.history import Payload, compose_line
 from memplane.space import Space
 from memplane.telemetry import MemoryOp, spell_event
-from memplane.types import Pins
+from memplane.types import PinnedTexts
 
 PATIENT_MS = 60_000
 TEA = "Ann takes her tea with lemon and honey"
@@ -51,13 +51,13 @@ class Process:
         self.clock = clock
         self.events = []
 
-    def turn(self, asked, conversation="c", *, owner="ann", before_keeping=lambda: None) -> Told:
+    def turn(self, asked, conversation="c", *, owner="ann", before_keeping=lambda: None) -> Injection:
         """Told, then kept."""
         return asyncio.run(self._turn(asked, conversation, owner, before_keeping))
 
     async def _turn(self, asked, conversation, owner, before_keeping):
-        teller = Teller(self.plane, self.settings, self.events.append)
-        keeper = Keeper(self.plane, self.settings, self.events.append, door="proxy")
+        teller = Injector(self.plane, self.settings, self.events.append)
+        keeper = TurnRecorder(self.plane, self.settings, self.events.append, door="proxy")
         try:
             told = await teller.tell(self.plane.space(owner), asked, conversation, may_read=True)
             before_keeping()
@@ -83,7 +83,7 @@ class Process:
             request_original=json.dumps(said).encode(),
             request_effective=None,
         ).line
-        return Kept(
+        return PendingTurn(
             tenant="default",
             owner=owner,
             actor="",
@@ -228,7 +228,7 @@ def test_a_look_creates_no_space(processes):
     """
 
     async def tell(process):
-        teller = Teller(process.plane, process.settings, process.events.append)
+        teller = Injector(process.plane, process.settings, process.events.append)
         try:
             return await teller.tell(process.plane.space("nobody"), Asks("Hello"), "c", may_read=True)
         finally:
@@ -274,7 +274,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
     monkeypatch.setattr("asyncio.timeout", noted)
 
     async def tell():
-        teller = Teller(plane, process.settings, process.events.append)
+        teller = Injector(plane, process.settings, process.events.append)
         try:
             return await teller.tell(plane.space("ann"), Asks("Tea?", has_tools=True), "c", may_read=True)
         finally:
@@ -313,16 +313,16 @@ def test_a_recall_that_hangs_is_told_as_late(open_plane, clock, monkeypatch):
 
 def kept(**changes):
     fields = {"tenant": "default", "owner": "ann", "actor": "", "conversation": "c", "line": b"{}"}
-    return Kept(**(fields | {"history": b"{}"} | changes))
+    return PendingTurn(**(fields | {"history": b"{}"} | changes))
 
 
 def test_what_waits_is_in_a_file_of_its_own(tmp_path):
     """
     Only its owner may read it, and nothing of what was told is in it.
     """
-    pending = Pending(tmp_path / FOLDER)
+    pending = PendingTurns(tmp_path / FOLDER)
 
-    file = pending.put(kept(pins=Pins(texts={"place": "Ann is allergic to nuts"})))
+    file = pending.put(kept(pins=PinnedTexts(texts={"place": "Ann is allergic to nuts"})))
 
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
@@ -334,7 +334,7 @@ def test_files_of_a_process_that_lives_are_its_own(tmp_path):
     """
     What is half written, or no turn at all, is passed over.
     """
-    pending = Pending(tmp_path / FOLDER)
+    pending = PendingTurns(tmp_path / FOLDER)
     file = pending.put(kept())
     for name in (f"{os.getppid()}-00", "999999999-00.new", "readme"):
         file.with_name(name).write_bytes(file.read_bytes())
@@ -354,10 +354,10 @@ def test_where_everything_is_encrypted_nothing_waits_in_a_file(tmp_path):
     """
     It waits in memory alone.
     """
-    assert Pending(None).put(kept()) is None
-    assert list(Pending(None).left_over()) == []
+    assert PendingTurns(None).put(kept()) is None
+    assert list(PendingTurns(None).left_over()) == []
     (tmp_path / "file").write_text("")
-    assert Pending(tmp_path / "file" / FOLDER).put(kept()) is None
+    assert PendingTurns(tmp_path / "file" / FOLDER).put(kept()) is None
 
 
 @pytest.mark.parametrize("error", [StorageFull("no room"), OSError("gone"), ZeroDivisionError()])
@@ -378,8 +378,8 @@ def test_a_turn_is_tried_again_until_it_is_written(processes, monkeypatch, error
     monkeypatch.setattr("memplane.adapters.proxy.recorder._RETRY_S", (0.0,))
 
     async def run():
-        keeper = Keeper(process.plane, process.settings, process.events.append, door="proxy")
-        turn = process.kept(Asks(TEA), Told(agent=None))
+        keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
+        turn = process.kept(Asks(TEA), Injection(agent=None))
         in_time = await keeper.keep(lambda: turn)
         await keeper.close()  # which gives what waits its time
         return in_time, keeper.degraded()
@@ -400,8 +400,8 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
     monkeypatch.setattr(Space, "retain_entry", refuses)
 
     async def run():
-        keeper = Keeper(process.plane, process.settings, process.events.append, door="proxy")
-        turn = process.kept(Asks(TEA), Told(agent=None))
+        keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
+        turn = process.kept(Asks(TEA), Injection(agent=None))
         assert not await keeper.keep(lambda: turn)
         await keeper.close()
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.adapters.claiv.recall import Told, fact_of, read_recall_id, recall_id_of
+from memplane.adapters.claiv.recall import RecallReference, fact_of, read_recall_id, recall_id_of
 from memplane.server.envelope import envelope_of
-from memplane.server.refusal import Refusal, Refused
+from memplane.server.refusal import ErrorInfo, HttpError
 
 
 @given(st.text(min_size=1), st.integers(0, 1 << 52), st.lists(st.text(max_size=50), max_size=30))
@@ -18,7 +18,7 @@ def test_a_recall_id_says_what_was_told(owner, at, facts):
     """
     Whatever the names are: it fits into one segment of a path and is read back as it was.
     """
-    told = Told(
+    told = RecallReference(
         owner.encode("utf-8", "replace").decode(),
         at,
         tuple(f.encode("utf-8", "replace").decode() for f in facts),
@@ -48,7 +48,7 @@ def test_what_is_no_recall_id_is_not_found(text):
     """
     Made up, cut off or of another shape: a 404, and nothing worse.
     """
-    with pytest.raises(Refused) as found:
+    with pytest.raises(HttpError) as found:
         read_recall_id(text)
 
     assert found.value.refusal.status == 404
@@ -59,8 +59,8 @@ def test_no_text_breaks_the_reading_of_a_recall_id(text):
     """
     Anything at all is either an id of ours or refused.
     """
-    with suppress(Refused):
-        assert isinstance(read_recall_id(f"r1_{text}"), Told)
+    with suppress(HttpError):
+        assert isinstance(read_recall_id(f"r1_{text}"), RecallReference)
 
 
 def test_an_event_tags_its_facts_with_a_document(space):
@@ -96,9 +96,9 @@ def test_refusals_are_in_words_that_claivs_clients_know(path):
     400 for 422, `unauthorized` for a credential, and how long to wait in the body.
     """
     refuse = envelope_of(path)
-    unread = refuse(Refusal(status=422, code="invalid_request", message="m", details={"field": "f"}), "r1")
-    busy = refuse(Refusal(status=503, code="storage_busy", message="m", headers={"retry-after": "1"}), "r2")
-    wrong = refuse(Refusal(status=401, code="unauthenticated", message="m"), "r3")
+    unread = refuse(ErrorInfo(status=422, code="invalid_request", message="m", details={"field": "f"}), "r1")
+    busy = refuse(ErrorInfo(status=503, code="storage_busy", message="m", headers={"retry-after": "1"}), "r2")
+    wrong = refuse(ErrorInfo(status=401, code="unauthenticated", message="m"), "r3")
 
     assert (unread.status, msgspec.json.decode(unread.body)) == (
         400,

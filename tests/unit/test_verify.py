@@ -8,21 +8,21 @@ from memplane import Caller
 from memplane.ledger.history import Payload, compose_line
 from memplane.ledger.payloads import (
     KEEPING,
-    Compacted,
-    Derived,
-    Distilled,
+    CompactPayload,
+    DecidePayload,
+    DerivePayload,
+    DistilPayload,
+    FeedbackPayload,
     Judgement,
-    Pinned,
-    Promoted,
-    Rated,
-    Released,
-    Resolved,
-    Verdict,
+    PinPayload,
+    PromotePayload,
+    ReleasePayload,
+    ResolvePayload,
     encode,
 )
 from memplane.memory.runs import PackRun
 from memplane.storage.chain import GENESIS, entry_digest, payload_digest
-from memplane.types import Draft, Op
+from memplane.types import NewEntry, Op
 
 OPS = [op.value for op in Op]
 TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
@@ -78,28 +78,30 @@ def ledger(plane, clock):
         request_original={"messages": [{"role": "user", "content": "hello"}]},
         response=Payload(json={"choices": []}),
     )
-    space.load([Draft(line.id, Op.HISTORY, line.line)])
+    space.load([NewEntry(line.id, Op.HISTORY, line.line)])
     clock.advance(hours=1)
     space.sweep()
     gone = space.retain("forgotten")
     space.forget(entries=[gone.id, "never seen"], reason="asked")
-    derived = encode(Derived(entry="first", extractor="llm/m/1", claims=[[]]))
-    decided = encode(Resolved(winner="a", losers=("b",), at=clock()))
-    space.load([Draft("derive-1", Op.DERIVE, derived), Draft("resolve-1", Op.RESOLVE, decided)])
+    derived = encode(DerivePayload(entry="first", extractor="llm/m/1", claims=[[]]))
+    decided = encode(ResolvePayload(winner="a", losers=("b",), at=clock()))
+    space.load([NewEntry("derive-1", Op.DERIVE, derived), NewEntry("resolve-1", Op.RESOLVE, decided)])
     space.create_collection("c", id="c")
     space.upload("something to read", name="d", id="d", collection="c")
-    told = encode(Distilled(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
-    rated = encode(Rated(recall="r", selected=("a",), ignored=("b",), at=clock()))
-    space.load([Draft("distil-1", Op.DISTIL, told), Draft("feedback-1", Op.FEEDBACK, rated)])
-    kept = encode(Promoted(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",)))
-    record = encode(Compacted(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
-    verdict = encode(Verdict(learning="learn-1", confirmed=False, by="kim"))
+    told = encode(DistilPayload(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
+    rated = encode(FeedbackPayload(recall="r", selected=("a",), ignored=("b",), at=clock()))
+    space.load([NewEntry("distil-1", Op.DISTIL, told), NewEntry("feedback-1", Op.FEEDBACK, rated)])
+    kept = encode(
+        PromotePayload(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",))
+    )
+    record = encode(CompactPayload(day="2026-11-02", judgements=(Judgement("first", "turn-0", "discard"),)))
+    verdict = encode(DecidePayload(learning="learn-1", confirmed=False, by="kim"))
     bodies = {**dict.fromkeys(KEEPING, kept), Op.COMPACT: record, Op.DECIDE: verdict}
     bodies |= {
-        Op.RELEASE: encode(Released(id="first", at=clock())),
-        Op.PIN: encode(Pinned(memory="a", at=clock())),
+        Op.RELEASE: encode(ReleasePayload(id="first", at=clock())),
+        Op.PIN: encode(PinPayload(memory="a", at=clock())),
     }
-    space.load([Draft(f"{op}-1", op, body) for op, body in bodies.items()])
+    space.load([NewEntry(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):
         space.note_audit("export", target=f"{number}", outcome="ok", detail="d")
@@ -359,7 +361,7 @@ def test_a_ledger_rewritten_as_a_whole_is_found_by_what_was_written_down(ledger,
             body = body.replace(b"first", b"forged")
             of_payload = payload_digest(row.salt, body)
             statements.append(f"UPDATE payload SET body = x'{body.hex()}' WHERE position = 1")
-        draft = Draft(entry.id, entry.op, b"", entry.caller, entry.ref)
+        draft = NewEntry(entry.id, entry.op, b"", entry.caller, entry.ref)
         digest = entry_digest(digest, of_payload, entry.seq, draft, entry.recorded)
         statements.append(
             f"UPDATE ledger SET payload_digest = x'{of_payload.hex()}', digest = x'{digest.hex()}' WHERE seq = {entry.seq}"

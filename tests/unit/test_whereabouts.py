@@ -5,10 +5,10 @@ import pytest
 
 from memplane.adapters.importers import export_lines, import_file
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.directory import KEPT, Sort
+from memplane.storage.directory import KEPT, ResourceKind
 
 TENANT = "default"
-DOCUMENT, RECEIPT = Sort.DOCUMENT, Sort.RECEIPT
+DOCUMENT, RECEIPT = ResourceKind.DOCUMENT, ResourceKind.RECEIPT
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_documents_and_collections_by_their_ids(plane):
 
     assert plane.whose(TENANT, DOCUMENT, "shared") == ["alice", "bob"]
     assert plane.whose(TENANT, DOCUMENT, own.id) == ["alice"]
-    assert plane.whose(TENANT, Sort.COLLECTION, shelf.id) == ["bob"]
+    assert plane.whose(TENANT, ResourceKind.COLLECTION, shelf.id) == ["bob"]
     assert plane.whose(TENANT, DOCUMENT, shelf.id) == []
 
 
@@ -236,7 +236,7 @@ def test_documents_are_found_without_their_notes(open_plane, catalog):
 
     plane = open_plane()
     assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]
-    assert plane.whose(TENANT, Sort.COLLECTION, shelf) == ["alice"]
+    assert plane.whose(TENANT, ResourceKind.COLLECTION, shelf) == ["alice"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from memplane.config import Settings
 from memplane.console.routes import door as console_door
 from memplane.engine import Engine
 from memplane.server import system
-from memplane.server.endpoint import Door
+from memplane.server.endpoint import Adapter
 from memplane.server.exchange import PassedListener
 from memplane.server.metrics import Metrics
 from memplane.telemetry import Listener, log_event
@@ -25,9 +25,9 @@ def all_doors(
     authenticator: Authenticator | None = None,
     listener: Listener = log_event,
     passed: PassedListener | None = None,
-) -> list[Door]:
+) -> list[Adapter]:
     """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
-    doors: list[Door] = [
+    doors: list[Adapter] = [
         plane_door.door(plane, settings),
         facts_door(plane, settings, authenticator),
         mcp.door(plane, settings),

@@ -32,7 +32,7 @@ class Claims(msgspec.Struct, omit_defaults=True):
     doors: list[str] | None = None
 
 
-class Expected(msgspec.Struct, frozen=True, kw_only=True):
+class TokenRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """What must stand in a token for us to take it."""
 
     issuer: str | None = None

@@ -4,11 +4,20 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from memplane.auth.claims import TTL_DEFAULT_S, Claims, Signer
-from memplane.auth.keys import Grant, KeyUnknown, Minted, is_key_id, matching, mint, principal_of, split_key
-from memplane.auth.lockout import Guesses
+from memplane.auth.keys import (
+    Grant,
+    KeyUnknown,
+    MintedKey,
+    is_key_id,
+    matching,
+    mint,
+    principal_of,
+    split_key,
+)
+from memplane.auth.lockout import LoginThrottle
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Secret, Unauthenticated
 from memplane.clock import SECOND, Clock, Instant, system_clock
-from memplane.storage.credentials import Credentials, KeyRecord
+from memplane.storage.credentials import CredentialStore, KeyRecord
 
 USED_EVERY = 3_600 * SECOND
 """How coarse "last used" is: a key in steady use costs one small write an hour."""
@@ -22,11 +31,11 @@ _AIM_TOKEN = "token"  # noqa: S105 - what a guess is aimed at, not a token
 class Identity:
     """The real `Authenticator`. Safe to use from many threads; any number of processes share one catalog."""
 
-    def __init__(self, credentials: Credentials, tokens: Signer, *, clock: Clock = system_clock) -> None:
+    def __init__(self, credentials: CredentialStore, tokens: Signer, *, clock: Clock = system_clock) -> None:
         self._credentials = credentials
         self._tokens = tokens
         self._clock = clock
-        self.guesses = Guesses(credentials, clock)
+        self.guesses = LoginThrottle(credentials, clock)
         """For doors with a log-in of their own: `check(peer)` before, `missed(peer)` after a wrong password."""
 
     # ── who is it? ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,13 +101,13 @@ class Identity:
 
     # ── making and ending ────────────────────────────────────────────────────────────────────────────────────────
 
-    def create_key(self, grant: Grant, *, secret: Secret | None = None) -> Minted:
+    def create_key(self, grant: Grant, *, secret: Secret | None = None) -> MintedKey:
         """A new key; its secret is in the answer and nowhere else. `secret` takes over an agent's token that is in use."""
         minted = mint(grant, now=self._clock(), secret=secret)
         self._credentials.add(minted.key)
         return minted
 
-    def create_key_once(self, grant: Grant, word: str) -> Minted | None:
+    def create_key_once(self, grant: Grant, word: str) -> MintedKey | None:
         """As `create_key` for the first who comes with this word, in whichever process; None for everybody after. For doors
         whose clients send the same request again without meaning to."""
         minted = mint(grant, now=self._clock())
@@ -119,7 +128,7 @@ class Identity:
 
     def sign_in(
         self, principal: Principal, *, door: str, ttl: timedelta, once: str | None = None
-    ) -> Minted | None:
+    ) -> MintedKey | None:
         """A key for one session at one door, with no more rights than whoever signs in has, and no longer life. With
         `once`, None for everybody but the first who comes with that word."""
         now = self._clock()
@@ -139,7 +148,7 @@ class Identity:
         minted = mint(grant, now=now)
         return minted if self._credentials.add(minted.key, once=once) else None
 
-    def owner_key(self) -> Minted | None:
+    def owner_key(self) -> MintedKey | None:
         """The key of the installation's owner, for the first caller in the life of the data directory, in whichever
         process; None for everybody after."""
         minted = mint(_OWNER, now=self._clock())

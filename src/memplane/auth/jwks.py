@@ -14,7 +14,7 @@ from memplane.auth.principal import KeySetUnavailable
 from memplane.auth.tokens import PublicKey
 from memplane.clock import SECOND, Clock, Instant
 from memplane.errors import SettingsInvalid
-from memplane.models.http import JsonClient, Unanswered, place_of
+from memplane.models.http import JsonClient, NoResponse, place_of
 
 FRESH = 3_600 * SECOND
 """How long keys are used without asking again: a key that its issuer withdrew is trusted at most so long."""
@@ -95,7 +95,7 @@ class _Source:
         try:
             raw = self._client.get() if self._client is not None else self._read()
             document = msgspec.json.decode(raw, type=dict[str, Any])
-        except (Unanswered, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except (NoResponse, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         given = document.get("keys")
         if not isinstance(given, list):

@@ -63,7 +63,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is a session, or the link to one, rather than a key that somebody keeps."""
 
 
-class Minted(msgspec.Struct, frozen=True, kw_only=True):
+class MintedKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key at the only moment its secret is known."""
 
     key: KeyRecord
@@ -78,7 +78,7 @@ class KeyUnknown(NotFound):
         self.what, self.name = "key", key_id if is_key_id(key_id) else "…"
 
 
-def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
+def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> MintedKey:
     """Make a key. `secret` takes over the one of an agent's token that is in use already."""
     _check(grant)
     if secret is not None:
@@ -108,7 +108,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> Minted:
         passing=grant.passing,
     )
     bearer = f"{grant.agent}:{drawn}" if grant.agent is not None else f"mp_{key_id}_{drawn}"
-    return Minted(key=record, bearer=Secret(bearer))
+    return MintedKey(key=record, bearer=Secret(bearer))
 
 
 def digest(secret: str, salt: bytes) -> bytes:

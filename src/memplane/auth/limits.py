@@ -54,14 +54,14 @@ _APPROACHING_PERCENT = 80
 _CYCLE_DAY_MAX = 28
 
 
-class What(StrEnum):
+class QuotaResource(StrEnum):
     """What is bounded."""
 
     INGEST = "ingest"
     RECALL = "recall"
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class QuotaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How far a tenant is with its quota."""
 
     used: int
@@ -79,7 +79,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return self.percent >= _APPROACHING_PERCENT
 
 
-class Allowance:
+class QuotaGuard:
     """Decides whether one more is allowed, and counts it. Exact across processes: with a limit set, every use is counted in
     the catalog, which takes a transaction and no sync."""
 
@@ -90,12 +90,15 @@ class Allowance:
         self.quota = settings.quota_ingest_events
         self._accounts = accounts
         self._clock = clock
-        self._rates = {What.INGEST: settings.ingest_per_minute, What.RECALL: settings.recall_per_minute}
+        self._rates = {
+            QuotaResource.INGEST: settings.ingest_per_minute,
+            QuotaResource.RECALL: settings.recall_per_minute,
+        }
         self._begun: set[tuple[str, int]] = set()
         self._beginning = threading.Lock()
 
     @contextmanager
-    def using(self, tenant: str, what: What) -> Iterator[None]:
+    def using(self, tenant: str, what: QuotaResource) -> Iterator[None]:
         """Take one for what is done inside. If that fails, the quota gets it back; of the rate it stays used.
 
         Raises `RateLimited` or `QuotaExceeded`, and then counts nothing.
@@ -109,20 +112,20 @@ class Allowance:
                 self._accounts.give_back(tenant, what, since=cycle.first)
             raise
 
-    def standing(self, tenant: str) -> Standing | None:
+    def standing(self, tenant: str) -> QuotaStatus | None:
         """None where there is no quota."""
         if self.quota is None:
             return None
         cycle = self.cycle()
         self._begin(tenant, cycle)
-        used = self._accounts.used(tenant, What.INGEST, since=cycle.first)
-        return Standing(used=used, limit=self.quota, reset_date=cycle.reset_date)
+        used = self._accounts.used(tenant, QuotaResource.INGEST, since=cycle.first)
+        return QuotaStatus(used=used, limit=self.quota, reset_date=cycle.reset_date)
 
     def cycle(self) -> Cycle:
         """The billing cycle we are in."""
         return cycle_of(self._clock() // DAY, self.cycle_day)
 
-    def _take(self, tenant: str, what: What, cycle: Cycle) -> None:
+    def _take(self, tenant: str, what: QuotaResource, cycle: Cycle) -> None:
         rate, quota = self._rates[what], self._quota_of(what, cycle)
         if rate is None and quota is None:
             return
@@ -137,8 +140,8 @@ class Allowance:
             used = self._accounts.used(tenant, what, since=cycle.first)
             raise QuotaExceeded(plan=self.plan, used=used, limit=quota.limit, reset_date=cycle.reset_date)
 
-    def _quota_of(self, what: What, cycle: Cycle) -> Quota | None:
-        if what is not What.INGEST or self.quota is None:
+    def _quota_of(self, what: QuotaResource, cycle: Cycle) -> Quota | None:
+        if what is not QuotaResource.INGEST or self.quota is None:
             return None
         return Quota(self.quota, cycle.first)
 
@@ -147,7 +150,7 @@ class Allowance:
         if (tenant, cycle.first) in self._begun:
             return
         with self._beginning:
-            self._accounts.begin(tenant, What.INGEST, since=cycle.first)
+            self._accounts.begin(tenant, QuotaResource.INGEST, since=cycle.first)
             self._begun.add((tenant, cycle.first))
 
 

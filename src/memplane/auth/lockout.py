@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 
 from memplane.auth.principal import LockedOut
 from memplane.clock import SECOND, Clock, Instant
-from memplane.storage.credentials import Credentials
+from memplane.storage.credentials import CredentialStore
 
 GUESSES_MAX = 20
 WINDOW = 60 * SECOND
@@ -28,10 +28,10 @@ KNOWN_MAX = 10_000
 _IPV6_NETWORK_BITS = 64
 
 
-class Guesses:
+class LoginThrottle:
     """Counts wrong credentials and remembers right ones. Safe to use from many threads."""
 
-    def __init__(self, credentials: Credentials, clock: Clock) -> None:
+    def __init__(self, credentials: CredentialStore, clock: Clock) -> None:
         self._credentials = credentials
         self._clock = clock
         self._missed: OrderedDict[bytes, deque[Instant]] = OrderedDict()

@@ -25,7 +25,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from joserfc.jws import JWSRegistry, deserialize_compact, serialize_compact
 
-from memplane.auth.claims import NOT_SET, SUBJECT_MISSING, TTL_DEFAULT_S, Claims, Expected
+from memplane.auth.claims import NOT_SET, SUBJECT_MISSING, TTL_DEFAULT_S, Claims, TokenRequirements
 from memplane.auth.keys import NAME_CHARS_MAX
 from memplane.auth.principal import Principal, Right, Secret, Unauthenticated
 from memplane.clock import SECOND, Instant
@@ -72,15 +72,15 @@ class Tokens:
     def __init__(
         self,
         secret: Secret | None,
-        expected: Expected,
+        expected: TokenRequirements,
         *,
         public_keys: PublicKeys | None = None,
-        public_expected: Expected | None = None,
+        public_expected: TokenRequirements | None = None,
     ) -> None:
         self._key = None if secret is None else _secret_key(secret)
         self._expected = expected
         self._public_keys = public_keys
-        self._public_expected = public_expected or Expected()
+        self._public_expected = public_expected or TokenRequirements()
 
     def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
         """A signed token and when it ends. It holds a little earlier than now, for clocks that are behind."""
@@ -150,7 +150,7 @@ def principal_of(claims: Claims) -> Principal:
     )
 
 
-def _check(claims: Claims, expected: Expected, now: Instant) -> None:
+def _check(claims: Claims, expected: TokenRequirements, now: Instant) -> None:
     """No leeway, as the contract has it."""
     if claims.exp is None:
         raise Unauthenticated("this token never expires, so it is not taken: `exp` is missing")

@@ -8,10 +8,10 @@ from typing import Literal, TypeVar, get_args
 
 import msgspec
 
-from memplane.auth.limits import Allowance, to_date, to_day
+from memplane.auth.limits import QuotaGuard, to_date, to_day
 from memplane.clock import DAY, SECOND, Clock
 from memplane.errors import InvalidRequest, StorageError
-from memplane.storage.accounts import Account, Accounts, Tally
+from memplane.storage.accounts import Account, Accounts, UsageCounts
 
 # Counting what tenants do, at next to no cost for those who wait for an answer.
 #
@@ -35,7 +35,7 @@ class Meter:
         self._accounts = accounts
         self._clock = clock
         self._write_every_s = write_every_s
-        self._counted: dict[Account, Tally] = {}
+        self._counted: dict[Account, UsageCounts] = {}
         self._counting = threading.Lock()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -59,7 +59,7 @@ class Meter:
         with self._counting:
             tally = self._counted.get(account)
             if tally is None:
-                tally = self._counted[account] = Tally()
+                tally = self._counted[account] = UsageCounts()
                 self._begin()
             tally.requests += 1
             tally.latency_us += int(seconds * SECOND)
@@ -107,10 +107,10 @@ class Meter:
             except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
                 _log.exception("usage cannot be written")
 
-    def _keep(self, counted: dict[Account, Tally]) -> None:
+    def _keep(self, counted: dict[Account, UsageCounts]) -> None:
         with self._counting:
             for account, tally in counted.items():
-                self._counted.setdefault(account, Tally()).add(tally)
+                self._counted.setdefault(account, UsageCounts()).add(tally)
 
 
 K = TypeVar("K", bound=Hashable)
@@ -197,10 +197,10 @@ class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, UsageLimit]
 
 
-class Usage:
+class UsageReports:
     """Reads what the meters of all processes wrote. This process writes first; the others do within seconds."""
 
-    def __init__(self, accounts: Accounts, meter: Meter, allowance: Allowance, clock: Clock) -> None:
+    def __init__(self, accounts: Accounts, meter: Meter, allowance: QuotaGuard, clock: Clock) -> None:
         self._accounts = accounts
         self._meter = meter
         self._allowance = allowance
@@ -210,7 +210,7 @@ class Usage:
         first, last = self._days(period)
         found = self._tallies(tenant, first, last)
         by_day = _added(found, lambda account: account.day)
-        whole = _added(found, lambda _: None).get(None, Tally())
+        whole = _added(found, lambda _: None).get(None, UsageCounts())
         sorts = _added(found, lambda account: _SORTS.get(account.endpoint.rpartition("/")[2]))
         return UsageSummary(
             range=period,
@@ -218,9 +218,9 @@ class Usage:
             end_date=to_date(last).isoformat(),
             totals=Totals(
                 requests=whole.requests,
-                ingest_requests=sorts.get("ingest", Tally()).requests,
-                recall_requests=sorts.get("recall", Tally()).requests,
-                forget_requests=sorts.get("forget", Tally()).requests,
+                ingest_requests=sorts.get("ingest", UsageCounts()).requests,
+                recall_requests=sorts.get("recall", UsageCounts()).requests,
+                forget_requests=sorts.get("forget", UsageCounts()).requests,
                 ingest_events=whole.ingest_events,
                 tokens=whole.tokens,
                 work_units=whole.work_units,
@@ -228,7 +228,7 @@ class Usage:
                 request_bytes=whole.request_bytes,
                 response_bytes=whole.response_bytes,
             ),
-            daily=tuple(_day_usage(day, by_day.get(day, Tally())) for day in range(first, last + 1)),
+            daily=tuple(_day_usage(day, by_day.get(day, UsageCounts())) for day in range(first, last + 1)),
         )
 
     def breakdown(self, tenant: str, period: str = "7d") -> UsageBreakdown:
@@ -245,7 +245,7 @@ class Usage:
     def limits(self, tenant: str) -> UsageLimits:
         cycle = self._allowance.cycle()
         found = self._tallies(tenant, cycle.first, cycle.next - 1)
-        whole = _added(found, lambda _: None).get(None, Tally())
+        whole = _added(found, lambda _: None).get(None, UsageCounts())
         standing = self._allowance.standing(tenant)
         ingested = UsageLimit(used=whole.ingest_events)
         if standing is not None:
@@ -268,7 +268,7 @@ class Usage:
             },
         )
 
-    def _tallies(self, tenant: str, first: int, last: int) -> list[tuple[Account, Tally]]:
+    def _tallies(self, tenant: str, first: int, last: int) -> list[tuple[Account, UsageCounts]]:
         self._meter.write()
         return self._accounts.tallies(tenant, first=first, last=last)
 
@@ -286,14 +286,14 @@ class Usage:
         raise InvalidRequest(f"range: give one of {', '.join(get_args(Period))}", field="range")
 
 
-def _added(found: Iterable[tuple[Account, Tally]], key: Callable[[Account], K]) -> dict[K, Tally]:
-    sums: dict[K, Tally] = {}
+def _added(found: Iterable[tuple[Account, UsageCounts]], key: Callable[[Account], K]) -> dict[K, UsageCounts]:
+    sums: dict[K, UsageCounts] = {}
     for account, tally in found:
-        sums.setdefault(key(account), Tally()).add(tally)
+        sums.setdefault(key(account), UsageCounts()).add(tally)
     return sums
 
 
-def _day_usage(day: int, tally: Tally) -> DayUsage:
+def _day_usage(day: int, tally: UsageCounts) -> DayUsage:
     return DayUsage(
         date=to_date(day).isoformat(),
         requests=tally.requests,
@@ -304,7 +304,7 @@ def _day_usage(day: int, tally: Tally) -> DayUsage:
     )
 
 
-def _endpoint_usage(endpoint: str, tally: Tally) -> EndpointUsage:
+def _endpoint_usage(endpoint: str, tally: UsageCounts) -> EndpointUsage:
     return EndpointUsage(
         endpoint=endpoint,
         requests=tally.requests,

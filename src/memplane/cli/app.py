@@ -35,7 +35,7 @@ _EXAMPLES = [
 ]
 
 
-class Part(NamedTuple):
+class CommandGroup(NamedTuple):
     """The commands of one subject, under one heading of the help."""
 
     module: str
@@ -43,8 +43,8 @@ class Part(NamedTuple):
     commands: frozenset[str]
 
 
-def _part(module: str, panel: str, commands: str) -> Part:
-    return Part(f"memplane.{module}", panel, frozenset(commands.split()))
+def _part(module: str, panel: str, commands: str) -> CommandGroup:
+    return CommandGroup(f"memplane.{module}", panel, frozenset(commands.split()))
 
 
 PARTS = (
@@ -93,7 +93,7 @@ def root(
         context.fail("Missing command.")
 
 
-def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
+def assembled(parts: Collection[CommandGroup] = PARTS) -> typer.Typer:
     """The program with these parts."""
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root)
@@ -107,7 +107,7 @@ def assembled(parts: Collection[Part] = PARTS) -> typer.Typer:
     return app
 
 
-def parts_for(arguments: Sequence[str]) -> Sequence[Part]:
+def parts_for(arguments: Sequence[str]) -> Sequence[CommandGroup]:
     """Those that a command line may be about: all that have a command which it mentions. One that begins with something
     else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
     if arguments == ["--version"]:

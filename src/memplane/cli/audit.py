@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import Until
 from memplane.terminal.output import table, when
@@ -26,7 +26,7 @@ _LIMIT_DEFAULT = 100
     ],
 )
 def audit(
-    call: Call,
+    call: CommandContext,
     since: Annotated[
         str | None,
         typer.Option("--since", metavar="DATE", help="From this moment on; of a pod also so long ago: 24h."),

@@ -10,16 +10,16 @@ from rich.console import RenderableType
 
 from memplane.clock import DAY
 from memplane.compaction.retention import day_of
-from memplane.compaction.review import Compaction, DayCompacted, Learning
+from memplane.compaction.review import CompactedDay, Compaction, Learning
 from memplane.config import reason_of
 from memplane.errors import InvalidRequest
 from memplane.space import Space
-from memplane.storage.compaction import Standing
-from memplane.sync.budget import Budget, budget_of
+from memplane.storage.compaction import LearningStatus
+from memplane.sync.budget import TokenBudget, budget_of
 from memplane.sync.digests import shorter
 from memplane.sync.summaries import sections
 from memplane.sync.tree.daily import DailySummary, summary_of
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command, default
 from memplane.terminal.options import LISTED_DEFAULT, Limit, SpaceArgument
 from memplane.terminal.output import cell, counted, line, table
@@ -43,7 +43,7 @@ _KIB = 1_024
     ],
 )
 def run(
-    call: Call,
+    call: CommandContext,
     day: Day = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> None:
@@ -67,7 +67,7 @@ def run(
     ],
 )
 def review(
-    call: Call,
+    call: CommandContext,
     day: Day = None,
     confirm: Annotated[
         list[str] | None,
@@ -102,7 +102,7 @@ def review(
 
 
 @command(app, examples=["memplane retention", "MEMPLANE_RETENTION=adr memplane retention --space alice"])
-def retention(call: Call) -> None:
+def retention(call: CommandContext) -> None:
     """The retention policy in words, and what it would remove now."""
     standing = call.existing_space().retention()
     shown: list[RenderableType] = [line(words) for words in standing.words]
@@ -137,7 +137,7 @@ def retention(call: Call) -> None:
     ],
 )
 def summary(
-    call: Call,
+    call: CommandContext,
     name: SpaceArgument = None,
     day: Day = None,
     html: Annotated[bool, typer.Option("--html", help="As the page that a sync writes.")] = False,
@@ -168,7 +168,7 @@ def _summary(found: DailySummary) -> Iterator[RenderableType]:
     examples=["memplane budget --space alice", "memplane budget --summaries ./data/summaries --json"],
 )
 def budget(
-    call: Call,
+    call: CommandContext,
     summaries: Annotated[
         Path | None,
         typer.Option("--summaries", metavar="DIR", help="A folder with daily summaries, to be counted too."),
@@ -198,7 +198,7 @@ def _files(folder: Path) -> Iterator[bytes]:
         raise InvalidRequest(f"{folder} cannot be read: {reason_of(exc)}", field="summaries") from exc
 
 
-def _budget(found: Budget) -> RenderableType:
+def _budget(found: TokenBudget) -> RenderableType:
     rows = [
         (it.layer, f"{it.items:,}", _size(it.bytes), f"{it.tokens:,}", f"{it.tokens_by_bytes:,}")
         for it in found.layers
@@ -235,7 +235,7 @@ def _compaction(done: Compaction) -> Iterator[RenderableType]:
         yield line(f"{entries} not read yet; a run reads what waits first, so it may find more.")
 
 
-def _counts(day: DayCompacted, *, dry_run: bool) -> str:
+def _counts(day: CompactedDay, *, dry_run: bool) -> str:
     verb = "would be removed" if dry_run else "removed"
     return f"{counted(day.entries, 'entry', 'entries')} judged, {day.removed:,} {verb}"
 
@@ -256,9 +256,9 @@ def _decide(space: Space, learning: Learning, *, confirmed: bool) -> None:
         space.reject(learning.id)
 
 
-def _ask(call: Call, space: Space, drafts: list[Learning]) -> None:
+def _ask(call: CommandContext, space: Space, drafts: list[Learning]) -> None:
     for learning in drafts:
-        if learning.standing is not Standing.OPEN:
+        if learning.standing is not LearningStatus.OPEN:
             continue
         call.out.show(
             line((learning.kind, "bold"), f": {learning.text}"),

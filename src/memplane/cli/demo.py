@@ -14,7 +14,7 @@ from rich.text import Text
 
 from memplane.errors import MemplaneError
 from memplane.recall.search import LIMIT_MAX
-from memplane.terminal.call import Call, Wiring
+from memplane.terminal.call import CommandContext, Wiring
 from memplane.terminal.command import command
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import line
@@ -28,7 +28,7 @@ _COLUMNS = 80
 class Tour:
     """Tells people as it goes; with --json it keeps everything for one document at the end."""
 
-    def __init__(self, call: Call, wiring: Wiring, home: Path) -> None:
+    def __init__(self, call: CommandContext, wiring: Wiring, home: Path) -> None:
         self.home = home
         self._call = call
         self._wiring = wiring
@@ -65,7 +65,7 @@ class Tour:
 
     def ids(self, query: str = "", **conditions: Any) -> list[str]:
         """What a search finds, to name an id as a person would copy it."""
-        call = Call(self._wiring, run=self._call.run)
+        call = CommandContext(self._wiring, run=self._call.run)
         try:
             return [hit.id for hit in call.space().search(query, limit=LIMIT_MAX, **conditions)]
         finally:
@@ -92,7 +92,7 @@ _SECRET = "AKIA" + "Q7ZP3M6W2XK9T4RB"
 
 
 @command(app, examples=["memplane demo", "memplane demo --json"])
-def demo(call: Call) -> None:
+def demo(call: CommandContext) -> None:
     """A tour of Memplane in a minute. Nothing of yours is touched."""
     with tempfile.TemporaryDirectory(prefix="memplane-demo-") as folder:
         wiring = msgspec.structs.replace(call.wiring, environment={"MEMPLANE_DATA": f"{folder}/memory"})

@@ -8,7 +8,7 @@ import typer
 
 from memplane.config import reason_of
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import Project
 from memplane.terminal.output import line, table, when
@@ -35,7 +35,7 @@ Position = Annotated[
     ],
 )
 def upload(
-    call: Call,
+    call: CommandContext,
     path: Annotated[
         str, typer.Argument(metavar="FILE", help="Text, Markdown, HTML, PDF or DOCX; - for stdin.")
     ],
@@ -79,7 +79,7 @@ def upload(
 
 @command(document, "list", examples=["memplane document list", "memplane document list --collection guides"])
 def list_documents(
-    call: Call,
+    call: CommandContext,
     project: Project = None,
     of: Annotated[str | None, typer.Option("--collection", metavar="ID", help="Only those in it.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
@@ -100,7 +100,7 @@ def list_documents(
 
 @command(document, examples=["memplane document show notes", "memplane document show notes --text"])
 def show(
-    call: Call,
+    call: CommandContext,
     document_id: DocumentId,
     text: Annotated[bool, typer.Option("--text", help="The whole text, and nothing else.")] = False,
 ) -> None:
@@ -122,7 +122,7 @@ def show(
 
 
 @command(document, examples=["memplane document delete notes"])
-def delete(call: Call, document_id: DocumentId) -> None:
+def delete(call: CommandContext, document_id: DocumentId) -> None:
     """Forget a document for good: every version of it, its spans, and that it was in collections."""
     receipt = call.existing_space().delete_document(document_id)
     call.out.answer(receipt, line((receipt.id, "bold"), f"  {receipt.counts['spans']} spans forgotten"))
@@ -130,7 +130,7 @@ def delete(call: Call, document_id: DocumentId) -> None:
 
 @command(collection, examples=["memplane collection create Guides --id guides --ordered"])
 def create(
-    call: Call,
+    call: CommandContext,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
     id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Else one is made up.")] = None,
     project: Project = None,
@@ -142,7 +142,7 @@ def create(
 
 
 @command(collection, "list", examples=["memplane collection list"])
-def list_collections(call: Call, project: Project = None) -> None:
+def list_collections(call: CommandContext, project: Project = None) -> None:
     """List collections, the newest first."""
     found = call.existing_space().collections(project=project, limit=1_000)
     rows = [
@@ -162,27 +162,29 @@ def list_collections(call: Call, project: Project = None) -> None:
 
 
 @command(collection, examples=["memplane collection add guides notes --position 1"])
-def add(call: Call, collection_id: CollectionId, document_id: DocumentId, position: Position = None) -> None:
+def add(
+    call: CommandContext, collection_id: CollectionId, document_id: DocumentId, position: Position = None
+) -> None:
     """Put a document into a collection, or move it to another position there."""
     call.existing_space().add_to_collection(collection_id, document_id, position=position)
     call.out.answer({"collection": collection_id, "document": document_id}, line("added"))
 
 
 @command(collection, examples=["memplane collection remove guides notes"])
-def remove(call: Call, collection_id: CollectionId, document_id: DocumentId) -> None:
+def remove(call: CommandContext, collection_id: CollectionId, document_id: DocumentId) -> None:
     """Take a document out of a collection; it stays a document."""
     call.existing_space().remove_from_collection(collection_id, document_id)
     call.out.answer({"collection": collection_id, "document": document_id}, line("removed"))
 
 
 @command(collection, "delete", examples=["memplane collection delete guides"])
-def delete_collection(call: Call, collection_id: CollectionId) -> None:
+def delete_collection(call: CommandContext, collection_id: CollectionId) -> None:
     """Give a collection up; its documents stay."""
     call.existing_space().delete_collection(collection_id)
     call.out.answer({"collection": collection_id}, line("deleted; its documents are still there"))
 
 
-def _content(call: Call, path: str) -> bytes:
+def _content(call: CommandContext, path: str) -> bytes:
     """Of a file, or of stdin; a little more than may be kept, so that what is too large is told as such."""
     bytes_max = call.plane.settings.document_bytes_max + 1
     if path == "-":

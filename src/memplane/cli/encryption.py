@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memplane.errors import SettingsInvalid
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import line
 
@@ -26,7 +26,7 @@ _KEY_BYTES = 32
         "export MEMPLANE_KEY_FILE=$PWD/memplane.key",
     ],
 )
-def generate(call: Call) -> None:
+def generate(call: CommandContext) -> None:
     """Print a new key: 64 hexadecimal digits. Keep it safe; without it, memory cannot be read."""
     made = secrets.token_hex(_KEY_BYTES)
     call.out.answer_text({"key": made}, made)
@@ -41,7 +41,7 @@ def generate(call: Call) -> None:
     ],
 )
 def rotate(
-    call: Call,
+    call: CommandContext,
     new_key_file: Annotated[
         Path | None, typer.Option("--new-key-file", metavar="FILE", help="A file that holds the new key.")
     ] = None,
@@ -73,7 +73,7 @@ def rotate(
     call.out.answer({"changed": count, "spaces": done}, shown)
 
 
-def _new_key(call: Call, file: Path | None, variable: str) -> str:
+def _new_key(call: CommandContext, file: Path | None, variable: str) -> str:
     if file is None:
         value = call.wiring.environment.get(variable, "")
         if not value:

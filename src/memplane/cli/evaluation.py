@@ -9,11 +9,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from memplane.config import settings_from
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import cell, line, table
 from memplane_eval.files import data_folder, usual_files
-from memplane_eval.report import Report, Request, Row
+from memplane_eval.report import EvaluationRequest, Report, Row
 from memplane_eval.run import run
 
 app = typer.Typer()
@@ -47,7 +47,7 @@ Embeddings = Annotated[
     group, examples=["memplane eval locomo --compare bm25,dense", "memplane eval locomo locomo10.json -n 50"]
 )
 def locomo(
-    call: Call,
+    call: CommandContext,
     file: File = None,
     compare: Compare = "",
     limit: Limit = None,
@@ -60,7 +60,7 @@ def locomo(
 
 @command(group, examples=["memplane eval longmemeval --cache ~/.cache/memplane-eval"])
 def longmemeval(
-    call: Call,
+    call: CommandContext,
     file: File = None,
     compare: Compare = "",
     limit: Limit = None,
@@ -76,7 +76,7 @@ def longmemeval(
     examples=["memplane eval multihop --limit 100 --compare bm25", "memplane eval multihop --no-embeddings"],
 )
 def multihop(
-    call: Call,
+    call: CommandContext,
     file: File = None,
     compare: Compare = "",
     limit: Limit = None,
@@ -92,7 +92,7 @@ def multihop(
     examples=["memplane eval conflicts", "memplane eval conflicts fact-consolidation.json --compare bm25"],
 )
 def conflicts(
-    call: Call,
+    call: CommandContext,
     file: File = None,
     compare: Compare = "",
     limit: Limit = None,
@@ -104,19 +104,19 @@ def conflicts(
 
 
 @command(group, examples=["memplane eval msc", "memplane eval msc msc-facts.json --limit 100 --json"])
-def msc(call: Call, file: File = None, limit: Limit = None) -> None:
+def msc(call: CommandContext, file: File = None, limit: Limit = None) -> None:
     """Dialogues with the facts people wrote down: what is worth keeping, and what is extracted."""
     _measure(call, "msc", file, limit=limit)
 
 
 @command(group, examples=["memplane eval temporal", "memplane eval temporal temporal-ctparse.json"])
-def temporal(call: Call, file: File = None, limit: Limit = None) -> None:
+def temporal(call: CommandContext, file: File = None, limit: Limit = None) -> None:
     """Expressions of time: how many are read as they were meant."""
     _measure(call, "temporal", file, limit=limit)
 
 
 def _measure(
-    call: Call,
+    call: CommandContext,
     subject: str,
     file: Path | None,
     *,
@@ -129,7 +129,7 @@ def _measure(
     baselines = tuple(name.strip() for name in compare.split(",") if name.strip())
     reports = []
     for path in paths:
-        request = Request(
+        request = EvaluationRequest(
             subject=subject,
             path=path,
             compare=baselines,

@@ -7,7 +7,7 @@ import typer
 
 from memplane.errors import NotFound
 from memplane.space import Space
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import Tags, read_content, read_ttl
 from memplane.terminal.output import cell, line, table, told_of, when
@@ -25,7 +25,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Such as preferences/the
     ],
 )
 def put(
-    call: Call,
+    call: CommandContext,
     key: Key,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="The fact, or - to read it from stdin.")],
     category: Annotated[
@@ -48,7 +48,7 @@ def put(
 
 @command(app, examples=["memplane get preferences/theme", "memplane get --id mem-3f0c… --json"])
 def get(
-    call: Call,
+    call: CommandContext,
     key: Annotated[str | None, typer.Argument(metavar="KEY", help="Such as preferences/theme.")] = None,
     memory_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="Any memory by its id, instead of a key.")
@@ -72,7 +72,7 @@ def get(
     examples=["memplane facts", "memplane facts preferences/", "memplane facts --categories"],
 )
 def facts(
-    call: Call,
+    call: CommandContext,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Only keys that begin with it.")] = "",
     category: Annotated[
         str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
@@ -91,7 +91,7 @@ def facts(
 
 
 @command(app, examples=["memplane history preferences/theme"])
-def history(call: Call, key: Key) -> None:
+def history(call: CommandContext, key: Key) -> None:
     """Every value a key had and has, the oldest first."""
     found = call.existing_space().history(key)
     if not found:
@@ -100,7 +100,7 @@ def history(call: Call, key: Key) -> None:
     call.out.answer({"key": key, "history": found}, table("since", "value", "state", "replaced", rows=rows))
 
 
-def _show_categories(call: Call, space: Space) -> None:
+def _show_categories(call: CommandContext, space: Space) -> None:
     found = space.categories()
     rows = [(category.name, category.count, ", ".join(category.recent_keys)) for category in found]
     call.out.answer({"categories": found}, table("category", "facts", "newest keys", rows=rows))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.exits import MENDABLE
 from memplane.terminal.options import Since, Until, Yes
@@ -20,7 +20,8 @@ app = typer.Typer()
 
 @command(app, examples=["memplane delete mem-3f0c…"])
 def delete(
-    call: Call, memory_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or fact.")]
+    call: CommandContext,
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or fact.")],
 ) -> None:
     """Forget one memory, and with it the entry it came from."""
     receipt = call.existing_space().delete(memory_id)
@@ -37,7 +38,7 @@ def delete(
     ],
 )
 def forget(
-    call: Call,
+    call: CommandContext,
     entries: Annotated[
         list[str] | None, typer.Option("--entry", metavar="ID", help="This entry; may be repeated.")
     ] = None,
@@ -99,7 +100,7 @@ def forget(
 
 
 @command(app, examples=["memplane receipts", "memplane receipts --json"])
-def receipts(call: Call) -> None:
+def receipts(call: CommandContext) -> None:
     """Every forget there was, the oldest first."""
     found = call.existing_space().receipts()
     call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
@@ -108,14 +109,14 @@ def receipts(call: Call) -> None:
 
 
 @command(app, examples=["memplane sweep"])
-def sweep(call: Call) -> None:
+def sweep(call: CommandContext) -> None:
     """Erase facts whose time is over. They are invisible already; this takes them off the disk."""
     count = call.existing_space().sweep()
     call.out.answer({"swept": count}, line(f"{count} expired facts erased"))
 
 
 @command(app, examples=["memplane wipe"])
-def wipe(call: Call) -> None:
+def wipe(call: CommandContext) -> None:
     """Write the files anew, for receipts that say `off_disk: false`: nothing of what was forgotten is left in them."""
     done = call.existing_space().wipe()
     words = "The files were written anew" if done else "Someone is reading; try again at a quiet time"
@@ -124,7 +125,7 @@ def wipe(call: Call) -> None:
 
 @command(app, examples=["memplane purge", "memplane purge --days 30"])
 def purge(
-    call: Call,
+    call: CommandContext,
     days: Annotated[
         int | None,
         typer.Option("--days", min=0, help="How long replaced memories are kept; else as set, 90 days."),
@@ -135,7 +136,7 @@ def purge(
     call.out.answer({"purged": count}, line(f"{count} superseded memories dropped"))
 
 
-def _make_sure(call: Call, planned: Receipt, *, everything: bool) -> None:
+def _make_sure(call: CommandContext, planned: Receipt, *, everything: bool) -> None:
     """On a terminal: show and ask. Elsewhere nobody can be asked, and only emptying a space needs --yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if everything:

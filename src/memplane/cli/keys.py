@@ -15,7 +15,7 @@ from memplane.clock import Instant, to_datetime
 from memplane.config import reason_of
 from memplane.errors import SettingsInvalid
 from memplane.storage.credentials import KeyRecord
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import COMMON, complete_space, read_ttl
 from memplane.terminal.output import line, table, when
@@ -28,7 +28,7 @@ app.add_typer(key, name="key")
 _SECRET_BYTES_MAX = 4_096
 
 
-class ShownKey(msgspec.Struct, kw_only=True):
+class KeyView(msgspec.Struct, kw_only=True):
     """A key as people and programs see it."""
 
     id: str
@@ -45,7 +45,7 @@ class ShownKey(msgspec.Struct, kw_only=True):
     revoked_at: datetime | None
 
 
-class NewKey(ShownKey, kw_only=True):
+class NewKey(KeyView, kw_only=True):
     """With the secret, this once."""
 
     key: str
@@ -109,7 +109,7 @@ SecretFile = Annotated[
     ],
 )
 def create(
-    call: Call,
+    call: CommandContext,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it in lists.")] = "",
     space: Opened = None,
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
@@ -150,7 +150,7 @@ def create(
 
 @command(key, "list", examples=["memplane key list", "memplane key list --all --json"])
 def list_(
-    call: Call,
+    call: CommandContext,
     everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
 ) -> None:
     """List the keys; never their secrets, which nobody knows."""
@@ -160,7 +160,7 @@ def list_(
 
 @command(key, examples=["memplane key revoke 3f0c9a5be17d4420"])
 def revoke(
-    call: Call,
+    call: CommandContext,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As `memplane key list` shows it.")],
 ) -> None:
     """End a key. From now on it is refused, by servers that are running too."""
@@ -171,7 +171,7 @@ def revoke(
 _COLUMNS = ("id", "name", "opens", "doors", "rights", "created", "until", "used")
 
 
-def _row(shown: ShownKey) -> tuple[object, ...]:
+def _row(shown: KeyView) -> tuple[object, ...]:
     ends = "revoked" if shown.revoked_at is not None else when(shown.expires_at)
     return (
         shown.id,
@@ -185,8 +185,8 @@ def _row(shown: ShownKey) -> tuple[object, ...]:
     )
 
 
-def _shown(record: KeyRecord) -> ShownKey:
-    return msgspec.convert(_fields(record), ShownKey)
+def _shown(record: KeyRecord) -> KeyView:
+    return msgspec.convert(_fields(record), KeyView)
 
 
 def _fields(record: KeyRecord) -> dict[str, object]:
@@ -201,7 +201,7 @@ def _moment(instant: Instant | None) -> datetime | None:
     return None if instant is None else to_datetime(instant)
 
 
-def _opens(shown: ShownKey | KeyRecord) -> str:
+def _opens(shown: KeyView | KeyRecord) -> str:
     spaces = "every space" if shown.spaces is None else ", ".join(shown.spaces)
     return spaces if shown.tenant == TENANT_DEFAULT else f"{spaces} of {shown.tenant}"
 

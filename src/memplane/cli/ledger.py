@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from memplane.adapters.importers import FORMATS, ImportReport, export_lines, import_file, left_out
 from memplane.errors import InvalidRequest
 from memplane.ledger.verify import Verification
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.options import read_expected
@@ -60,7 +60,7 @@ _REASONS_SHOWN = 5
     ],
 )
 def verify(
-    call: Call,
+    call: CommandContext,
     expect: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +86,7 @@ def verify(
     ],
 )
 def export(
-    call: Call,
+    call: CommandContext,
     format_: Annotated[
         str,
         typer.Option(
@@ -129,7 +129,7 @@ def export(
     ],
 )
 def import_(
-    call: Call,
+    call: CommandContext,
     path: Annotated[
         Path,
         typer.Argument(metavar="PATH", help="A history.jsonl, its folder, a full export or a Carapace file."),
@@ -154,7 +154,7 @@ def import_(
 
 
 @command(app, examples=["memplane replay"])
-def replay(call: Call) -> None:
+def replay(call: CommandContext) -> None:
     """Drop everything derived and derive it again from the ledger: the same memories with the same ids."""
     space = call.existing_space()
     with call.out.progress("Replaying") as advance:

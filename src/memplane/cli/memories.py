@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import (
     LISTED_DEFAULT,
@@ -24,7 +24,7 @@ from memplane.terminal.options import (
     read_metadata,
 )
 from memplane.terminal.output import cell, line, table, when
-from memplane.types import Reach, Retained
+from memplane.types import Retained, Visibility
 
 app = typer.Typer()
 
@@ -37,7 +37,7 @@ app = typer.Typer()
     ],
 )
 def retain(
-    call: Call,
+    call: CommandContext,
     content: Annotated[
         str, typer.Argument(metavar="CONTENT", help="What was said, or - to read it from stdin.")
     ],
@@ -57,7 +57,7 @@ def retain(
             help="Where it may be told: global, or only in its project or conversation.",
             autocompletion=complete_scope,
         ),
-    ] = Reach.GLOBAL.value,
+    ] = Visibility.GLOBAL.value,
     at: Annotated[
         str | None, typer.Option("--at", metavar="DATE", help="When it was said, if not now (ISO 8601).")
     ] = None,
@@ -97,7 +97,7 @@ def retain(
     ],
 )
 def store(
-    call: Call,
+    call: CommandContext,
     kind: Annotated[
         str,
         typer.Argument(
@@ -138,7 +138,7 @@ def store(
     ],
 )
 def search(
-    call: Call,
+    call: CommandContext,
     query: Annotated[
         str,
         typer.Argument(
@@ -193,7 +193,7 @@ def search(
 
 
 @command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
-def brief(call: Call, conversation: Conversation = None, project: Project = None) -> None:
+def brief(call: CommandContext, conversation: Conversation = None, project: Project = None) -> None:
     """What to tell an agent at session start, as Markdown; with what was said for one conversation or project alone,
     where it is named."""
     made = call.existing_space().brief(conversation=conversation, project=project)
@@ -204,7 +204,7 @@ def brief(call: Call, conversation: Conversation = None, project: Project = None
 
 @command(app, examples=["memplane conversations", "memplane conversations --project site"])
 def conversations(
-    call: Call, project: Project = None, limit: Limit = LISTED_DEFAULT, offset: Offset = 0
+    call: CommandContext, project: Project = None, limit: Limit = LISTED_DEFAULT, offset: Offset = 0
 ) -> None:
     """List conversations, the one that went on last first."""
     found = call.existing_space().conversations(project=project, limit=limit, offset=offset)
@@ -219,7 +219,7 @@ def conversations(
     examples=["memplane memories", "memplane memories --state superseded", "memplane memories --tier hot"],
 )
 def memories(
-    call: Call,
+    call: CommandContext,
     state: Annotated[
         str | None,
         typer.Option("--state", metavar="STATE", help="active, contested, superseded or expired."),

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from memplane.documents.result import SpanHit
 from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import read_content
 from memplane.terminal.output import cell, counted, line, pairs, table, told_of, when
@@ -31,7 +31,7 @@ Query = Annotated[
     ],
 )
 def recall(
-    call: Call,
+    call: CommandContext,
     query: Query,
     conversation: Annotated[
         str | None,
@@ -96,7 +96,7 @@ def recall(
         _tell(call, answer, explain=explain)
 
 
-def _tell(call: Call, told: Recall, *, explain: bool) -> None:
+def _tell(call: CommandContext, told: Recall, *, explain: bool) -> None:
     if explain:
         call.out.answer(told, *_explained(told))
     else:
@@ -108,7 +108,7 @@ def _tell(call: Call, told: Recall, *, explain: bool) -> None:
 
 
 @command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
-def enrich(call: Call) -> None:
+def enrich(call: CommandContext) -> None:
     """Work off everything that waits: read facts out of turns, make vectors. A recall does it too, for a while."""
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
@@ -128,7 +128,7 @@ def enrich(call: Call) -> None:
 
 
 @command(app, examples=["memplane conflicts"])
-def conflicts(call: Call) -> None:
+def conflicts(call: CommandContext) -> None:
     """Memories that cannot both be so, as long as nobody has said which holds."""
     found = call.existing_space().conflicts()
     sides = [memory for conflict in found for memory in (conflict.left, conflict.right)]
@@ -138,7 +138,7 @@ def conflicts(call: Call) -> None:
 
 @command(app, examples=["memplane resolve fact-3f0c…"])
 def resolve(
-    call: Call,
+    call: CommandContext,
     winner: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds.")],
 ) -> None:
     """Settle a conflict: this memory holds, those it is at odds with are replaced by it."""
@@ -151,7 +151,7 @@ def resolve(
     examples=["memplane feedback fact-3f0c…", "memplane feedback fact-3f0c… --ignored mem-91d2… --rating 4"],
 )
 def feedback(
-    call: Call,
+    call: CommandContext,
     selected: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Memories that were of use.")
     ] = None,

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memplane.safety.quarantine import Suspect
-from memplane.terminal.call import Call
+from memplane.safety.quarantine import QuarantinedEntry
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command, default
 from memplane.terminal.options import LISTED_DEFAULT, Limit, Offset
 from memplane.terminal.output import cell, counted, line, when
@@ -27,13 +27,13 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as the lis
         "memplane quarantine forget turn-019a…",
     ],
 )
-def waiting(call: Call) -> None:
+def waiting(call: CommandContext) -> None:
     """What is flagged as a possible injection, the newest first; release or forget it."""
     list_(call)
 
 
 @command(quarantine, "list", examples=["memplane quarantine list", "memplane quarantine list --json"])
-def list_(call: Call, limit: Limit = LISTED_DEFAULT, offset: Offset = 0) -> None:
+def list_(call: CommandContext, limit: Limit = LISTED_DEFAULT, offset: Offset = 0) -> None:
     """What is flagged and waits for a decision, the newest first."""
     space = call.existing_space()
     found = space.quarantine(limit=limit, offset=offset)
@@ -45,7 +45,7 @@ def list_(call: Call, limit: Limit = LISTED_DEFAULT, offset: Offset = 0) -> None
 
 
 @command(quarantine, examples=["memplane quarantine release turn-019a…"])
-def release(call: Call, ids: Ids) -> None:
+def release(call: CommandContext, ids: Ids) -> None:
     """Tell it as any other from now on: an entry with all that was read out of it, or one memory."""
     space = call.existing_space()
     for id_ in ids:
@@ -54,7 +54,7 @@ def release(call: Call, ids: Ids) -> None:
 
 
 @command(quarantine, examples=["memplane quarantine forget turn-019a…"])
-def forget(call: Call, ids: Ids) -> None:
+def forget(call: CommandContext, ids: Ids) -> None:
     """Forget entries for good, with all that was read out of them. One that is not in quarantine is refused, and nothing is
     forgotten then: a slip of the hand cannot be taken back."""
     receipt = call.existing_space().forget_suspects(ids)
@@ -69,7 +69,7 @@ def forget(call: Call, ids: Ids) -> None:
 
 @command(app, examples=["memplane pin mem-3f0c…", "memplane pin mem-3f0c… --off"])
 def pin(
-    call: Call,
+    call: CommandContext,
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or fact.")],
     off: Annotated[bool, typer.Option("--off", help="Do not pin it any longer.")] = False,
 ) -> None:
@@ -78,7 +78,7 @@ def pin(
     call.out.answer(memory, line(("Pinned" if memory.pinned else "Not pinned", "green"), f": {memory.line}"))
 
 
-def _suspect(suspect: Suspect) -> Iterator[Text]:
+def _suspect(suspect: QuarantinedEntry) -> Iterator[Text]:
     """What it says, and what to decide with."""
     for text in suspect.texts:
         yield cell(text, style="bold")

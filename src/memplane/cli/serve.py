@@ -11,7 +11,7 @@ import typer
 
 from memplane.config import Settings, is_url, settings_from
 from memplane.errors import SettingsInvalid
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import line
 
@@ -33,7 +33,7 @@ CONSOLE_DOOR = "console"
     ],
 )
 def serve(
-    call: Call,
+    call: CommandContext,
     host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=_PORT_MAX, help="0 takes a free one.")
@@ -61,7 +61,7 @@ def serve(
         )
     from memplane.server import launch  # brings a web server
 
-    start = launch.Start(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
+    start = launch.ServeOptions(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
     if launch.is_one_of_several(start):
         launch.one_of_several(start)
         return
@@ -78,7 +78,7 @@ def serve(
     examples=["memplane console", "memplane console --url https://memory.example"],
 )
 def console(
-    call: Call,
+    call: CommandContext,
     url: Annotated[
         str | None,
         typer.Option("--url", metavar="URL", help="Where the server is; else where the settings say."),
@@ -91,12 +91,12 @@ def console(
     call.out.answer_text({"console": link}, link)
 
 
-def console_link(call: Call, url: str) -> str:
+def console_link(call: CommandContext, url: str) -> str:
     ticket = call.identity.ticket(door=CONSOLE_DOOR, ttl=_LINK_TTL)
     return f"{url}{CONSOLE}/enter?ticket={ticket.reveal()}"
 
 
-def _settings(call: Call, host: str | None, port: int | None, workers: int | None) -> Settings:
+def _settings(call: CommandContext, host: str | None, port: int | None, workers: int | None) -> Settings:
     given = {"host": host, "port": port, "workers": workers}
     changes = {name: value for name, value in given.items() if value is not None}
     return msgspec.structs.replace(settings_from(call.wiring.environment), **changes)
@@ -111,7 +111,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _greet(call: Call, bound: socket.socket, *, auth: bool) -> None:
+def _greet(call: CommandContext, bound: socket.socket, *, auth: bool) -> None:
     """Where it is, the owner's key the first time, and what to try."""
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -153,7 +153,7 @@ def _try(url: str, *, auth: bool) -> list[str]:
     ]
 
 
-def _owner_key(call: Call) -> str | None:
+def _owner_key(call: CommandContext) -> str | None:
     identity = call.plane.identity()
     try:
         minted = identity.owner_key()

@@ -4,7 +4,7 @@ import msgspec
 import typer
 
 from memplane.space.doctor import Diagnosis, examine
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import cell, line, pairs, path_text, table
@@ -13,7 +13,7 @@ app = typer.Typer()
 
 
 @command(app, examples=["memplane spaces", "memplane spaces --data /srv/memplane --json"])
-def spaces(call: Call) -> None:
+def spaces(call: CommandContext) -> None:
     """List the spaces there are, one a line."""
     names = list(call.plane.spaces())
     call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
@@ -22,7 +22,7 @@ def spaces(call: Call) -> None:
 
 
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])
-def stats(call: Call) -> None:
+def stats(call: CommandContext) -> None:
     """How much the space holds."""
     sizes = call.existing_space().stats()
     document = {"space": call.space_name, **msgspec.to_builtins(sizes)}
@@ -30,7 +30,7 @@ def stats(call: Call) -> None:
 
 
 @command(app, examples=["memplane doctor", "memplane doctor --json"])
-def doctor(call: Call) -> None:
+def doctor(call: CommandContext) -> None:
     """Look for damage, junk, secrets and loops. Exit code 3 if something is wrong."""
     space = call.existing_space()
     with call.out.progress("Examining"):

@@ -18,15 +18,15 @@ from memplane.space import Space
 from memplane.sync.link import Progress
 from memplane.sync.manifest import KEY as MANIFEST
 from memplane.sync.opening import check_local, open_store
-from memplane.sync.pull import Taken
-from memplane.sync.readable_files import FilesTaken
+from memplane.sync.pull import PullCounts
+from memplane.sync.readable_files import FilePullCounts
 from memplane.sync.remote_state import keep_target, target_of
 from memplane.sync.store import ObjectStore
-from memplane.sync.sync import Pushed, Status, Sync
-from memplane.sync.watch import INTERVAL_S, Round, Stopped, Watch
-from memplane.terminal.call import Call
+from memplane.sync.sync import PushReport, Sync, SyncStatus
+from memplane.sync.watch import INTERVAL_S, PushRound, SyncWatcher, WatchStopped
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
-from memplane.terminal.exits import FOUND_WRONG, MENDABLE, NothingThere
+from memplane.terminal.exits import FOUND_WRONG, MENDABLE, NothingToImport
 from memplane.terminal.options import SpaceArgument, Yes
 from memplane.terminal.output import counted, line, pairs
 
@@ -36,7 +36,7 @@ from memplane.terminal.output import counted, line, pairs
 def require_something(store: ObjectStore) -> None:
     """Taking in from a place where nothing is would look like success; mostly the address is mistyped."""
     if not any(True for prefix in (MANIFEST, "") for _ in store.list(prefix)):
-        raise NothingThere(f"nothing is at {store.url}; check the address, or push or export to it first")
+        raise NothingToImport(f"nothing is at {store.url}; check the address, or push or export to it first")
 
 
 app = typer.Typer()
@@ -78,7 +78,7 @@ KeepLocal = Annotated[
     ],
 )
 def push(
-    call: Call,
+    call: CommandContext,
     name: SpaceArgument = None,
     to: To = None,
     look: Look = False,
@@ -111,7 +111,7 @@ def push(
     ],
 )
 def pull(
-    call: Call,
+    call: CommandContext,
     name: SpaceArgument = None,
     to: To = None,
     look: Look = False,
@@ -138,7 +138,7 @@ def pull(
 
 @command(sync, examples=["memplane sync status alice", "memplane sync status alice --json"])
 def status(
-    call: Call, name: SpaceArgument = None, to: To = None, keep_memory_local: KeepLocal = False
+    call: CommandContext, name: SpaceArgument = None, to: To = None, keep_memory_local: KeepLocal = False
 ) -> None:
     """How far both sides are. Changes nothing; exit code 3 if they are not even."""
     call.name_space(name)
@@ -158,7 +158,7 @@ def status(
     ],
 )
 def watch(
-    call: Call,
+    call: CommandContext,
     name: SpaceArgument = None,
     to: To = None,
     every: Annotated[
@@ -178,10 +178,10 @@ def watch(
 
         def check(_what: str, _done: int, _total: int) -> None:
             if stop.is_set():
-                raise Stopped("stopped")
+                raise WatchStopped("stopped")
 
         told(check)
-        watching = Watch(
+        watching = SyncWatcher(
             link,
             wait=stop.wait,
             told=lambda done: _tell(call, done),
@@ -204,7 +204,7 @@ class _Options(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _linked(call: Call, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
+def _linked(call: CommandContext, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
     """The sync, and a way to say who is told of its progress. Where it leads is remembered once it went well."""
     space, store = _ends(call, options)
     listener: list[Progress] = []
@@ -223,7 +223,7 @@ def _linked(call: Call, options: _Options) -> Iterator[tuple[Sync, Callable[[Pro
             call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
 
 
-def _ends(call: Call, options: _Options) -> tuple[Space, ObjectStore]:
+def _ends(call: CommandContext, options: _Options) -> tuple[Space, ObjectStore]:
     """Here and there. A mistyped address must not make a space, nor be remembered."""
     if options.takes and options.to is not None:
         store = _opened(call, options.to, options)
@@ -238,7 +238,7 @@ def _ends(call: Call, options: _Options) -> tuple[Space, ObjectStore]:
     return space, _opened(call, given, options)
 
 
-def _opened(call: Call, url: str, options: _Options) -> ObjectStore:
+def _opened(call: CommandContext, url: str, options: _Options) -> ObjectStore:
     store = open_store(url, call.wiring.environment)
     if options.keep_memory_local or call.plane.settings.keep_memory_local:
         check_local(store)
@@ -252,7 +252,7 @@ def remembered(url: str) -> str:
     return url.partition("?")[0] if url.startswith(("http:", "https:")) else url
 
 
-def _make_sure(call: Call, link: Sync, *, yes: bool) -> None:
+def _make_sure(call: CommandContext, link: Sync, *, yes: bool) -> None:
     """Before the first byte of a memory leaves for a place where nothing is: what would go there, and a question."""
     if yes:
         return
@@ -271,12 +271,12 @@ def _make_sure(call: Call, link: Sync, *, yes: bool) -> None:
         raise typer.Exit(MENDABLE)
 
 
-def _say_idle(call: Call, *, look: bool) -> None:
+def _say_idle(call: CommandContext, *, look: bool) -> None:
     more = "" if look else " Files that were edited by hand are looked for with --look."
     call.out.note(f"Nothing new.{more}")
 
 
-def _end(call: Call, taken: Taken, files: FilesTaken) -> None:
+def _end(call: CommandContext, taken: PullCounts, files: FilePullCounts) -> None:
     for path, why in files.conflicts:
         call.out.warn(f"{path}: {why}")
     for path, why in files.rejected:
@@ -293,7 +293,7 @@ def _end(call: Call, taken: Taken, files: FilesTaken) -> None:
         raise typer.Exit(FOUND_WRONG)
 
 
-def _pushed_shown(pushed: Pushed) -> Iterator[RenderableType]:
+def _pushed_shown(pushed: PushReport) -> Iterator[RenderableType]:
     yield from _taken_shown(pushed.taken)
     given = pushed.given
     if given.segments:
@@ -309,12 +309,12 @@ def _pushed_shown(pushed: Pushed) -> Iterator[RenderableType]:
         yield line(f"{counted(len(files.written), 'file', 'files')} written, {len(files.removed):,} removed")
 
 
-def _files_shown(files: FilesTaken) -> Iterator[RenderableType]:
+def _files_shown(files: FilePullCounts) -> Iterator[RenderableType]:
     if files.taken:
         yield line(("Taken in", "green"), f" {counted(len(files.taken), 'file', 'files')} that others wrote")
 
 
-def _taken_shown(taken: Taken) -> Iterator[RenderableType]:
+def _taken_shown(taken: PullCounts) -> Iterator[RenderableType]:
     if taken.segments:
         yield line(
             ("Pulled", "green"),
@@ -324,7 +324,7 @@ def _taken_shown(taken: Taken) -> Iterator[RenderableType]:
         yield line((f"{_entries(taken.conflicts)} came under an id that was taken; both are kept", "yellow"))
 
 
-def _status_shown(standing: Status) -> Iterator[RenderableType]:
+def _status_shown(standing: SyncStatus) -> Iterator[RenderableType]:
     verdict = ("even", "green") if standing.even else ("not even", "yellow")
     yield pairs(
         [
@@ -341,7 +341,7 @@ def _status_shown(standing: Status) -> Iterator[RenderableType]:
     yield line("Both are ", verdict)
 
 
-def _tell(call: Call, done: Round) -> None:
+def _tell(call: CommandContext, done: PushRound) -> None:
     """One line a round in which something happened, so that a log can be read."""
     document: dict[str, Any]
     if done.trouble is not None:

@@ -7,7 +7,7 @@ import typer
 
 from memplane.auth.claims import TTL_DEFAULT_S, Claims
 from memplane.clock import iso, to_datetime
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import read_ttl
 from memplane.terminal.output import when
@@ -26,7 +26,7 @@ app.add_typer(token, name="token")
     ],
 )
 def mint(
-    call: Call,
+    call: CommandContext,
     subject: Annotated[
         str, typer.Argument(metavar="SUBJECT", help="Who it is for: `sub`, and the space it opens.")
     ],

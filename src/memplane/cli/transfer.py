@@ -11,11 +11,11 @@ from rich.console import RenderableType
 
 from memplane.config import Settings, is_url, settings_from
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call, Plane
+from memplane.terminal.call import CommandContext, Installation
 from memplane.terminal.command import command
-from memplane.terminal.exits import FOUND_WRONG, INTERRUPTED, NothingThere
+from memplane.terminal.exits import FOUND_WRONG, INTERRUPTED, NothingToImport
 from memplane.terminal.output import counted, line
-from memplane.transfer.move import MoveReport, Progress
+from memplane.transfer.move import MoveProgress, MoveReport
 
 app = typer.Typer()
 
@@ -42,7 +42,7 @@ _To = Annotated[str, typer.Argument(metavar="TO", help="Where it is to be; empty
     ],
 )
 def migrate(
-    call: Call,
+    call: CommandContext,
     source: _From,
     target: _To,
     check: Annotated[
@@ -64,7 +64,7 @@ def migrate(
         _opened(call, target, environment) as there,
     ):
         if not here.holds_anything():
-            raise NothingThere(f"there is nothing in {_shown(source)} to move", field="from")
+            raise NothingToImport(f"there is nothing in {_shown(source)} to move", field="from")
         with _told(call, _COMPARING if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)
     document = {
@@ -88,7 +88,7 @@ def migrate(
     ],
 )
 def backup(
-    call: Call,
+    call: CommandContext,
     target: Annotated[
         str, typer.Argument(metavar="TO", help="A directory of its own; empty, or with an earlier backup.")
     ],
@@ -124,7 +124,7 @@ def _check_places(source: str, target: str) -> None:
         if not place:
             raise InvalidRequest(f"{name.upper()} is empty; name a data directory or a database", field=name)
     if not is_url(source) and not Path(source).expanduser().is_dir():
-        raise NothingThere(f"there is no data directory {source}", field="from")
+        raise NothingToImport(f"there is no data directory {source}", field="from")
     if _same(source, target):
         raise InvalidRequest("FROM and TO are the same place; name another one to move to", field="to")
 
@@ -136,7 +136,7 @@ def _same(source: str, target: str) -> bool:
 
 
 @contextmanager
-def _opened(call: Call, place: str, environment: Mapping[str, str]) -> Iterator[Plane]:
+def _opened(call: CommandContext, place: str, environment: Mapping[str, str]) -> Iterator[Installation]:
     if is_url(place):  # the key is that of files
         environment = {name: value for name, value in environment.items() if name not in _KEYS}
     plane = call.wiring.open(place, environment)
@@ -159,7 +159,7 @@ def _saying_how_to_go_on() -> Iterator[None]:
 
 
 @contextmanager
-def _told(call: Call, label: str) -> Iterator[Callable[[Progress], None]]:
+def _told(call: CommandContext, label: str) -> Iterator[Callable[[MoveProgress], None]]:
     """A bar on a terminal; elsewhere a line now and then."""
     if sys.stderr.isatty():
         with call.out.progress(label) as advance:
@@ -167,7 +167,7 @@ def _told(call: Call, label: str) -> Iterator[Callable[[Progress], None]]:
         return
     said = (-1, 0)
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: MoveProgress) -> None:
         nonlocal said
         step = (progress.spaces_done * _LINES_MAX // progress.spaces, progress.rows // _ROWS_PER_LINE)
         if step != said:

@@ -11,7 +11,7 @@ from memplane.errors import InvalidRequest
 from memplane.sync.opening import open_store
 from memplane.sync.store import ObjectStore
 from memplane.sync.tree import BEHAVIORAL, CLAUDE, PREFIXES, TreeReport, WriteReport, read_tree, write_tree
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import line, pairs
@@ -49,7 +49,7 @@ Folder = Annotated[
     ],
 )
 def export(
-    call: Call,
+    call: CommandContext,
     ends: Ends,
     prefix: Folder = BEHAVIORAL,
     ledger: Annotated[
@@ -75,7 +75,7 @@ def export(
     ],
 )
 def import_(
-    call: Call,
+    call: CommandContext,
     ends: Ends,
     prefix: Folder = BEHAVIORAL,
     forget_missing: Annotated[
@@ -98,7 +98,7 @@ def import_(
         raise typer.Exit(FOUND_WRONG)
 
 
-def _opened(call: Call, ends: list[str]) -> ObjectStore:
+def _opened(call: CommandContext, ends: list[str]) -> ObjectStore:
     """The place; the space is named before it, or by the option that every command has."""
     if len(ends) > _ENDS_MAX:
         raise InvalidRequest(f"give a space and a place, not {len(ends)} arguments: [SPACE] PLACE")

@@ -15,9 +15,9 @@ from memplane.clock import SECOND, to_datetime
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, SettingsInvalid, StorageBusy, StorageUnreachable
 from memplane.main import Memplane
-from memplane.storage.work import Backlog, Colleague, Done, Work
+from memplane.storage.work import Backlog, Work, WorkerCounts, WorkerInfo
 from memplane.telemetry import log_event
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command, default
 from memplane.terminal.exits import SpaceMissing
 from memplane.terminal.output import counted, line, pairs, table, when
@@ -31,7 +31,7 @@ app.add_typer(worker, name="worker")
 _DEAD_SHOWN_MAX = 1_000
 
 
-class ShownWorker(msgspec.Struct, kw_only=True):
+class WorkerView(msgspec.Struct, kw_only=True):
     """One of the processes that work."""
 
     holder: str
@@ -44,7 +44,7 @@ class ShownWorker(msgspec.Struct, kw_only=True):
     lost: int
 
 
-class ShownDead(msgspec.Struct, kw_only=True):
+class DeadSpaceView(msgspec.Struct, kw_only=True):
     """A space that waits for a person."""
 
     tenant: str
@@ -63,7 +63,7 @@ class ShownDead(msgspec.Struct, kw_only=True):
         "memplane worker retry --space alice",
     ],
 )
-def run(call: Call) -> None:
+def run(call: CommandContext) -> None:
     """Enrich what comes into a database, beside any number of others, until SIGTERM or Ctrl-C."""
     settings = settings_from(call.wiring.environment)
     from memplane.server.logs import set_up_logs, set_up_memory_log  # brings the server's libraries
@@ -90,7 +90,7 @@ def run(call: Call) -> None:
 
 
 @command(worker, examples=["memplane worker status", "memplane worker status --json"])
-def status(call: Call) -> None:
+def status(call: CommandContext) -> None:
     """What waits, since when, and who works."""
     work = work_of(call)
     backlog, done = work.backlog(), work.worked()
@@ -108,10 +108,10 @@ def status(call: Call) -> None:
 
 
 @command(worker, examples=["memplane worker dead", "memplane worker dead --json"])
-def dead(call: Call) -> None:
+def dead(call: CommandContext) -> None:
     """Spaces that failed too often and wait for you: mend what the code says, then `memplane worker retry`."""
     found = [
-        ShownDead(
+        DeadSpaceView(
             tenant=it.tenant,
             space=it.owner,
             attempts=it.attempts,
@@ -131,7 +131,7 @@ def dead(call: Call) -> None:
 
 @command(worker, examples=["memplane worker retry --space alice", "memplane worker retry --all"])
 def retry(
-    call: Call,
+    call: CommandContext,
     tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose space.")] = TENANT_DEFAULT,
     everything: Annotated[bool, typer.Option("--all", help="Every space that does not get on.")] = False,
 ) -> None:
@@ -150,14 +150,14 @@ def retry(
 
 
 @command(worker, examples=["memplane worker index", "memplane worker index --json"])
-def index(call: Call) -> None:
+def index(call: CommandContext) -> None:
     """Give spaces that have grown large an index of their vectors. Workers do this themselves, every hour."""
     work_of(call)
     done = call.plane.index_large_spaces()
     call.out.answer({"indexed": done}, line(f"{counted(done, 'space', 'spaces')} got an index of vectors."))
 
 
-def work_of(call: Call) -> Work:
+def work_of(call: CommandContext) -> Work:
     """The work that machines share; a data directory has none."""
     work = call.plane.work
     if work is None:
@@ -168,7 +168,7 @@ def work_of(call: Call) -> Work:
     return work
 
 
-def figures_of(backlog: Backlog, done: Done) -> dict[str, int | float]:
+def figures_of(backlog: Backlog, done: WorkerCounts) -> dict[str, int | float]:
     return {
         "waiting": backlog.waiting,
         "held": backlog.held,
@@ -181,8 +181,8 @@ def figures_of(backlog: Backlog, done: Done) -> dict[str, int | float]:
     }
 
 
-def _shown(colleague: Colleague) -> ShownWorker:
-    return ShownWorker(
+def _shown(colleague: WorkerInfo) -> WorkerView:
+    return WorkerView(
         holder=colleague.holder,
         began_at=to_datetime(colleague.began),
         seen_at=to_datetime(colleague.seen),

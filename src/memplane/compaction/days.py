@@ -12,9 +12,9 @@ from memplane.compaction.judging import RawEntry, scope_of
 from memplane.compaction.retention import begin_of
 from memplane.errors import MemplaneError
 from memplane.ledger.history import parse_line
-from memplane.ledger.payloads import INTERACTION, Promoted, Said, decode
+from memplane.ledger.payloads import INTERACTION, PromotePayload, TurnPayload, decode
 from memplane.safety.sanitize import one_line, shortened
-from memplane.storage.base import Reader, SaidAt
+from memplane.storage.base import EntryTime, Reader
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.rulings import APART_MAX
 from memplane.types import Entry, Kind, Memory, Op, Role, Turn
@@ -22,41 +22,41 @@ from memplane.types import Entry, Kind, Memory, Op, Role, Turn
 # What was said, by the time it was said at, in pages that never part a second.
 
 
-class SaidPage(msgspec.Struct, frozen=True):
+class EntryPage(msgspec.Struct, frozen=True):
     """Entries in the order they were said. Session histories tell time in seconds, and their readers ask for what came
     after the last time they saw: so a page that would end within a second goes on to its end, however many that are."""
 
-    said: list[SaidAt]
+    said: list[EntryTime]
     more: bool
 
 
-def said_since(reader: Reader, after: Instant, limit: int) -> SaidPage:
+def said_since(reader: Reader, after: Instant, limit: int) -> EntryPage:
     silent = [said for said in map(silent_said, reader.hidden()) if said is not None and said.at > after]
     found = sorted([*reader.said_between(after, None, limit=limit), *silent], key=_order)[:limit]
     if len(found) < limit:
-        return SaidPage(found, more=False)
+        return EntryPage(found, more=False)
     until = found[-1].at - found[-1].at % SECOND + SECOND
     page = reader.said_between(after, until, limit=None) + [said for said in silent if said.at < until]
     more = any(said.at >= until for said in silent) or bool(reader.said_between(until - 1, None, limit=1))
-    return SaidPage(sorted(page, key=_order), more=more)
+    return EntryPage(sorted(page, key=_order), more=more)
 
 
-def _order(said: SaidAt) -> tuple[Instant, int]:
+def _order(said: EntryTime) -> tuple[Instant, int]:
     return said.at, said.seq
 
 
-def silent_said(entry: Entry) -> SaidAt | None:
+def silent_said(entry: Entry) -> EntryTime | None:
     """Entries that show no turn are on record all the same: a managed turn that failed, a reply without words."""
     if entry.op not in (Op.TURN, Op.HISTORY) or entry.body is None:
         return None
     try:
         if entry.op is Op.HISTORY:
-            return SaidAt(entry.seq, parse_line(entry.body, trust_ids=True).at)
+            return EntryTime(entry.seq, parse_line(entry.body, trust_ids=True).at)
         said = decode(entry)
     except (MemplaneError, msgspec.MsgspecError, ValueError):
         return None
-    assert isinstance(said, Said)
-    return SaidAt(entry.seq, said.at - said.at % SECOND)
+    assert isinstance(said, TurnPayload)
+    return EntryTime(entry.seq, said.at - said.at % SECOND)
 
 
 # A raw day as the store has it: what nobody judged yet, and what may go.
@@ -157,7 +157,7 @@ def _document(entry: Entry) -> str | None:
     if entry.op is not Op.TURN or entry.body is None:
         return None
     said = decode(entry)
-    return said.document if isinstance(said, Said) else None
+    return said.document if isinstance(said, TurnPayload) else None
 
 
 SHORT_CHARS_MAX = 280
@@ -172,7 +172,7 @@ def in_short(text: str) -> str:
     return shortened(" ".join(one_line(text).split()), SHORT_CHARS_MAX)
 
 
-def said_last(reader: Reader, day: str, seqs: Iterable[int]) -> list[Promoted]:
+def said_last(reader: Reader, day: str, seqs: Iterable[int]) -> list[PromotePayload]:
     """Of these entries of a day. More than one of a thread may be kept: what counts is the last of all that there are, so
     that days which are taken in parts, or on several machines, come to the same."""
     last: dict[tuple[Any, ...], tuple[Turn, dict[str, Any] | None]] = {}
@@ -196,7 +196,7 @@ def _thread_order(turn: Turn) -> tuple[Any, ...]:
 def _line_of(entry: Entry) -> dict[str, Any] | None:
     """What tells the thread of a line that another program wrote."""
     said = decode(entry) if entry.op is Op.TURN and entry.body else None
-    line = (said.metadata or {}).get(INTERACTION) if isinstance(said, Said) else None
+    line = (said.metadata or {}).get(INTERACTION) if isinstance(said, TurnPayload) else None
     if not isinstance(line, dict):
         return None
     told: dict[str, Any] = {name: line[name] for name in _TOLD if isinstance(line.get(name), str)}
@@ -206,8 +206,8 @@ def _line_of(entry: Entry) -> dict[str, Any] | None:
     return told
 
 
-def _kept(day: str, turn: Turn, line: dict[str, Any] | None) -> Promoted:
-    return Promoted(
+def _kept(day: str, turn: Turn, line: dict[str, Any] | None) -> PromotePayload:
+    return PromotePayload(
         day=day,
         kind=turn.role,
         text=in_short(turn.text),

@@ -4,19 +4,19 @@ once that is gone."""
 from collections.abc import Iterable, Sequence
 
 from memplane.clock import to_datetime, to_instant
-from memplane.ledger.payloads import Compacted, Promoted, Stored, Verdict, decode
+from memplane.ledger.payloads import CompactPayload, DecidePayload, PromotePayload, StorePayload, decode
 from memplane.safety.injection import flags_of
 from memplane.storage.base import Reader, Writer
-from memplane.storage.compaction import Decision, Judged, Layer, Line
+from memplane.storage.compaction import CompactionLine, JudgementRow, Layer, LearningDecision
 from memplane.types import Entry, Kind, Memory, Op, within
 
 EXTRACTOR = "digest-1"
 _IMPORTANCE = 0.4
 
 
-def promote(writer: Writer, entry: Entry, promoted: Promoted, text: str) -> None:
+def promote(writer: Writer, entry: Entry, promoted: PromotePayload, text: str) -> None:
     """An entry that keeps something; `text` is what of it may be shown."""
-    line = Line(
+    line = CompactionLine(
         id=entry.id,
         seq=entry.seq,
         layer=Layer(entry.op.value),
@@ -35,10 +35,10 @@ def promote(writer: Writer, entry: Entry, promoted: Promoted, text: str) -> None
     surface(writer, [line])
 
 
-def judged(writer: Writer, compacted: Compacted) -> None:
+def judged(writer: Writer, compacted: CompactPayload) -> None:
     writer.add_judged(
         [
-            Judged(
+            JudgementRow(
                 day=compacted.day,
                 entry=it.entry,
                 item=it.item,
@@ -51,9 +51,9 @@ def judged(writer: Writer, compacted: Compacted) -> None:
     )
 
 
-def decided(writer: Writer, entry: Entry, verdict: Verdict) -> None:
+def decided(writer: Writer, entry: Entry, verdict: DecidePayload) -> None:
     writer.add_decision(
-        Decision(
+        LearningDecision(
             learning=verdict.learning,
             confirmed=verdict.confirmed,
             by=verdict.by,
@@ -63,7 +63,7 @@ def decided(writer: Writer, entry: Entry, verdict: Verdict) -> None:
     )
 
 
-def surface(writer: Writer, lines: Iterable[Line]) -> None:
+def surface(writer: Writer, lines: Iterable[CompactionLine]) -> None:
     """A digest line is told once nothing of what it was read from is there any more; until then that is told itself. So
     the outcome is the same whichever came first, and after a replay."""
     for line in lines:
@@ -73,7 +73,7 @@ def surface(writer: Writer, lines: Iterable[Line]) -> None:
             writer.project(memories=[_memory(line)])
 
 
-def _memory(line: Line) -> Memory:
+def _memory(line: CompactionLine) -> Memory:
     """Under its date: what was so then may have changed since, and nobody weighs it against what is said later."""
     return Memory(
         id=line.id,
@@ -100,7 +100,7 @@ def promoted_from(reader: Reader, entry_ids: Sequence[str]) -> list[tuple[int, s
     return [(line.seq, line.id) for line in reader.lines_from(entry_ids)] if entry_ids else []
 
 
-def same_learnings(reader: Reader, line: Line) -> list[Line]:
+def same_learnings(reader: Reader, line: CompactionLine) -> list[CompactionLine]:
     """Learnings that say the same in the same place, itself among them, by id: one decision is about all of them."""
     says = (line.kind, line.text, line.within)
     alike = [it for it in reader.lines(Layer.LEARN) if (it.kind, it.text, it.within) == says]
@@ -111,12 +111,12 @@ def learned_from(reader: Reader, entry_id: str) -> list[str]:
     """The learnings that a stored memory came from, and the entries these were read from."""
     entry = reader.entry(entry_id)
     stored = None if entry is None or entry.op is not Op.STORE or not entry.body else decode(entry)
-    if not isinstance(stored, Stored) or stored.learning is None:
+    if not isinstance(stored, StorePayload) or stored.learning is None:
         return []
     found = reader.lines_at([stored.learning])
     group = same_learnings(reader, found[0]) if found else []
     return list(dict.fromkeys(id_ for line in group for id_ in (line.id, *line.sources)))
 
 
-def instant_of(line: Line) -> int:
+def instant_of(line: CompactionLine) -> int:
     return to_instant(line.at)

@@ -14,10 +14,10 @@ import msgspec
 
 from memplane.clock import to_instant
 from memplane.extract.sentences import split_sentences
-from memplane.ledger.payloads import Promoted
+from memplane.ledger.payloads import PromotePayload
 from memplane.safety.sanitize import one_line
 from memplane.storage.compaction import Layer
-from memplane.types import Kind, Memory, Reach, Role, State, Turn
+from memplane.types import Kind, Memory, Role, State, Turn, Visibility
 
 DECISION, PATTERN = "decision", "pattern"
 """Kinds of digest lines besides those of memories."""
@@ -42,17 +42,17 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The document it is about."""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class Promotion(msgspec.Struct, frozen=True, kw_only=True):
     """Something to promote, and what it stands for."""
 
     layer: Layer
-    promoted: Promoted
+    promoted: PromotePayload
     entry: str
     item: str
     reason: str
 
 
-class Discarded(msgspec.Struct, frozen=True, gc=False):
+class Discard(msgspec.Struct, frozen=True, gc=False):
     """Something that goes with its day."""
 
     entry: str
@@ -60,10 +60,10 @@ class Discarded(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-def judge(day: str, entries: Sequence[RawEntry]) -> tuple[list[Kept], list[Discarded]]:
+def judge(day: str, entries: Sequence[RawEntry]) -> tuple[list[Promotion], list[Discard]]:
     """Every item of every entry is in exactly one of the two. The same entries give the same, on every machine."""
-    kept: list[Kept] = []
-    discarded: list[Discarded] = []
+    kept: list[Promotion] = []
+    discarded: list[Discard] = []
     for entry in entries:
         kept += (_of_memory(day, entry, memory) for memory in entry.memories)
         kept += (_of_episode(day, entry, episode, sources) for episode, sources in entry.episodes)
@@ -73,11 +73,11 @@ def judge(day: str, entries: Sequence[RawEntry]) -> tuple[list[Kept], list[Disca
                 continue
             decision = _of_decision(day, entry, turn)
             if decision is None:
-                discarded.append(Discarded(entry.id, turn_item(turn), reason_against(turn)))
+                discarded.append(Discard(entry.id, turn_item(turn), reason_against(turn)))
             else:
                 kept.append(decision)
         if not (entry.turns or entry.memories or entry.episodes):
-            discarded.append(Discarded(entry.id, "turn-0", "nothing in it can be shown"))
+            discarded.append(Discard(entry.id, "turn-0", "nothing in it can be shown"))
     return kept + list(_patterns(day, entries)), discarded
 
 
@@ -88,7 +88,7 @@ def turn_item(turn: Turn) -> str:
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Kept:
+def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Promotion:
     over = memory.state is State.SUPERSEDED
     if memory.behavioral and memory.role == Role.USER and not over:
         layer, text, reason = Layer.LEARN, memory.text, "says how the user wants to be served"
@@ -96,7 +96,7 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Kept:
         layer, text, reason = Layer.DIGEST, f"Formerly: {memory.text}", "was so, and was replaced since"
     else:
         layer, text, reason = Layer.DIGEST, memory.text, "a fact about people or projects"
-    promoted = Promoted(
+    promoted = PromotePayload(
         day=day,
         kind=memory.kind,
         text=text,
@@ -109,7 +109,7 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Kept:
         document=entry.document,
         speaker=_named_speaker(entry, memory) if layer is Layer.LEARN else None,
     )
-    return Kept(layer=layer, promoted=promoted, entry=entry.id, item=memory.id, reason=reason)
+    return Promotion(layer=layer, promoted=promoted, entry=entry.id, item=memory.id, reason=reason)
 
 
 def _named_speaker(entry: RawEntry, memory: Memory) -> str | None:
@@ -117,8 +117,8 @@ def _named_speaker(entry: RawEntry, memory: Memory) -> str | None:
     return next((turn.speaker for turn in entry.turns if turn.ordinal == (memory.ordinal or 0)), None)
 
 
-def _of_episode(day: str, entry: RawEntry, episode: Memory, sources: tuple[str, ...]) -> Kept:
-    promoted = Promoted(
+def _of_episode(day: str, entry: RawEntry, episode: Memory, sources: tuple[str, ...]) -> Promotion:
+    promoted = PromotePayload(
         day=day,
         kind=Kind.EPISODE,
         text=episode.text,
@@ -131,7 +131,7 @@ def _of_episode(day: str, entry: RawEntry, episode: Memory, sources: tuple[str, 
         document=entry.document,
     )
     reason = "what a sitting was about"
-    return Kept(layer=Layer.DIGEST, promoted=promoted, entry=entry.id, item=episode.id, reason=reason)
+    return Promotion(layer=Layer.DIGEST, promoted=promoted, entry=entry.id, item=episode.id, reason=reason)
 
 
 _DECISION = re.compile(
@@ -143,7 +143,7 @@ _DECISION = re.compile(
 )
 
 
-def _of_decision(day: str, entry: RawEntry, turn: Turn) -> Kept | None:
+def _of_decision(day: str, entry: RawEntry, turn: Turn) -> Promotion | None:
     """The first sentence of a turn that says what was decided."""
     if turn.role not in (Role.USER, Role.ASSISTANT):
         return None
@@ -152,7 +152,7 @@ def _of_decision(day: str, entry: RawEntry, turn: Turn) -> Kept | None:
         if sentence.question or _DECISION.search(said.replace("\u2019", "'")) is None:
             continue
         promoted = _of_turn(day, entry, turn, DECISION, f"{_who(turn)}: {one_line(said)}", said)
-        return Kept(
+        return Promotion(
             layer=Layer.DIGEST,
             promoted=promoted,
             entry=entry.id,
@@ -162,7 +162,7 @@ def _of_decision(day: str, entry: RawEntry, turn: Turn) -> Kept | None:
     return None
 
 
-def _patterns(day: str, entries: Sequence[RawEntry]) -> Iterator[Kept]:
+def _patterns(day: str, entries: Sequence[RawEntry]) -> Iterator[Promotion]:
     """What a user said again and again."""
     said: defaultdict[tuple[str, str | None], list[tuple[RawEntry, Turn]]] = defaultdict(list)
     for entry in entries:
@@ -179,7 +179,7 @@ def _patterns(day: str, entries: Sequence[RawEntry]) -> Iterator[Kept]:
         promoted = msgspec.structs.replace(
             _of_turn(day, entry, turn, PATTERN, text, turn.text), sources=sources
         )
-        yield Kept(
+        yield Promotion(
             layer=Layer.DIGEST,
             promoted=promoted,
             entry=entry.id,
@@ -191,8 +191,8 @@ def _patterns(day: str, entries: Sequence[RawEntry]) -> Iterator[Kept]:
 _WORDS = re.compile(r"\w+")
 
 
-def _of_turn(day: str, entry: RawEntry, turn: Turn, kind: str, text: str, quote: str) -> Promoted:
-    return Promoted(
+def _of_turn(day: str, entry: RawEntry, turn: Turn, kind: str, text: str, quote: str) -> PromotePayload:
+    return PromotePayload(
         day=day,
         kind=kind,
         text=text,
@@ -210,8 +210,8 @@ def _who(turn: Turn) -> str:
     return turn.speaker or turn.role
 
 
-def scope_of(within: str | None) -> Reach:
-    return Reach.GLOBAL if within is None else Reach(within.partition(":")[0])
+def scope_of(within: str | None) -> Visibility:
+    return Visibility.GLOBAL if within is None else Visibility(within.partition(":")[0])
 
 
 # ── what is discarded ────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.compaction.retention import Retention
 from memplane.storage.base import Reader
-from memplane.storage.compaction import Decision, Layer, Line, Standing
+from memplane.storage.compaction import CompactionLine, Layer, LearningDecision, LearningStatus
 from memplane.types import Receipt
 
 
@@ -20,7 +20,7 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     quote: str
     days: tuple[str, ...]
-    standing: Standing
+    standing: LearningStatus
     by: str = ""
     memory: str | None = None
     """What it became."""
@@ -28,7 +28,7 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
 
 
-class DayCompacted(msgspec.Struct, frozen=True, kw_only=True):
+class CompactedDay(msgspec.Struct, frozen=True, kw_only=True):
     """What compaction made of one day."""
 
     day: str
@@ -45,7 +45,7 @@ class DayCompacted(msgspec.Struct, frozen=True, kw_only=True):
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """The report of one run."""
 
-    days: tuple[DayCompacted, ...]
+    days: tuple[CompactedDay, ...]
     confirmed: int = 0
     """Learnings that the policy confirmed."""
     digests_removed: int = 0
@@ -58,19 +58,19 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     receipts: tuple[Receipt, ...] = ()
 
 
-class DayDue(msgspec.Struct, frozen=True):
+class DueDay(msgspec.Struct, frozen=True):
     """A day whose time is over."""
 
     day: str
     entries: int
 
 
-class RetentionStanding(msgspec.Struct, frozen=True, kw_only=True):
+class RetentionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The policy, and what it would remove now."""
 
     policy: Retention
     words: list[str]
-    due: tuple[DayDue, ...]
+    due: tuple[DueDay, ...]
     digest_lines_due: int
     summary_lines_due: int
     learnings_open: int
@@ -78,15 +78,17 @@ class RetentionStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 def learnings_of(reader: Reader) -> list[Learning]:
     """Every learning, those that wait for a decision first, then by day and text."""
-    groups: dict[tuple[str, str, str | None], list[Line]] = {}
+    groups: dict[tuple[str, str, str | None], list[CompactionLine]] = {}
     for line in reader.lines(Layer.LEARN):
         groups.setdefault((line.kind, line.text, line.within), []).append(line)
     decisions = reader.verdicts()
     made = [_learning(reader, group, decisions) for group in groups.values()]
-    return sorted(made, key=lambda it: (it.standing is not Standing.OPEN, it.days, it.text, it.id))
+    return sorted(made, key=lambda it: (it.standing is not LearningStatus.OPEN, it.days, it.text, it.id))
 
 
-def _learning(reader: Reader, group: Sequence[Line], decisions: dict[str, Decision]) -> Learning:
+def _learning(
+    reader: Reader, group: Sequence[CompactionLine], decisions: dict[str, LearningDecision]
+) -> Learning:
     first = group[0]
     standing, decision = standing_of(reader, group, decisions)
     return Learning(
@@ -105,17 +107,17 @@ def _learning(reader: Reader, group: Sequence[Line], decisions: dict[str, Decisi
 
 
 def standing_of(
-    reader: Reader, group: Sequence[Line], decisions: dict[str, Decision]
-) -> tuple[Standing, Decision | None]:
+    reader: Reader, group: Sequence[CompactionLine], decisions: dict[str, LearningDecision]
+) -> tuple[LearningStatus, LearningDecision | None]:
     """What was decided about one of them holds for all. A confirmation holds as long as its memory is there: what was
     forgotten since and said again is open again."""
     said = [decisions[line.id] for line in group if line.id in decisions]
     for decision in said:
         if decision.confirmed and decision.memory and reader.memory(decision.memory) is not None:
-            return Standing.CONFIRMED, decision
+            return LearningStatus.CONFIRMED, decision
     if len(said) == len(group) and any(decision.confirmed for decision in said):
-        return Standing.CONFIRMED, next(decision for decision in said if decision.confirmed)
+        return LearningStatus.CONFIRMED, next(decision for decision in said if decision.confirmed)
     for decision in said:
         if not decision.confirmed:
-            return Standing.REJECTED, decision
-    return Standing.OPEN, None
+            return LearningStatus.REJECTED, decision
+    return LearningStatus.OPEN, None

@@ -4,7 +4,7 @@ from memplane.auth.principal import Right
 from memplane.clock import DAY
 from memplane.console.dates import before, day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 
 TAB = "compare"
 
@@ -19,7 +19,7 @@ _ASKED = (
 )
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     end = day_given(call.query["end"], field="end")
     end = space.now() // DAY if end is None else end

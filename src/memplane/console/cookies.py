@@ -12,7 +12,7 @@ from http.cookies import CookieError, SimpleCookie
 
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 from memplane.server.guard import MissingCredential
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 NAME = "memplane_console"
 PATH = "/console"
@@ -60,4 +60,4 @@ def check_word(headers: Mapping[str, str], given: str) -> None:
     """Raise unless whoever sent this saw a page of the same session."""
     cookie = cookie_of(headers)
     if not cookie or not hmac.compare_digest(word_of(cookie).encode(), given.encode("utf-8", "replace")):
-        raise Refused(403, "stale_page", "this page is from another session; load it again and repeat")
+        raise HttpError(403, "stale_page", "this page is from another session; load it again and repeat")

@@ -9,7 +9,7 @@ from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
 from memplane.documents.result import SpanHit
 from memplane.recall.result import Limits
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 from memplane.space import Space
 from memplane.storage.library import span_place
 from memplane.types import Document, Section, Span
@@ -21,14 +21,14 @@ _SPANS_PER_PAGE = 200
 _PASSAGES = Limits(turns=0, facts=0, spans=20)
 
 
-class Part(msgspec.Struct, frozen=True):
+class SectionView(msgspec.Struct, frozen=True):
     """A section and those of its spans that this page shows."""
 
     section: Section
     spans: tuple[Span, ...]
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     asked = call.query["q"].strip()
@@ -51,7 +51,7 @@ def listing(call: Call) -> Response:
     )
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     document = space.document(links.owner_of(call.path["document"]))
     marked = call.query["span"]
@@ -59,7 +59,7 @@ def one(call: Call) -> Response:
     sections = {section.ordinal: section for section in space.sections(document.id)}
     spans = space.spans(document.id, first=first, limit=_SPANS_PER_PAGE)
     parts = [
-        Part(sections[ordinal], tuple(span for span in spans if span.section == ordinal))
+        SectionView(sections[ordinal], tuple(span for span in spans if span.section == ordinal))
         for ordinal in dict.fromkeys(span.section for span in spans)
     ]
     return space_page(

@@ -31,7 +31,7 @@ class Bar(msgspec.Struct, frozen=True):
     height: float
 
 
-class Spark(msgspec.Struct, frozen=True):
+class Sparkline(msgspec.Struct, frozen=True):
     """Activity as bars, and the same in words."""
 
     bars: tuple[Bar, ...]
@@ -65,7 +65,7 @@ class Edge(msgspec.Struct, frozen=True):
         return f"M{self.x1} {self.y1} C{middle} {self.y1} {middle} {self.y2} {bent} {self.y2} H{self.x2}"
 
 
-class Drawing(msgspec.Struct, frozen=True):
+class GraphLayout(msgspec.Struct, frozen=True):
     """Where everything stands."""
 
     width: int
@@ -74,7 +74,7 @@ class Drawing(msgspec.Struct, frozen=True):
     edges: tuple[Edge, ...]
 
 
-def spark(days: Sequence[int], first_day: int) -> Spark:
+def spark(days: Sequence[int], first_day: int) -> Sparkline:
     most = max(days, default=0)
     bars = tuple(
         Bar(BAR * place, round(max(1.0, BAR_HEIGHT * count / most), 1))
@@ -82,12 +82,12 @@ def spark(days: Sequence[int], first_day: int) -> Spark:
         if count
     )
     if not most:
-        return Spark(bars, f"Nothing in {len(days)} days")
+        return Sparkline(bars, f"Nothing in {len(days)} days")
     busiest = to_datetime((first_day + days.index(most)) * DAY)
-    return Spark(bars, f"{sum(days):,} in {len(days)} days, most on {busiest:%Y-%m-%d} ({most:,})")
+    return Sparkline(bars, f"{sum(days):,} in {len(days)} days, most on {busiest:%Y-%m-%d} ({most:,})")
 
 
-def drawn(graph: Graph) -> Drawing:
+def drawn(graph: Graph) -> GraphLayout:
     """Columns from left to right. The same facts are drawn the same way, whoever looks and whenever."""
     named = _grouped(graph.facts)
     nodes: dict[tuple[int, str], Node] = {}
@@ -144,13 +144,13 @@ def _edge(left: Node, right: Node, facts: Sequence[Memory]) -> Edge:
     )
 
 
-def _fitted(nodes: Iterable[Node], edges: Iterable[Edge], rows: int) -> Drawing:
+def _fitted(nodes: Iterable[Node], edges: Iterable[Edge], rows: int) -> GraphLayout:
     """Without the columns that nothing stands in."""
     nodes, edges = tuple(nodes), tuple(edges)
     left = min(node.x for node in nodes) - _MARGIN
     right = max(node.x for node in nodes) + NODE_WIDTH + _MARGIN
     move = msgspec.structs.replace
-    return Drawing(
+    return GraphLayout(
         right - left,
         rows * ROW + _MARGIN,
         tuple(move(node, x=node.x - left) for node in nodes),

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from memplane.console.cookies import WORD_FIELD, WORD_HEADER, check_word
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 
 MEDIA = "application/x-www-form-urlencoded"
 
@@ -15,7 +15,7 @@ _FIELDS_MAX = 200
 class Form:
     """Fields by name; raises where the form is none of ours."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         fields = _fields(call.raw)
         check_word(call.headers, call.headers.get(WORD_HEADER, "") or fields.get(WORD_FIELD, ""))
         self._fields = fields

@@ -4,7 +4,7 @@ from memplane.auth.principal import Right
 from memplane.console import drawing
 from memplane.console.dates import day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 
 TAB = "graph"
 
@@ -16,7 +16,7 @@ _LISTING = (
 )
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     as_of = day_given(call.query["as_of"], field="as_of")
     subject = call.query["subject"].strip()

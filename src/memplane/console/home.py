@@ -4,20 +4,20 @@ import msgspec
 
 from memplane.auth.principal import Right
 from memplane.console import drawing
-from memplane.console.drawing import Spark
+from memplane.console.drawing import Sparkline
 from memplane.console.pages import page
-from memplane.console.signing import DOOR, Signing
+from memplane.console.signing import DOOR, SignIn
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 from memplane.space import Space
-from memplane.space.summary import Glance, Need
+from memplane.space.summary import ReviewNeed, SpaceSummary
 
 _PAGE_SIZE = 15
 _LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1))
 
 
-class Place(msgspec.Struct, frozen=True):
+class ConsoleLink(msgspec.Struct, frozen=True):
     """Where a person sees to something, and what it is called."""
 
     page: str
@@ -25,31 +25,31 @@ class Place(msgspec.Struct, frozen=True):
     many: str
 
 
-PLACES: dict[Need, Place] = {
-    Need.CONFLICTS: Place("inbox", "conflict", "conflicts"),
-    Need.DRAFTS: Place("inbox", "draft", "drafts"),
-    Need.QUARANTINE: Place("inbox", "in quarantine", "in quarantine"),
-    Need.DOCUMENTS: Place("documents", "failed document", "failed documents"),
-    Need.DEAD_LETTERS: Place("", "dead letter", "dead letters"),
+PLACES: dict[ReviewNeed, ConsoleLink] = {
+    ReviewNeed.CONFLICTS: ConsoleLink("inbox", "conflict", "conflicts"),
+    ReviewNeed.DRAFTS: ConsoleLink("inbox", "draft", "drafts"),
+    ReviewNeed.QUARANTINE: ConsoleLink("inbox", "in quarantine", "in quarantine"),
+    ReviewNeed.DOCUMENTS: ConsoleLink("documents", "failed document", "failed documents"),
+    ReviewNeed.DEAD_LETTERS: ConsoleLink("", "dead letter", "dead letters"),
 }
 """The overview says what can be done about what has no page of its own."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SpaceRow(msgspec.Struct, frozen=True):
     """A space as the list shows it."""
 
-    glance: Glance
-    spark: Spark
+    glance: SpaceSummary
+    spark: Sparkline
 
 
 class Home:
     """Spaces at a glance."""
 
-    def __init__(self, plane: Engine, signing: Signing) -> None:
+    def __init__(self, plane: Engine, signing: SignIn) -> None:
         self._plane = plane
         self._signing = signing
 
-    def show(self, call: Call) -> Response:
+    def show(self, call: HttpCall) -> Response:
         principal = call.principal
         words = call.query["q"].strip().casefold()
         owners = [
@@ -73,17 +73,17 @@ class Home:
             signed_in=self._signing.asked,
         )
 
-    def overview(self, call: Call) -> Response:
+    def overview(self, call: HttpCall) -> Response:
         space = space_of(call)
         return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
 
 
-def _seen(space: Space) -> Seen:
+def _seen(space: Space) -> SpaceRow:
     glance = space.glance()
-    return Seen(glance, drawing.spark(glance.days, glance.first_day))
+    return SpaceRow(glance, drawing.spark(glance.days, glance.first_day))
 
 
-def rows(plane: Engine, signing: Signing) -> list[Row]:
+def rows(plane: Engine, signing: SignIn) -> list[Row]:
     home = Home(plane, signing)
     return [
         ("GET", "", home.show, Right.READ, _LISTING),

@@ -7,7 +7,7 @@ from memplane.console import links
 from memplane.console.forms import Form
 from memplane.console.pages import redirect
 from memplane.console.views import Row, space_of, space_page, writable_space
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
 
@@ -23,7 +23,7 @@ _LISTING = (
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class EvidenceContext(msgspec.Struct, frozen=True):
     """Where a memory was said: the words around its quote."""
 
     memory: Memory
@@ -32,7 +32,7 @@ class Place(msgspec.Struct, frozen=True):
     after: str
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     """By words where some are given, else the newest first."""
     space = space_of(call)
     asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
@@ -80,7 +80,7 @@ def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memor
     return found[:_PAGE_SIZE], len(found) > _PAGE_SIZE
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
     return space_page(
@@ -99,7 +99,7 @@ def one(call: Call) -> Response:
     )
 
 
-def edit(call: Call) -> Response:
+def edit(call: HttpCall) -> Response:
     """An edit replaces: what it said before stays in the chain."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
@@ -119,7 +119,7 @@ def edit(call: Call) -> Response:
     return redirect(call, _link(space, made.id))
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """First what it would take with it; with a second press, for good."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
@@ -131,13 +131,13 @@ def forget(call: Call) -> Response:
     return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
 
 
-def pin(call: Call) -> Response:
+def pin(call: HttpCall) -> Response:
     form, space = Form(call), writable_space(call)
     memory = space.pin(links.owner_of(call.path["memory"]), pinned=form.text("pinned") == "yes")
     return redirect(call, _link(space, memory.id))
 
 
-def release(call: Call) -> Response:
+def release(call: HttpCall) -> Response:
     Form(call)
     space = writable_space(call)
     memory = space.memory(links.owner_of(call.path["memory"]))
@@ -160,15 +160,15 @@ def _rivals(space: Space, memory: Memory) -> list[Memory]:
     return [right if left.id == memory.id else left for left, right in pairs]
 
 
-def _place(space: Space, memory: Memory) -> Place:
+def _place(space: Space, memory: Memory) -> EvidenceContext:
     if memory.quote is None:
-        return Place(memory, "", memory.text, "")
+        return EvidenceContext(memory, "", memory.text, "")
     turn = next(
         (turn for turn in space.turns_of(memory.entry_id) if turn.ordinal == (memory.ordinal or 0)), None
     )
     if turn is None or turn.text[memory.start : memory.end] != memory.quote:
-        return Place(memory, "", memory.quote, "")
-    return Place(memory, turn.text[: memory.start], memory.quote, turn.text[memory.end :])
+        return EvidenceContext(memory, "", memory.quote, "")
+    return EvidenceContext(memory, turn.text[: memory.start], memory.quote, turn.text[memory.end :])
 
 
 def rows() -> list[Row]:

@@ -10,7 +10,7 @@ from memplane.console import links
 from memplane.console.dates import day_given
 from memplane.console.views import Row, space_of, space_page
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import Call, Query, Response
+from memplane.server.endpoint import HttpCall, Query, Response
 from memplane.space import Space
 
 TAB = "recall"
@@ -27,7 +27,7 @@ _ASKED = (
 )
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class RankedRow(msgspec.Struct, frozen=True):
     """One thing that was ranked, as a row shows it."""
 
     hit: RecallHit
@@ -46,7 +46,7 @@ class Slider(msgspec.Struct, frozen=True):
     at: int
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     asked = _asked(call)
     recall = _recall(space, asked) if asked["q"].strip() else None
@@ -64,7 +64,7 @@ def show(call: Call) -> Response:
     )
 
 
-def why_not(call: Call) -> Response:
+def why_not(call: HttpCall) -> Response:
     """One sentence about anything that one expected to be told."""
     space = space_of(call)
     asked, expected = _asked(call), call.query["id"].strip()
@@ -81,7 +81,7 @@ def why_not(call: Call) -> Response:
     return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
 
 
-def _asked(call: Call) -> dict[str, str]:
+def _asked(call: HttpCall) -> dict[str, str]:
     return {query.name: call.query[query.name] for query in _ASKED}
 
 
@@ -104,10 +104,10 @@ def _moment(text: str) -> str | None:
     return f"{text}T23:59:59Z" if "T" not in text else text
 
 
-def _ranked(space: Space, recall: Recall) -> list[Ranked]:
+def _ranked(space: Space, recall: Recall) -> list[RankedRow]:
     told = {block.id for block in recall.blocks}
     return [
-        Ranked(
+        RankedRow(
             hit,
             hit.id in told,
             hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",

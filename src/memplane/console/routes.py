@@ -21,14 +21,14 @@ from memplane.console import keys as credentials
 from memplane.console.cookies import credential_of
 from memplane.console.forms import MEDIA
 from memplane.console.links import ROOT
-from memplane.console.signing import DOOR, Signing
+from memplane.console.signing import DOOR, SignIn
 from memplane.console.views import Row
 from memplane.engine import Engine
-from memplane.server.endpoint import Door, Endpoint, Handle, Query
+from memplane.server.endpoint import Adapter, Endpoint, Handle, Query
 
 
-def door(plane: Engine, authenticator: Authenticator | None) -> Door:
-    signing = Signing(authenticator)
+def door(plane: Engine, authenticator: Authenticator | None) -> Adapter:
+    signing = SignIn(authenticator)
     rows: list[Row] = [
         ("GET", "/", lambda call: pages.redirect(call, ROOT), None, ()),
         ("GET", "/static/{name}", pages.static, None, ()),
@@ -50,7 +50,7 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Door:
         *syncing.rows(),
         *credentials.rows(authenticator),
     ]
-    return Door(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
+    return Adapter(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
 
 
 def _endpoint(

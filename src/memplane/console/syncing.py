@@ -2,13 +2,13 @@
 
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Response
+from memplane.server.endpoint import HttpCall, Response
 from memplane.sync.status import standing_of
 
 TAB = "sync"
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     return space_page(call, "sync.html", TAB, space, standing=standing_of(space))
 

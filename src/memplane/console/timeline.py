@@ -20,10 +20,10 @@ from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
 from memplane.server.access import existing_space
-from memplane.server.endpoint import AsgiRoute, Call, Query, Response
+from memplane.server.endpoint import AsgiRoute, HttpCall, Query, Response
 from memplane.space import Space
-from memplane.space.timeline import Happening
-from memplane.storage.filter import Narrowed
+from memplane.space.timeline import TimelineEvent
+from memplane.storage.filter import EntryFilter
 from memplane.types import Memory, Op, Role, Turn
 
 TAB = "timeline"
@@ -49,7 +49,7 @@ _LISTING = (
 )
 
 
-class Marked(msgspec.Struct, frozen=True):
+class MarkedTurn(msgspec.Struct, frozen=True):
     """A turn in pieces: what something was read out of, and what not."""
 
     turn: Turn
@@ -57,7 +57,7 @@ class Marked(msgspec.Struct, frozen=True):
     """Text, and the id of the memory that quotes it."""
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
     found = space.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
@@ -80,7 +80,7 @@ def listing(call: Call) -> Response:
     )
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     happening = space.happening(links.owner_of(call.path["entry"]))
     derived = space.memories_from(happening.id)
@@ -102,8 +102,8 @@ def _offered(names: list[str]) -> list[str]:
     return [name for name in names if plain(name) == name]
 
 
-def _narrowed(asked: dict[str, str]) -> Narrowed:
-    return Narrowed(
+def _narrowed(asked: dict[str, str]) -> EntryFilter:
+    return EntryFilter(
         ops=frozenset([Op(asked["op"])]) if asked["op"] in set(Op) else frozenset(),
         conversation=asked["conversation"] or None,
         door=asked["door"] or None,
@@ -113,7 +113,7 @@ def _narrowed(asked: dict[str, str]) -> Narrowed:
     )
 
 
-def _marked(turn: Turn, derived: list[Memory]) -> Marked:
+def _marked(turn: Turn, derived: list[Memory]) -> MarkedTurn:
     """Quotes that overlap are shown as far as the first of them did not show it already."""
     pieces: list[tuple[str, str | None]] = []
     at = 0
@@ -131,10 +131,10 @@ def _marked(turn: Turn, derived: list[Memory]) -> Marked:
         pieces += [(turn.text[at:start], None), (turn.text[start : memory.end], memory.id)]
         at = memory.end
     pieces.append((turn.text[at:], None))
-    return Marked(turn, tuple(piece for piece in pieces if piece[0]))
+    return MarkedTurn(turn, tuple(piece for piece in pieces if piece[0]))
 
 
-def _recalled(space: Space, happening: Happening) -> str:
+def _recalled(space: Space, happening: TimelineEvent) -> str:
     """What a recall tells today for what a user said, of all that was said and known before. What an agent was told back
     then is not on record."""
     asked = next((turn for turn in happening.turns if turn.role == Role.USER), None)
@@ -150,7 +150,7 @@ def _recalled(space: Space, happening: Happening) -> str:
     ).text
 
 
-class Live:
+class LiveTimeline:
     """What comes in while a page is open, as server-sent events. Each brings a row of the page."""
 
     def __init__(self, plane: Engine) -> None:
@@ -225,7 +225,7 @@ def stream(plane: Engine) -> AsgiRoute:
         path=f"{links.ROOT}/space/{{space}}/live",
         door=DOOR,
         summary="What comes into a space, as it comes",
-        app=Live(plane),
+        app=LiveTimeline(plane),
         right=Right.READ,
         credential=credential_of,
         lasting=True,

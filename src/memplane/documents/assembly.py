@@ -1,6 +1,6 @@
 """Text put together from what a format says, with its blocks, headings and places: for formats that are not text."""
 
-from memplane.documents.parsed import Block, BlockKind, Budget, Heading, Parsed
+from memplane.documents.parsed import BlockKind, DocumentBlock, Heading, ParseBudget, ParsedDocument
 
 HEADING_CHARS_MAX = 1_000
 """What is longer than this was never closed or is no heading but a style."""
@@ -10,11 +10,11 @@ class Assembly:
     """A text that grows by runs. White space between runs waits until something follows, so that no line and no block
     begins or ends with it; blocks are parted by an empty line."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ParseBudget) -> None:
         self._budget = budget
         self._pieces: list[str] = []
         self._chars = 0
-        self._blocks: list[Block] = []
+        self._blocks: list[DocumentBlock] = []
         self._headings: list[Heading] = []
         self._places: list[tuple[int, int]] = []
         self._shift: int | None = None
@@ -62,7 +62,7 @@ class Assembly:
         if self._begun is None:
             if self._chars:
                 self._append("\n")
-                self._blocks.append(Block(self._chars - 1, self._chars, BlockKind.BREAK))
+                self._blocks.append(DocumentBlock(self._chars - 1, self._chars, BlockKind.BREAK))
             self._begun, self._begun_piece = self._chars, len(self._pieces)
             self._gap = ""
         if self._gap or self._prefix:
@@ -79,15 +79,15 @@ class Assembly:
         if self._begun is not None:
             if not self._line_ended:
                 self._append("\n")
-            self._blocks.append(Block(self._begun, self._chars, self._finished_kind(self._begun)))
+            self._blocks.append(DocumentBlock(self._begun, self._chars, self._finished_kind(self._begun)))
             self._budget.check(self._chars, blocks=len(self._blocks), headings=len(self._headings))
         self._begun = None
         self._gap = self._prefix = ""
         self._line_ended = False
 
-    def parsed(self, title: str = "") -> Parsed:
+    def parsed(self, title: str = "") -> ParsedDocument:
         self.end()
-        return Parsed(
+        return ParsedDocument(
             "".join(self._pieces),
             headings=tuple(self._headings),
             blocks=tuple(self._blocks),

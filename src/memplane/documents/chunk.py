@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from memplane.documents.parsed import Block, BlockKind, Parsed, Part
+from memplane.documents.parsed import BlockKind, DocumentBlock, ParsedDocument, ParsedSection
 
 # Sections: a document's text by its headings, or by size where it has none. They leave nothing out.
 
@@ -20,13 +20,13 @@ UNTITLED_CHARS = 6_000
 """How long a stretch without headings grows before the next one begins: about two pages."""
 
 
-def sections_of(parsed: Parsed) -> list[Part]:
+def sections_of(parsed: ParsedDocument) -> list[ParsedSection]:
     """The sections of a document, in order, tiling its text. A heading begins one; what stands before the first
     heading is parted at paragraphs."""
     headings = parsed.headings
     if not headings:
         end = len(parsed.text)
-        return _untitled(parsed.blocks, end) or ([Part(0, end, "", 0, ())] if end else [])
+        return _untitled(parsed.blocks, end) or ([ParsedSection(0, end, "", 0, ())] if end else [])
     before = parsed.blocks[: bisect_left(parsed.blocks, headings[0].start, key=_start)]
     parts = _untitled(before, headings[0].start)
     above: list[tuple[int, str]] = []
@@ -37,11 +37,11 @@ def sections_of(parsed: Parsed) -> list[Part]:
         start = heading.start if parts else 0
         end = headings[index + 1].start if index + 1 < len(headings) else len(parsed.text)
         path = tuple(title for _, title in above if title)
-        parts.append(Part(start, end, heading.title, heading.level, path))
+        parts.append(ParsedSection(start, end, heading.title, heading.level, path))
     return parts
 
 
-def _untitled(blocks: Sequence[Block], end: int) -> list[Part]:
+def _untitled(blocks: Sequence[DocumentBlock], end: int) -> list[ParsedSection]:
     """The stretch that these blocks tile, parted where a paragraph begins; nothing if it is blank, for then the
     section that follows takes it in."""
     if all(block.kind is BlockKind.BREAK for block in blocks):
@@ -50,10 +50,12 @@ def _untitled(blocks: Sequence[Block], end: int) -> list[Part]:
     for block in blocks:
         if block.kind is not BlockKind.BREAK and block.start - begins[-1] >= UNTITLED_CHARS:
             begins.append(block.start)
-    return [Part(begin, stop, "", 0, ()) for begin, stop in zip(begins, [*begins[1:], end], strict=True)]
+    return [
+        ParsedSection(begin, stop, "", 0, ()) for begin, stop in zip(begins, [*begins[1:], end], strict=True)
+    ]
 
 
-def _start(block: Block) -> int:
+def _start(block: DocumentBlock) -> int:
     return block.start
 
 
@@ -84,7 +86,7 @@ _ABBREVIATION_CHARS_MAX = 8
 _WHOLE = frozenset({BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE})
 
 
-class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+class ChunkSizes(msgspec.Struct, frozen=True, kw_only=True):
     """How long pieces grow, in words."""
 
     enough: int = 60
@@ -95,7 +97,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """A list, a table or a piece of code up to this size stays whole, and so does a sentence."""
 
 
-SIZES = Sizes()
+SIZES = ChunkSizes()
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
@@ -118,7 +120,9 @@ class _Atom(msgspec.Struct, frozen=True, gc=False):
     """It belongs to what follows, as a heading does."""
 
 
-def chunks_of(parsed: Parsed, sections: Sequence[Part], sizes: Sizes = SIZES) -> list[Piece]:
+def chunks_of(
+    parsed: ParsedDocument, sections: Sequence[ParsedSection], sizes: ChunkSizes = SIZES
+) -> list[Piece]:
     """In order. An empty text has none."""
     pieces: list[Piece] = []
     starts = [block.start for block in parsed.blocks]
@@ -130,7 +134,7 @@ def chunks_of(parsed: Parsed, sections: Sequence[Part], sizes: Sizes = SIZES) ->
     return pieces
 
 
-def _blocks_of(parsed: Parsed, section: Part, first: int) -> Iterator[Block]:
+def _blocks_of(parsed: ParsedDocument, section: ParsedSection, first: int) -> Iterator[DocumentBlock]:
     """What of the blocks, from the first that may, lies in a section."""
     for at in range(first, len(parsed.blocks)):
         block = parsed.blocks[at]
@@ -138,10 +142,10 @@ def _blocks_of(parsed: Parsed, section: Part, first: int) -> Iterator[Block]:
             return
         start, end = max(block.start, section.start), min(block.end, section.end)
         if start < end:
-            yield block if end - start == block.end - block.start else Block(start, end, block.kind)
+            yield block if end - start == block.end - block.start else DocumentBlock(start, end, block.kind)
 
 
-def _packed(atoms: Iterator[_Atom], sizes: Sizes) -> Iterator[_Atom]:
+def _packed(atoms: Iterator[_Atom], sizes: ChunkSizes) -> Iterator[_Atom]:
     """Atoms put together. Headings at the end of a full piece open the next one instead."""
     taken: list[_Atom] = []
     words = 0
@@ -179,7 +183,7 @@ def _joined(atoms: Sequence[_Atom]) -> _Atom:
     return _Atom(atoms[0].start, atoms[-1].end, sum(atom.words for atom in atoms))
 
 
-def _rests_joined(pieces: list[_Atom], sizes: Sizes) -> list[tuple[int, int]]:
+def _rests_joined(pieces: list[_Atom], sizes: ChunkSizes) -> list[tuple[int, int]]:
     """Empty lines, and the few words that are left over at the end of a section, go with what stands before them."""
     joined: list[_Atom] = []
     for place, piece in enumerate(pieces):
@@ -197,7 +201,7 @@ def _rests_joined(pieces: list[_Atom], sizes: Sizes) -> list[tuple[int, int]]:
     return [(piece.start, piece.end) for piece in joined]
 
 
-def _atoms(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[_Atom]:
+def _atoms(text: str, blocks: Iterator[DocumentBlock], sizes: ChunkSizes) -> Iterator[_Atom]:
     for block in blocks:
         kind, words = block.kind, _words(text, block.start, block.end)
         if kind is BlockKind.HEADING:
@@ -211,7 +215,7 @@ def _atoms(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[_Atom]:
                 yield from _bounded(text, atom, sizes)
 
 
-def _split(text: str, block: Block) -> Iterator[_Atom]:
+def _split(text: str, block: DocumentBlock) -> Iterator[_Atom]:
     """Sentences or lines, each with the white space behind it. A paragraph that ends with a colon belongs to what
     follows."""
     whole = block.kind in _WHOLE
@@ -232,7 +236,7 @@ def _is_abbreviated(text: str, border: re.Match[str]) -> bool:
     return _ABBREVIATED.search(text[max(0, dot - _ABBREVIATION_CHARS_MAX) : dot]) is not None
 
 
-def _bounded(text: str, atom: _Atom, sizes: Sizes) -> Iterator[_Atom]:
+def _bounded(text: str, atom: _Atom, sizes: ChunkSizes) -> Iterator[_Atom]:
     """The atom, or, where it is too long by itself, parts of it, cut between words where there are words."""
     if atom.words <= sizes.whole and atom.end - atom.start <= CHARS_MAX:
         yield atom

@@ -20,7 +20,7 @@ from memplane.documents.distil import (
 )
 from memplane.extract.llm_answer import again_prompt
 from memplane.models.http import well_formed
-from memplane.models.llm import LLM, LLMFailed, LLMUnusable, Schema, Stop
+from memplane.models.llm import LLM, LLMFailed, LLMUnusable, Schema, StopReason
 from memplane.safety.sanitize import clean, one_line
 from memplane.types import Section
 
@@ -67,7 +67,7 @@ _LONGER = 2
 _RUNS_KEPT = 8
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DistilLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much is asked at once, and about one document."""
 
     request_chars: int = 16_000
@@ -117,7 +117,7 @@ class _Answer(msgspec.Struct):
 class LLMDistiller:
     """Asks an `LLM` what documents say. Calls may come from many threads."""
 
-    def __init__(self, llm: LLM, *, limits: Limits = Limits()) -> None:  # noqa: B008  # frozen
+    def __init__(self, llm: LLM, *, limits: DistilLimits = DistilLimits()) -> None:  # noqa: B008  # frozen
         self._llm = llm
         self._limits = limits
         self._begun: dict[str, Summaries] = {}
@@ -222,15 +222,15 @@ class LLMDistiller:
         run.requests += 1
         run.tokens_in += answer.input_tokens
         run.tokens_out += answer.output_tokens
-        if answer.stop is Stop.REFUSED:
+        if answer.stop is StopReason.REFUSED:
             return {}, _Complaint("the language model refused", again=False)
         numbers = [part.number for part in parts] if wanted is None else wanted
         words_max = SECTION_WORDS_MAX if wanted is None else WHOLE_WORDS_MAX
         found = _checked(answer.text, numbers, words_max * _LONGER)
         if found is None:
-            return {}, _Complaint("it was not the JSON asked for", again=answer.stop is Stop.DONE)
+            return {}, _Complaint("it was not the JSON asked for", again=answer.stop is StopReason.DONE)
         run.useful += bool(found)
-        return found, _Complaint("some parts had no summary", again=answer.stop is Stop.DONE)
+        return found, _Complaint("some parts had no summary", again=answer.stop is StopReason.DONE)
 
 
 class _Complaint(msgspec.Struct, frozen=True):
@@ -266,7 +266,7 @@ def _spread(parts: Sequence[_Part], count: int) -> list[_Part]:
     return [parts[place * len(parts) // count] for place in range(count)]
 
 
-def _groups(parts: Sequence[_Part], limits: Limits) -> Iterator[list[_Part]]:
+def _groups(parts: Sequence[_Part], limits: DistilLimits) -> Iterator[list[_Part]]:
     """Sections that go together: as many as fit."""
     group: list[_Part] = []
     chars = 0

@@ -20,7 +20,7 @@ from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
 from memplane.documents.assembly import HEADING_CHARS_MAX, Assembly
-from memplane.documents.parsed import BlockKind, Budget, Parsed, ParseLimits
+from memplane.documents.parsed import BlockKind, ParseBudget, ParsedDocument, ParseLimits
 from memplane.documents.text import cleaned
 from memplane.errors import DocumentUnreadable
 
@@ -236,7 +236,7 @@ class _Style(msgspec.Struct):
     parent: str = ""
 
 
-def parse_docx(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
+def parse_docx(content: bytes, limits: ParseLimits, budget: ParseBudget) -> ParsedDocument:
     depth_max = min(limits.depth, _DEPTH_MAX)
     try:
         return _parsed(docx.Document(repacked(content, limits)), depth_max, budget)
@@ -250,7 +250,7 @@ def parse_docx(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
         raise
 
 
-def _parsed(document: Document, depth_max: int, budget: Budget) -> Parsed:
+def _parsed(document: Document, depth_max: int, budget: ParseBudget) -> ParsedDocument:
     budget.check(0)
     parts = {relation.reltype: relation.target_part for relation in document.part.rels.values()}
     styles = _styles(parts[RELATIONSHIP_TYPE.STYLES].element) if RELATIONSHIP_TYPE.STYLES in parts else {}

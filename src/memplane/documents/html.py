@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from memplane.documents.assembly import Assembly
-from memplane.documents.parsed import BlockKind, Budget, Parsed, ParseLimits
+from memplane.documents.parsed import BlockKind, ParseBudget, ParsedDocument, ParseLimits
 from memplane.errors import DocumentUnreadable
 
 _ATTRIBUTE = r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"'][^\s>]*+))?+)?+"""
@@ -115,7 +115,7 @@ _ENTITY_NUMBER_MAX = 32
 _CHECK_EVERY = 4_096
 
 
-def parse_html(source: str, limits: ParseLimits, budget: Budget) -> Parsed:
+def parse_html(source: str, limits: ParseLimits, budget: ParseBudget) -> ParsedDocument:
     reader = _Reader(source, limits, budget)
     reader.read()
     return reader.out.parsed(reader.title)
@@ -124,7 +124,7 @@ def parse_html(source: str, limits: ParseLimits, budget: Budget) -> Parsed:
 class _Reader:
     """Goes through the tags of a page and writes what stands between them."""
 
-    def __init__(self, source: str, limits: ParseLimits, budget: Budget) -> None:
+    def __init__(self, source: str, limits: ParseLimits, budget: ParseBudget) -> None:
         self.out = Assembly(budget)
         self.title = ""
         self._source = source

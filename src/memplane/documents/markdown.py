@@ -8,7 +8,14 @@ sixteen that quote deeply; `tests/unit/test_documents_markdown.py` compares what
 import re
 from typing import NamedTuple
 
-from memplane.documents.parsed import Block, BlockKind, Budget, Heading, Parsed, ParseLimits
+from memplane.documents.parsed import (
+    BlockKind,
+    DocumentBlock,
+    Heading,
+    ParseBudget,
+    ParsedDocument,
+    ParseLimits,
+)
 
 TITLE_CHARS_MAX = 300
 """A setext underline makes a heading of all the lines above it; nobody wants a page for a title."""
@@ -83,10 +90,10 @@ class _Item(NamedTuple):
     ordinal: int
 
 
-def parse_markdown(text: str, budget: Budget | None = None) -> Parsed:
-    budget = budget or Budget(ParseLimits())
+def parse_markdown(text: str, budget: ParseBudget | None = None) -> ParsedDocument:
+    budget = budget or ParseBudget(ParseLimits())
     start, title = _front_matter(text)
-    blocks = [Block(0, start, BlockKind.CODE)] if start else []
+    blocks = [DocumentBlock(0, start, BlockKind.CODE)] if start else []
     scanner = _Scanner(text, start, blocks)
     for count, match in enumerate(_LINE.finditer(text, start), start=1):
         if match.end() == match.start():
@@ -96,7 +103,7 @@ def parse_markdown(text: str, budget: Budget | None = None) -> Parsed:
             budget.check(match.end(), blocks=len(blocks), headings=len(scanner.headings))
     scanner.finish(len(text))
     budget.check(len(text), blocks=len(blocks), headings=len(scanner.headings))
-    return Parsed(text, headings=tuple(scanner.headings), blocks=tuple(scanner.blocks), title=title)
+    return ParsedDocument(text, headings=tuple(scanner.headings), blocks=tuple(scanner.blocks), title=title)
 
 
 def plain_title(source: str) -> str:
@@ -130,7 +137,7 @@ class _Scanner:
     """The outermost block that is open, and those that were closed. A blank line waits until it is known whether the
     block goes on behind it."""
 
-    def __init__(self, text: str, start: int, blocks: list[Block]) -> None:
+    def __init__(self, text: str, start: int, blocks: list[DocumentBlock]) -> None:
         self.headings: list[Heading] = []
         self.blocks = blocks
         self._text = text
@@ -211,7 +218,7 @@ class _Scanner:
         self._start = self._end = until
 
     def _put(self, start: int, end: int, kind: BlockKind) -> None:
-        self.blocks.append(Block(start, end, kind))
+        self.blocks.append(DocumentBlock(start, end, kind))
 
 
 class _Open:

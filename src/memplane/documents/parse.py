@@ -1,4 +1,4 @@
-"""From what was uploaded to `Parsed`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
+"""From what was uploaded to `ParsedDocument`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
 parser, for what is uploaded is anybody's."""
 
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from memplane.documents.html import parse_html
 from memplane.documents.markdown import parse_markdown
 from memplane.documents.media import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
-from memplane.documents.parsed import Budget, Parsed, ParseLimits
+from memplane.documents.parsed import ParseBudget, ParsedDocument, ParseLimits
 from memplane.documents.text import cleaned, decoded, is_text, parse_plain
 from memplane.errors import DocumentUnreadable
 
 _NAMES = {PLAIN: "text", MARKDOWN: "Markdown", HTML: "HTML", PDF: "PDF", DOCX: "DOCX"}
 
 
-def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None = None) -> Parsed:
+def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None = None) -> ParsedDocument:
     """Read a document. Raises `DocumentUnreadable`, and says why, when it is damaged or beyond the limits."""
     limits = limits or ParseLimits()
     media_type = media_type_of(content, given=media_type)
@@ -36,8 +36,8 @@ def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None =
     return parsed
 
 
-def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed:
-    budget = Budget(limits)
+def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> ParsedDocument:
+    budget = ParseBudget(limits)
     if media_type in {PDF, DOCX}:
         if isinstance(content, str):
             raise DocumentUnreadable(f"a {_NAMES[media_type]} document is sent as bytes, not as text")
@@ -57,7 +57,7 @@ def _parse(content: str | bytes, media_type: str, limits: ParseLimits) -> Parsed
     return parse_markdown(text, budget) if media_type == MARKDOWN else parse_plain(text, budget)
 
 
-def _binary_parser(media_type: str) -> Callable[[bytes, ParseLimits, Budget], Parsed]:
+def _binary_parser(media_type: str) -> Callable[[bytes, ParseLimits, ParseBudget], ParsedDocument]:
     if media_type == PDF:
         from memplane.documents.pdf import parse_pdf  # pypdf takes longer to load than most commands
 

@@ -34,7 +34,7 @@ class ParseLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many times larger than a DOCX file its parts may be, together."""
 
 
-class Budget:
+class ParseBudget:
     """The time and the characters that are left while one document is read."""
 
     def __init__(self, limits: ParseLimits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -83,7 +83,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
     """1 is the outermost; a level may be passed over, as authors do."""
 
 
-class Block(msgspec.Struct, frozen=True, gc=False):
+class DocumentBlock(msgspec.Struct, frozen=True, gc=False):
     """A stretch of text that is better not parted."""
 
     start: int
@@ -91,13 +91,13 @@ class Block(msgspec.Struct, frozen=True, gc=False):
     kind: BlockKind
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedDocument(msgspec.Struct, frozen=True):
     """A document that was read. `blocks` tile the text: no gap, no overlap, none of them empty."""
 
     text: str
     headings: tuple[Heading, ...] = ()
     """In order; each lies in the text and none overlaps another."""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[DocumentBlock, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
     """Offsets in the text and what they are in the source (a page, counted from 1, or a character of the
     HTML), in order. Between two of them an HTML place counts on by one a character; a page goes on."""
@@ -105,7 +105,7 @@ class Parsed(msgspec.Struct, frozen=True):
     """What the document calls itself, where the format has a place for it."""
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class ParsedSection(msgspec.Struct, frozen=True, gc=False):
     """A section. Sections tile the text too; `path` are the titles it stands under, its own last."""
 
     start: int

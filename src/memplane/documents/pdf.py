@@ -13,7 +13,14 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedErr
 from pypdf.generic import DictionaryObject
 from pypdf.generic._font import Font
 
-from memplane.documents.parsed import Block, BlockKind, Budget, Heading, Parsed, ParseLimits
+from memplane.documents.parsed import (
+    BlockKind,
+    DocumentBlock,
+    Heading,
+    ParseBudget,
+    ParsedDocument,
+    ParseLimits,
+)
 from memplane.documents.text import cleaned, paragraphs
 from memplane.errors import DocumentUnreadable
 
@@ -28,7 +35,7 @@ _SIGNS_MAX = 2_000_000
 class Fonts:
     """Weighs each font and each form of a document once."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ParseBudget) -> None:
         self._budget = budget
         self._weighed: dict[int, tuple[object, int]] = {}
         """The object is kept, so that its id stays its own."""
@@ -116,7 +123,7 @@ class _Line(msgspec.Struct):
     page: int
 
 
-def parse_pdf(content: bytes, limits: ParseLimits, budget: Budget) -> Parsed:
+def parse_pdf(content: bytes, limits: ParseLimits, budget: ParseBudget) -> ParsedDocument:
     with pypdf.apply_configuration(
         zlib_maximum_output_length=_STREAM_BYTES_MAX,
         lzw_maximum_output_length=_STREAM_BYTES_MAX,
@@ -152,7 +159,7 @@ def _opened(content: bytes) -> pypdf.PdfReader:
     return reader
 
 
-def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: Budget) -> Iterator[_Page]:
+def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: ParseBudget) -> Iterator[_Page]:
     declared: Any = reader.root_object.get("/Pages", {}).get("/Count", 0)
     count = declared if isinstance(declared, int) and declared > limits.pages else len(reader.pages)
     if count > limits.pages:
@@ -175,7 +182,7 @@ class _TimeUp(BaseException):
         self.refusal = refusal
 
 
-def _text_of(page: pypdf.PageObject, sizes: "_Sizes", budget: Budget) -> str:
+def _text_of(page: pypdf.PageObject, sizes: "_Sizes", budget: ParseBudget) -> str:
     """The text of a page. Time is looked at within it, too: a form may stand on it thousands of times."""
 
     def watch(*_: object) -> None:
@@ -250,8 +257,8 @@ def _title(reader: pypdf.PdfReader) -> str:
 
 
 def _put_together(
-    pages: list[_Page], outline: list[tuple[int, str, int]], title: str, budget: Budget
-) -> Parsed:
+    pages: list[_Page], outline: list[tuple[int, str, int]], title: str, budget: ParseBudget
+) -> ParsedDocument:
     if not any(page.text.strip() for page in pages):
         raise DocumentUnreadable(
             "the PDF has no text, only pictures of it; run text recognition over it and upload the result"
@@ -266,7 +273,7 @@ def _put_together(
     places = [(offset, number) for offset, number in places if offset < len(text)]
     headings = _bookmarked(lines, outline) or _large(lines)
     budget.check(len(text), headings=len(headings))
-    return Parsed(
+    return ParsedDocument(
         text,
         headings=tuple(headings),
         blocks=tuple(_blocks(text, headings, budget)),
@@ -355,10 +362,10 @@ def _large(lines: list[_Line]) -> list[Heading]:
     return headings
 
 
-def _blocks(text: str, headings: list[Heading], budget: Budget) -> Iterator[Block]:
+def _blocks(text: str, headings: list[Heading], budget: ParseBudget) -> Iterator[DocumentBlock]:
     position = 0
     for heading in headings:
         yield from paragraphs(text, position, heading.start, budget)
-        yield Block(heading.start, heading.end, BlockKind.HEADING)
+        yield DocumentBlock(heading.start, heading.end, BlockKind.HEADING)
         position = heading.end
     yield from paragraphs(text, position, len(text), budget)

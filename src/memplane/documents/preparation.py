@@ -7,11 +7,11 @@ import msgspec
 
 from memplane.documents.chunk import chunks_of, sections_of
 from memplane.documents.parse import parse
-from memplane.documents.parsed import Heading, Parsed, ParseLimits, Part
-from memplane.ledger.payloads import Uploaded
+from memplane.documents.parsed import Heading, ParsedDocument, ParsedSection, ParseLimits
+from memplane.ledger.payloads import DocumentPayload
 from memplane.safety.redact import NATIVE, redact
 from memplane.safety.sanitize import harmful_spans, visible
-from memplane.storage.library import Shelved, section_id, span_id
+from memplane.storage.library import PreparedDocument, section_id, span_id
 from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300
@@ -30,7 +30,7 @@ _UNLIMITED = ParseLimits(
 )
 
 
-def shelved(entry_id: str, uploaded: Uploaded, limits: ParseLimits = _UNLIMITED) -> Shelved:
+def shelved(entry_id: str, uploaded: DocumentPayload, limits: ParseLimits = _UNLIMITED) -> PreparedDocument:
     """What an upload comes to. The limits are for what comes in; what is in the ledger already was within them."""
     content = uploaded.data if uploaded.text is None else uploaded.text
     assert content is not None
@@ -49,7 +49,7 @@ def shelved(entry_id: str, uploaded: Uploaded, limits: ParseLimits = _UNLIMITED)
         )
         for ordinal, piece in enumerate(chunks_of(parsed, parts))
     )
-    return Shelved(
+    return PreparedDocument(
         text=parsed.text,
         sections=tuple(_section(entry_id, ordinal, part) for ordinal, part in enumerate(parts)),
         spans=spans,
@@ -57,7 +57,7 @@ def shelved(entry_id: str, uploaded: Uploaded, limits: ParseLimits = _UNLIMITED)
     )
 
 
-def cleaned(parsed: Parsed) -> Parsed:
+def cleaned(parsed: ParsedDocument) -> ParsedDocument:
     """The same without secrets and without what no reader sees, everything moved to where it stands then. What is
     invisible goes first: it could hide a secret from the redactor."""
     unseen = [(start, end, "") for start, end in harmful_spans(parsed.text)]
@@ -69,7 +69,7 @@ def cleaned(parsed: Parsed) -> Parsed:
     )
 
 
-def _titled(parsed: Parsed, secrets: Sequence[tuple[int, int]]) -> Parsed:
+def _titled(parsed: ParsedDocument, secrets: Sequence[tuple[int, int]]) -> ParsedDocument:
     """With clean titles. A title is not the slice of the text that its heading is: marks are gone that may have stood
     between the letters of a secret, or been some of them. Where the slice holds one, it is the title, cleaned."""
 
@@ -91,7 +91,7 @@ def _clean(words: str) -> str:
     return redact(visible(words)).text
 
 
-def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
+def _spliced(parsed: ParsedDocument, splices: Sequence[tuple[int, int, str]]) -> ParsedDocument:
     """With other words in these places; what begins or ends inside of one, begins or ends behind it."""
     if not splices:
         return parsed
@@ -117,7 +117,7 @@ def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
         msgspec.structs.replace(heading, start=moved(heading.start), end=moved(heading.end))
         for heading in parsed.headings
     ]
-    return Parsed(
+    return ParsedDocument(
         text=text,
         headings=tuple(heading for heading in headings if heading.start < heading.end),
         blocks=tuple(block for block in blocks if block.start < block.end),
@@ -126,7 +126,7 @@ def _spliced(parsed: Parsed, splices: Sequence[tuple[int, int, str]]) -> Parsed:
     )
 
 
-def _section(entry_id: str, ordinal: int, part: Part) -> Section:
+def _section(entry_id: str, ordinal: int, part: ParsedSection) -> Section:
     return Section(
         id=section_id(entry_id, ordinal),
         ordinal=ordinal,
@@ -138,12 +138,12 @@ def _section(entry_id: str, ordinal: int, part: Part) -> Section:
     )
 
 
-def _lead(name: str, part: Part) -> str:
+def _lead(name: str, part: ParsedSection) -> str:
     """What a span is found by besides its text: the document's name and the titles above it."""
     return " > ".join((_clean(name), *part.path))[:LEAD_CHARS_MAX] + "\n\n"
 
 
-def _place(parsed: Parsed, offset: int) -> int | None:
+def _place(parsed: ParsedDocument, offset: int) -> int | None:
     """Where the source has it."""
     known = bisect_right(parsed.places, (offset, 1 << 62))
     return parsed.places[known - 1][1] if known else None

@@ -35,7 +35,7 @@ class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int] = {}
 
 
-class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
+class SectionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A section in short."""
 
     id: str
@@ -43,7 +43,7 @@ class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
     distillation: str | None
 
 
-class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A document in short, and those of its sections that were asked for."""
 
     id: str
@@ -51,4 +51,4 @@ class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
     distillation: str | None
     degraded: bool
     """It is not told in short yet."""
-    sections: tuple[SectionTold, ...] = ()
+    sections: tuple[SectionSummary, ...] = ()

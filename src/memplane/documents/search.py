@@ -23,7 +23,7 @@ from memplane.documents.naming import (
     telling_stems,
     title_parts,
 )
-from memplane.documents.result import DocumentTold, SectionTold, SpanHit, Strategy
+from memplane.documents.result import DocumentSummary, SectionSummary, SpanHit, Strategy
 from memplane.documents.span_ranking import RankedSpan
 from memplane.errors import NotFound
 from memplane.extract.relevance import Question, Relevance
@@ -86,7 +86,7 @@ class Ranking(NamedTuple):
     """Every document there is."""
 
 
-class DocumentsAsked(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of documents."""
 
     query: str
@@ -97,11 +97,11 @@ class DocumentsAsked(msgspec.Struct, frozen=True, kw_only=True):
     spans: int
 
 
-class Consulted(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentResults(msgspec.Struct, frozen=True, kw_only=True):
     """What documents have to say."""
 
     strategy: Strategy | None = None
-    documents: tuple[DocumentTold, ...] = ()
+    documents: tuple[DocumentSummary, ...] = ()
     spans: tuple[SpanHit, ...] = ()
 
     @property
@@ -109,15 +109,15 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True):
         return any(document.degraded for document in self.documents)
 
 
-def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulted:
+def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentResults:
     """Raises `NotFound` for a document or a collection that is not there, or is another project's."""
     if asked.collection is not None:
         return _collection(reader, asked, ranking, asked.collection)
     if asked.document is not None:
         return _document(reader, asked, ranking, _asked_for(reader, asked, asked.document))
     if not reader.library_marks().last_span:
-        return Consulted()
-    shelf = _Shelf(reader, asked, ranking)
+        return DocumentResults()
+    shelf = _Library(reader, asked, ranking)
     sections = _named_sections(reader, asked, shelf)
     if sections:
         return _sections(reader, asked, sections)
@@ -125,22 +125,22 @@ def consult(reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> Consulte
     if document is not None:
         return _document(reader, asked, ranking, document)
     ranked = ranking.best(shelf.seqs(), asked.spans + _TITLES_SPARE) if asked.spans else ()
-    held = _Held(asked.query)
+    held = _WordOverlap(asked.query)
     told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
-    return Consulted(strategy=Strategy.LOCAL, spans=_hits(reader, told)[: asked.spans])
+    return DocumentResults(strategy=Strategy.LOCAL, spans=_hits(reader, told)[: asked.spans])
 
 
-def _visible(asked: DocumentsAsked, document: Document) -> bool:
+def _visible(asked: DocumentQuery, document: Document) -> bool:
     """What belongs to no project may be told in any; what was uploaded later was not there then."""
     return (asked.project is None or document.project in (None, asked.project)) and (
         asked.as_of is None or to_instant(document.updated_at) <= asked.as_of
     )
 
 
-class _Shelf:
+class _Library:
     """The documents that may be told; looked at only where a question needs it."""
 
-    def __init__(self, reader: Reader, asked: DocumentsAsked, ranking: Ranking) -> None:
+    def __init__(self, reader: Reader, asked: DocumentQuery, ranking: Ranking) -> None:
         self._reader = reader
         self._ranking = ranking
         self._asked = asked
@@ -188,7 +188,7 @@ class _Shelf:
         return frozenset(document.seq for document in every if _visible(self._asked, document))
 
 
-class _Held:
+class _WordOverlap:
     """Of the words of a question that mean something, how many a span holds."""
 
     def __init__(self, query: str) -> None:
@@ -240,7 +240,7 @@ def _shown_text(text: str | None) -> str | None:
 # ── section ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _named_sections(reader: Reader, asked: DocumentsAsked, shelf: _Shelf) -> list[tuple[Document, Section]]:
+def _named_sections(reader: Reader, asked: DocumentQuery, shelf: _Library) -> list[tuple[Document, Section]]:
     """The sections that the question calls by their name, of the document that it names too, if it does."""
     phrases = phrases_of(asked.query)
     if not phrases:
@@ -282,16 +282,18 @@ def _sections_to_look_at(
     ]
 
 
-def _sections(reader: Reader, asked: DocumentsAsked, found: Sequence[tuple[Document, Section]]) -> Consulted:
+def _sections(
+    reader: Reader, asked: DocumentQuery, found: Sequence[tuple[Document, Section]]
+) -> DocumentResults:
     """Each with its subsections: what it says in short, and its passages, those that answer first."""
-    told: dict[str, DocumentTold] = {}
+    told: dict[str, DocumentSummary] = {}
     ranked: list[RankedSpan] = []
     for document, section in found:
         family = _family(reader, document, section)
         told[document.id] = _in_short(document, told.get(document.id), family)
         ranked += _in_section(reader, asked, document, family[0], family[-1])
     ranked.sort(key=lambda each: -each.score)
-    return Consulted(
+    return DocumentResults(
         strategy=Strategy.SECTION,
         documents=tuple(told.values()),
         spans=_hits(reader, ranked[: asked.spans + _TITLES_SPARE])[: asked.spans],
@@ -310,7 +312,7 @@ def _family(reader: Reader, document: Document, section: Section) -> list[Sectio
 
 
 def _in_section(
-    reader: Reader, asked: DocumentsAsked, document: Document, first: Section, last: Section
+    reader: Reader, asked: DocumentQuery, document: Document, first: Section, last: Section
 ) -> list[RankedSpan]:
     """The passages of these sections, by how well they answer; alike ones in their order."""
 
@@ -342,14 +344,14 @@ def _in_section(
 # ── document ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _asked_for(reader: Reader, asked: DocumentsAsked, document_id: str) -> Document:
+def _asked_for(reader: Reader, asked: DocumentQuery, document_id: str) -> Document:
     document = reader.document(document_id)
     if document is None or not _visible(asked, document):
         raise NotFound("document", document_id)
     return document
 
 
-def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document: Document) -> Consulted:
+def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
     """The whole in short, every section in short, and the passages that answer best."""
     ordinals = range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
     sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
@@ -358,31 +360,31 @@ def _document(reader: Reader, asked: DocumentsAsked, ranking: Ranking, document:
     ranked = ranking.best(frozenset({document.seq}), count) if count else ()
     if not _with_anything_to_say(asked, ranked):
         ranked = _beginning(reader, document, count)
-    return Consulted(
+    return DocumentResults(
         strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked)[: asked.spans]
     )
 
 
 def _in_short(
-    document: Document, before: DocumentTold | None = None, sections: Sequence[Section] = ()
-) -> DocumentTold:
+    document: Document, before: DocumentSummary | None = None, sections: Sequence[Section] = ()
+) -> DocumentSummary:
     """The document and these sections, behind those that are told already."""
-    return DocumentTold(
+    return DocumentSummary(
         id=document.id,
         name=document.name,
         distillation=_shown_text(document.distillation),
         degraded=document.distillation is None,
         sections=(() if before is None else before.sections)
         + tuple(
-            SectionTold(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
+            SectionSummary(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
             for section in sections
         ),
     )
 
 
-def _with_anything_to_say(asked: DocumentsAsked, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
+def _with_anything_to_say(asked: DocumentQuery, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
     """Who was asked for may say what is only near: what holds a word of the question, or else what is like it."""
-    held = _Held(asked.query)
+    held = _WordOverlap(asked.query)
     return [each for each in ranked if each.relevant or held.share(each)] or [
         each for each in ranked if "meaning" in each.contributions
     ]
@@ -399,7 +401,9 @@ def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpa
 # ── collection ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _collection(reader: Reader, asked: DocumentsAsked, ranking: Ranking, collection_id: str) -> Consulted:
+def _collection(
+    reader: Reader, asked: DocumentQuery, ranking: Ranking, collection_id: str
+) -> DocumentResults:
     """Every document in short, in the collection's order, and passages: the more relevant a document, the more of it."""
     collection = reader.collection(collection_id)
     if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
@@ -425,7 +429,7 @@ def _collection(reader: Reader, asked: DocumentsAsked, ranking: Ranking, collect
     if not collection.ordered:
         ids.sort(key=lambda id_: -weights[id_])
     chosen = [each for id_ in ids for each in by_document[id_][: shares[id_]]]
-    return Consulted(
+    return DocumentResults(
         strategy=Strategy.COLLECTION,
         documents=tuple(_in_short(document) for document in _most_relevant(members, weights)),
         spans=_hits(reader, chosen),

@@ -21,7 +21,7 @@ from memplane.storage.postings import Postings, places_of
 _LOAD = 10_000
 
 
-class Spans:
+class SpanColumns:
     """The columns as they are now: one entry a span, or a document. More may be added behind; what is here stays."""
 
     def __init__(self, columns: "_Columns", heads: tuple[DocumentHead, ...], vectors: VectorTable) -> None:
@@ -86,14 +86,14 @@ class SpanIndex:
     def _forget_all(self) -> None:
         self._marks: LibraryMarks | None = None
         self._columns = _Columns()
-        self._spans: Spans | None = None
+        self._spans: SpanColumns | None = None
         self._heads: tuple[DocumentHead, ...] = ()
         self._stamp = 0
         self._postings = Postings()
         self._common: set[str] = set()
         self._vectors = VectorTable(self._model[1])
 
-    def refresh(self, reader: Reader) -> Spans:
+    def refresh(self, reader: Reader) -> SpanColumns:
         """The spans as this reader sees them, or as a later one saw them already."""
         with self._lock:
             marks = reader.library_marks()
@@ -124,7 +124,7 @@ class SpanIndex:
         return common
 
     def occurrences(
-        self, reader: Reader, spans: Spans, stems: Iterable[str]
+        self, reader: Reader, spans: SpanColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
         """For each stem, the places of the spans that hold it, and how often each does."""
         marks = reader.library_marks()
@@ -136,9 +136,9 @@ class SpanIndex:
             found[stem] = (places[there], counts[there])
         return found
 
-    def _known(self) -> Spans:
+    def _known(self) -> SpanColumns:
         if self._spans is None or self._spans.count != self._columns.count:
-            self._spans = Spans(self._columns, self._heads, self._vectors)
+            self._spans = SpanColumns(self._columns, self._heads, self._vectors)
         return self._spans
 
     def _load_spans(self, reader: Reader) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.documents.span_index import SpanIndex, Spans
+from memplane.documents.span_index import SpanColumns, SpanIndex
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, standard, unpacked
@@ -114,7 +114,7 @@ class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has to do with the question, and anything here answers it at all."""
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _StemWeight(msgspec.Struct, frozen=True):
     """What a stem of the question is worth where."""
 
     places: Ints
@@ -152,7 +152,7 @@ def rank_spans(  # what to rank, by what, and how many
     query = embedded()
     places, sample = _chosen(spans, query, allowed, (words, part, of_named))
     meaning = None if query is None else _meaning(reader, index, spans, query, places)
-    judged = Judged(
+    judged = SpanScores(
         spans=spans,
         places=places,
         channels={
@@ -171,10 +171,10 @@ def rank_spans(  # what to rank, by what, and how many
     return _told(reader, judged, best, relevant)[:limit]
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
     """What every channel says about the spans at these places."""
 
-    spans: Spans
+    spans: SpanColumns
     places: Ints
     channels: dict[str, Floats]
     weights: SpanWeights
@@ -228,7 +228,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return scores
 
 
-def _held(reader: Reader, index: SpanIndex, spans: Spans, question: Question) -> dict[str, _Held]:
+def _held(reader: Reader, index: SpanIndex, spans: SpanColumns, question: Question) -> dict[str, _StemWeight]:
     """Where each stem of the question occurs, but for words so common that they choose nothing."""
     common = index.common(reader, question, beyond=COMMON) if spans.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
@@ -238,7 +238,7 @@ def _held(reader: Reader, index: SpanIndex, spans: Spans, question: Question) ->
         documents = np.flatnonzero(summed)
         of_documents = summed[documents]
         rarity = _rarity(max(spans.count, _SPANS_FEW), len(places))
-        held[stem] = _Held(
+        held[stem] = _StemWeight(
             places,
             rarity * counts / (counts + _slack(spans.words[places], spans.words_usual)),
             documents,
@@ -258,7 +258,7 @@ def _slack(lengths: Floats, usual: float) -> Floats:
     return _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths / usual)
 
 
-def _word_scores(spans: Spans, held: Iterable[_Held]) -> tuple[Floats, Floats]:
+def _word_scores(spans: SpanColumns, held: Iterable[_StemWeight]) -> tuple[Floats, Floats]:
     """BM25 of every span and of every document."""
     words, document = np.zeros(spans.count), np.zeros(len(spans.documents))
     for one in held:
@@ -268,7 +268,10 @@ def _word_scores(spans: Spans, held: Iterable[_Held]) -> tuple[Floats, Floats]:
 
 
 def _part_scores(
-    spans: Spans, held: Mapping[str, _Held], parts: Sequence[Question], whole: tuple[Floats, Floats]
+    spans: SpanColumns,
+    held: Mapping[str, _StemWeight],
+    parts: Sequence[Question],
+    whole: tuple[Floats, Floats],
 ) -> Floats:
     """For every span, how well it answers the part of the question that it answers best; a question of one part is that
     part."""
@@ -284,7 +287,7 @@ def _part_scores(
     return best
 
 
-def _allowed(spans: Spans, among: Collection[int] | None) -> NDArray[np.bool_]:
+def _allowed(spans: SpanColumns, among: Collection[int] | None) -> NDArray[np.bool_]:
     if among is None:
         return np.ones(spans.count, np.bool_)
     wanted = np.isin(
@@ -295,7 +298,7 @@ def _allowed(spans: Spans, among: Collection[int] | None) -> NDArray[np.bool_]:
 
 
 def _chosen(
-    spans: Spans, query: Vector | None, allowed: NDArray[np.bool_], opinions: Sequence[Floats]
+    spans: SpanColumns, query: Vector | None, allowed: NDArray[np.bool_], opinions: Sequence[Floats]
 ) -> tuple[Ints, NDArray[np.bool_] | None]:
     """Which spans to judge, and which of them say what is usual. All of them while they are few; else those that are
     near by their codes or hold the words (the first opinion says which do), and a sample."""
@@ -325,7 +328,7 @@ def _most(opinion: Floats, holding: Ints) -> Ints:
 
 
 def _meaning(
-    reader: Reader, index: SpanIndex, spans: Spans, query: Vector, places: Ints
+    reader: Reader, index: SpanIndex, spans: SpanColumns, query: Vector, places: Ints
 ) -> NDArray[np.float32] | None:
     """The dot product of every span with the question, NaN where its vector is still to come; None without any."""
     found = spans.vectors.scores(query, places)
@@ -348,7 +351,7 @@ def _reach_bounds(index: SpanIndex, words: int) -> tuple[float, float] | None:
 
 
 def _relevant(
-    judged: Judged,
+    judged: SpanScores,
     share: Floats,
     meaning: NDArray[np.float32] | None,
     allowed: NDArray[np.bool_],
@@ -369,7 +372,7 @@ def _relevant(
 
 
 def _told(
-    reader: Reader, judged: Judged, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
+    reader: Reader, judged: SpanScores, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
 ) -> list[RankedSpan]:
     """Those of them that are still there."""
     spans, places = judged.spans, judged.places

@@ -3,7 +3,7 @@
 import codecs
 import re
 
-from memplane.documents.parsed import Block, BlockKind, Budget, Parsed, ParseLimits
+from memplane.documents.parsed import BlockKind, DocumentBlock, ParseBudget, ParsedDocument, ParseLimits
 
 # Bytes to text, for the formats that are text.
 
@@ -78,26 +78,26 @@ _GAP_FIRST = re.compile(_EMPTY_LINES)
 _CHECK_EVERY = 4_096
 
 
-def parse_plain(text: str, budget: Budget | None = None) -> Parsed:
-    blocks = paragraphs(text, 0, len(text), budget or Budget(ParseLimits()))
-    return Parsed(text, blocks=tuple(blocks))
+def parse_plain(text: str, budget: ParseBudget | None = None) -> ParsedDocument:
+    blocks = paragraphs(text, 0, len(text), budget or ParseBudget(ParseLimits()))
+    return ParsedDocument(text, blocks=tuple(blocks))
 
 
-def paragraphs(text: str, start: int, end: int, budget: Budget) -> list[Block]:
+def paragraphs(text: str, start: int, end: int, budget: ParseBudget) -> list[DocumentBlock]:
     """Blocks that tile `text[start:end]`: paragraphs, and the empty lines between them."""
     blocks = []
     if first := _GAP_FIRST.match(text, start, end):
-        blocks.append(Block(start, first.end(), BlockKind.BREAK))
+        blocks.append(DocumentBlock(start, first.end(), BlockKind.BREAK))
         start = first.end()
     for count, gap in enumerate(_GAP.finditer(text, start, end), start=1):
         begin, stop = gap.span(1)
-        blocks.append(Block(start, begin, BlockKind.PARAGRAPH))
-        blocks.append(Block(begin, stop, BlockKind.BREAK))
+        blocks.append(DocumentBlock(start, begin, BlockKind.PARAGRAPH))
+        blocks.append(DocumentBlock(begin, stop, BlockKind.BREAK))
         start = stop
         if not count % _CHECK_EVERY:
             budget.check(stop, blocks=len(blocks))
     if end > start:
         blank = not text[start:end].strip()
-        blocks.append(Block(start, end, BlockKind.BREAK if blank else BlockKind.PARAGRAPH))
+        blocks.append(DocumentBlock(start, end, BlockKind.BREAK if blank else BlockKind.PARAGRAPH))
     budget.check(end, blocks=len(blocks))
     return blocks

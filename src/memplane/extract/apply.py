@@ -4,9 +4,9 @@ odds with it. `conflict.settle` decides; this carries it out."""
 import msgspec
 
 from memplane.clock import to_instant
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import decode_claim
-from memplane.extract.conflict import LATER, Known, Outcome, settle, settle_as
+from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, settle, settle_as
 from memplane.extract.proposition import Proposition, Tense
 from memplane.extract.relevance import Question
 from memplane.storage.base import Writer
@@ -17,7 +17,9 @@ _RIVALS_MAX = 48
 _RIVAL_WORDS_MAX = 12
 
 
-def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Outcome | None = None) -> None:
+def file_memory(
+    writer: Writer, memory: Memory, catalog: PredicateCatalog, *, decided: ConflictOutcome | None = None
+) -> None:
     """Filing the same memory again changes nothing."""
     if memory.claim is None or writer.memory(memory.id) is not None:
         return
@@ -32,23 +34,23 @@ def file_memory(writer: Writer, memory: Memory, catalog: Catalog, *, decided: Ou
     else:
         decision = settle_as(decided, claim, known, catalog=catalog, text=text)
     targets = [rival for rival, _ in rivals if rival.id in decision.targets]
-    if decision.outcome is Outcome.DUPLICATE:
+    if decision.outcome is ConflictOutcome.DUPLICATE:
         writer.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
         writer.project(memories=[_replaced(memory, by=targets[0])])
-    elif decision.outcome is Outcome.IGNORE:  # it stays in the ledger, where it can be searched
+    elif decision.outcome is ConflictOutcome.IGNORE:  # it stays in the ledger, where it can be searched
         writer.note_overruled(memory.id, decision.targets)
     else:
         _carry_out(writer, decision.outcome, memory, targets)
 
 
-_REPLACING = frozenset({Outcome.SUPERSEDE, Outcome.RETIRE, Outcome.CONTEST})
+_REPLACING = frozenset({ConflictOutcome.SUPERSEDE, ConflictOutcome.RETIRE, ConflictOutcome.CONTEST})
 
 
-def _carry_out(writer: Writer, outcome: Outcome, memory: Memory, targets: list[Memory]) -> None:
-    writer.project(memories=[_replaced(memory, by=memory) if outcome is Outcome.RETIRE else memory])
+def _carry_out(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: list[Memory]) -> None:
+    writer.project(memories=[_replaced(memory, by=memory) if outcome is ConflictOutcome.RETIRE else memory])
     for target in targets:
-        if outcome is Outcome.CONTEST:
+        if outcome is ConflictOutcome.CONTEST:
             writer.contest(target.id, memory.id)
         else:
             writer.supersede(target.id, by=memory.id, at=to_instant(memory.created_at))
@@ -92,9 +94,9 @@ def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
     )
 
 
-def _known(memory: Memory, claim: Proposition, new: Proposition) -> Known:
+def _known(memory: Memory, claim: Proposition, new: Proposition) -> KnownMemory:
     """With the subject as the new one says it: whose it is was settled by whom the rivals were asked for."""
-    return Known(
+    return KnownMemory(
         id=memory.id,
         proposition=msgspec.structs.replace(claim, subject=new.subject),
         text=memory.quote or "",

@@ -42,14 +42,14 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return self.cardinality == "one"
 
 
-class Says(NamedTuple):
+class VerbPattern(NamedTuple):
     """A pattern for what follows a verb."""
 
     predicate: str
     pattern: re.Pattern[str]
 
 
-class Catalog:
+class PredicateCatalog:
     """All predicates, and the tables the extractor looks into."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
@@ -64,8 +64,8 @@ class Catalog:
         self._pair_starts = {word.partition(" ")[0] for word in self._class_of if " " in word}
         self._exclusive = frozenset(tables.get("classes", {}).get("exclusive", ()))
         self._excludes: dict[str, list[str]] = tables.get("excludes", {})
-        self._says: dict[str, list[Says]] = {}
-        self._my: list[Says] = []
+        self._says: dict[str, list[VerbPattern]] = {}
+        self._my: list[VerbPattern] = []
         self._cues: dict[str, list[str]] = {}
         for name, table in tables.items():
             if name not in _TABLES:
@@ -149,11 +149,12 @@ class Catalog:
             self._cues.setdefault(cue.lower(), []).append(predicate.name)
         for line in predicate.says:
             verbs, _, pattern = line.partition(":")
-            says = Says(predicate.name, self._compile(predicate.name, pattern.strip()))
+            says = VerbPattern(predicate.name, self._compile(predicate.name, pattern.strip()))
             for verb in verbs.split("|"):
                 self._says.setdefault(verb.strip(), []).append(says)
         self._my.extend(
-            Says(predicate.name, self._compile(predicate.name, f"(?:{line})$")) for line in predicate.my
+            VerbPattern(predicate.name, self._compile(predicate.name, f"(?:{line})$"))
+            for line in predicate.my
         )
 
     def _compile(self, name: str, pattern: str) -> re.Pattern[str]:
@@ -177,7 +178,7 @@ class Catalog:
         return r"(?<![\w-])(?:" + "|".join(map(re.escape, words)) + r")(?:e?s)?(?![\w-])"
 
 
-def load_catalog(extra: Path | None = None) -> Catalog:
+def load_catalog(extra: Path | None = None) -> PredicateCatalog:
     """The shipped catalog, with what a file of the user adds or replaces; its predicates are tried first."""
     if extra is None:
         return _shipped_catalog()
@@ -187,7 +188,9 @@ def load_catalog(extra: Path | None = None) -> Catalog:
         raise InvalidRequest(f"the catalog {extra} cannot be read: {error}") from error
     shipped = _shipped()
     merged = {name: {**shipped[name], **own.pop(name, {})} for name in sorted(_TABLES)}
-    return Catalog({**own, **{name: table for name, table in shipped.items() if name not in own}, **merged})
+    return PredicateCatalog(
+        {**own, **{name: table for name, table in shipped.items() if name not in own}, **merged}
+    )
 
 
 @cache
@@ -196,8 +199,8 @@ def _shipped() -> dict[str, Any]:
 
 
 @cache
-def _shipped_catalog() -> Catalog:
-    return Catalog(_shipped())
+def _shipped_catalog() -> PredicateCatalog:
+    return PredicateCatalog(_shipped())
 
 
 def _predicate(name: str, table: Any) -> Predicate:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import DAY, to_datetime, to_instant
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.gate import utility, worth_keeping
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 from memplane.extract.rules import PROPOSITIONS_MAX
@@ -15,7 +15,7 @@ from memplane.extract.time import find_times
 from memplane.ledger.ids import derived_id
 from memplane.safety.injection import flags_of
 from memplane.safety.redact import redact
-from memplane.types import Memory, Role, Tier, TimeTold, Turn
+from memplane.types import Memory, MentionedTime, Role, Tier, Turn
 
 # How a memory surfaces: always (hot), when relevant (warm), as history only (cold).
 
@@ -103,7 +103,7 @@ _VALUES_MAX = 4
 
 
 def memories_of(
-    turn: Turn, propositions: Sequence[Proposition], *, extractor: str, catalog: Catalog
+    turn: Turn, propositions: Sequence[Proposition], *, extractor: str, catalog: PredicateCatalog
 ) -> list[Memory]:
     """What is worth keeping of one turn, in its order. The number of a proposition among all of its turn's makes its
     id, so that a stricter gate changes no ids."""
@@ -118,7 +118,9 @@ def memories_of(
     ]
 
 
-def _without_floods(kept: list[tuple[int, Proposition]], catalog: Catalog) -> list[tuple[int, Proposition]]:
+def _without_floods(
+    kept: list[tuple[int, Proposition]], catalog: PredicateCatalog
+) -> list[tuple[int, Proposition]]:
     """Whoever lives in two hundred towns according to one turn has settled nothing by it: the last few are taken. Only
     the turn itself decides, so that forgetting others changes nothing."""
     said: Counter[tuple[str, str, str]] = Counter()
@@ -131,7 +133,7 @@ def _without_floods(kept: list[tuple[int, Proposition]], catalog: Catalog) -> li
     return few[::-1]
 
 
-def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: Catalog) -> Memory:
+def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: PredicateCatalog) -> Memory:
     """Of a turn that is flagged everything is: who slips in an order slips in a fact, too. And nobody is overruled by it."""
     subject = subject_of(claim, turn.speaker)
     if turn.flags:
@@ -202,7 +204,7 @@ def _told_by(turn: Turn, said: str) -> str:
     return said if turn.speaker is None else f"{turn.speaker[:_SPEAKER_CHARS_MAX]}: {said}"
 
 
-def wants_to_be_hot(claim: Proposition, catalog: Catalog) -> bool:
+def wants_to_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
     """Whether an agent should always know it: what a user says of themself, as far as the catalog thinks so."""
     of_self = claim.subject == USER and claim.trusted and claim.polarity is Polarity.POSITIVE
     return of_self and catalog[claim.predicate].hot
@@ -217,13 +219,13 @@ def subject_of(claim: Proposition, speaker: str | None) -> str:
     return subject
 
 
-def _times(quote: str, turn: Turn, tense: Tense) -> tuple[TimeTold, ...]:
+def _times(quote: str, turn: Turn, tense: Tense) -> tuple[MentionedTime, ...]:
     """What happened lies in the past; what is, as in `the exam is in January`, lies ahead unless it began before."""
     ahead = tense is not Tense.PAST and _SINCE.search(quote) is None
     ahead = ahead or _PUT_OFF.search(quote) is not None
     mentions = find_times(quote, to_instant(turn.at), prefer="future" if ahead else "past")
     return tuple(
-        TimeTold(
+        MentionedTime(
             begin=to_datetime(mention.begin),
             until=to_datetime(mention.until),
             raw=mention.raw,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memplane.extract.english import BE, MODALS, base_form, is_past, word_class
-from memplane.extract.parse import Parsed
+from memplane.extract.parse import ParsedClause
 from memplane.extract.sentences import Sentence
 
 _SUBJECT = r"(?:i|i['\u2019](?:m|ve|d|ll)|im|ive|my|we|we['\u2019](?:re|ve|d|ll)|our|he|she|they|it|it['\u2019]s|he['\u2019]s|she['\u2019]s)\b"
@@ -72,7 +72,7 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
         yield Clause(start, end, not (question or conditional or reported or quoted), hypothetical, place > 0)
 
 
-def second_verb(text: str, clause: Clause, parsed: Parsed) -> tuple[int, int] | None:
+def second_verb(text: str, clause: Clause, parsed: ParsedClause) -> tuple[int, int] | None:
     """Where the first statement ends and the second begins in `I feed the cats and milk the cows`: after `and` stands a
     verb of the same form as the first. What hangs on a `to` is one statement: `I want to travel and see the world`."""
     if text.find(" and ", clause.start, clause.end) < 0:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.english import content_stems, content_words
 from memplane.extract.proposition import USER, Polarity, Proposition
 
@@ -15,7 +15,7 @@ LATER = timedelta(days=1)
 """Who gives another value on another day has changed it; who does so within a day contradicts themself."""
 
 
-class Outcome(StrEnum):
+class ConflictOutcome(StrEnum):
     """How a new statement is filed."""
 
     ADD = "add"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     """An assistant or a tool says otherwise than the user did."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class KnownMemory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A memory that is active or contested, with the proposition it was derived from."""
 
     id: str
@@ -40,57 +40,72 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     contested: bool = False
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ConflictDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What to do with the new one, and with which of the known."""
 
-    outcome: Outcome
+    outcome: ConflictOutcome
     targets: tuple[str, ...] = ()
     reason: str = ""
 
 
 def settle(
     new: Proposition,
-    existing: Sequence[Known],
+    existing: Sequence[KnownMemory],
     *,
-    catalog: Catalog,
+    catalog: PredicateCatalog,
     text: str = "",
     at: datetime | None = None,
-) -> Decision:
+) -> ConflictDecision:
     """Decide about `new`, said at `at` in the words `text`, against what is active or contested."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
     same, others = _parted(new, rivals, catalog)
     if same and not any(known.contested for known in same):
-        return Decision(outcome=Outcome.DUPLICATE, targets=(same[0].id,), reason="said before")
+        return ConflictDecision(
+            outcome=ConflictOutcome.DUPLICATE, targets=(same[0].id,), reason="said before"
+        )
     beaten = [known for known in others if _contradicts(new, known, catalog, text)]
     if not beaten:
-        return Decision(outcome=Outcome.ADD, reason="nothing against it")
+        return ConflictDecision(outcome=ConflictOutcome.ADD, reason="nothing against it")
     targets = tuple(known.id for known in beaten)
     if not new.trusted and any(known.proposition.trusted for known in beaten):
-        return Decision(outcome=Outcome.IGNORE, targets=targets, reason="only a user overrules a user")
+        return ConflictDecision(
+            outcome=ConflictOutcome.IGNORE, targets=targets, reason="only a user overrules a user"
+        )
     if new.polarity is Polarity.NEGATIVE and catalog[new.predicate].one:
-        return Decision(outcome=Outcome.RETIRE, targets=targets, reason="it ended")
+        return ConflictDecision(outcome=ConflictOutcome.RETIRE, targets=targets, reason="it ended")
     if same or _is_later_word(new, beaten, at):
         resolved = tuple(known.id for known in same)
-        return Decision(outcome=Outcome.SUPERSEDE, targets=targets + resolved, reason="the later word")
-    return Decision(outcome=Outcome.CONTEST, targets=targets, reason="two values, equally trusted")
+        return ConflictDecision(
+            outcome=ConflictOutcome.SUPERSEDE, targets=targets + resolved, reason="the later word"
+        )
+    return ConflictDecision(
+        outcome=ConflictOutcome.CONTEST, targets=targets, reason="two values, equally trusted"
+    )
 
 
 def settle_as(
-    outcome: Outcome, new: Proposition, existing: Sequence[Known], *, catalog: Catalog, text: str = ""
-) -> Decision:
+    outcome: ConflictOutcome,
+    new: Proposition,
+    existing: Sequence[KnownMemory],
+    *,
+    catalog: PredicateCatalog,
+    text: str = "",
+) -> ConflictDecision:
     """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
     same, others = _parted(new, rivals, catalog)
     beaten = [known.id for known in others if _contradicts(new, known, catalog, text)]
     targets = {
-        Outcome.SUPERSEDE: (*beaten, *(known.id for known in same)),
-        Outcome.RETIRE: tuple(beaten),
-        Outcome.CONTEST: tuple(beaten),
+        ConflictOutcome.SUPERSEDE: (*beaten, *(known.id for known in same)),
+        ConflictOutcome.RETIRE: tuple(beaten),
+        ConflictOutcome.CONTEST: tuple(beaten),
     }
-    return Decision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
+    return ConflictDecision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
 
 
-def _parted(new: Proposition, rivals: Sequence[Known], catalog: Catalog) -> tuple[list[Known], list[Known]]:
+def _parted(
+    new: Proposition, rivals: Sequence[KnownMemory], catalog: PredicateCatalog
+) -> tuple[list[KnownMemory], list[KnownMemory]]:
     """Those that say the same, and those that say something else. What was flagged stands for nobody who was not: else
     whoever says a thing first, beside an order to the agent, would have it kept from recall for good."""
     equal = [known for known in rivals if _is_same(new, known.proposition, catalog)]
@@ -98,7 +113,7 @@ def _parted(new: Proposition, rivals: Sequence[Known], catalog: Catalog) -> tupl
     return same, [known for known in rivals if known not in equal]
 
 
-def _is_same(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
+def _is_same(new: Proposition, old: Proposition, catalog: PredicateCatalog) -> bool:
     """The same value; of a one-valued predicate also a longer or shorter name for it (`Lisbon`, `Lisbon, Portugal`)."""
     if (
         new.polarity is not old.polarity
@@ -122,7 +137,7 @@ def _value(proposition: Proposition) -> tuple[str, ...]:
     return tuple(word for word in words if word not in {"a", "an", "the", ""})
 
 
-def _is_later_word(new: Proposition, beaten: Sequence[Known], at: datetime | None) -> bool:
+def _is_later_word(new: Proposition, beaten: Sequence[KnownMemory], at: datetime | None) -> bool:
     if new.update or new.polarity is Polarity.NEGATIVE:
         return True
     if any(known.proposition.trusted < new.trusted for known in beaten):
@@ -130,13 +145,13 @@ def _is_later_word(new: Proposition, beaten: Sequence[Known], at: datetime | Non
     return all(_is_later_than(known, new, at) for known in beaten)
 
 
-def _is_later_than(known: Known, new: Proposition, at: datetime | None) -> bool:
+def _is_later_than(known: KnownMemory, new: Proposition, at: datetime | None) -> bool:
     if new.ordinal is not None and known.proposition.ordinal is not None:
         return new.ordinal > known.proposition.ordinal
     return at is not None and known.at is not None and at - known.at >= LATER
 
 
-def _contradicts(new: Proposition, known: Known, catalog: Catalog, text: str) -> bool:
+def _contradicts(new: Proposition, known: KnownMemory, catalog: PredicateCatalog, text: str) -> bool:
     """Whether both cannot be the case."""
     old = known.proposition
     if new.replaces and _mentions(old, new.replaces):
@@ -152,7 +167,7 @@ def _contradicts(new: Proposition, known: Known, catalog: Catalog, text: str) ->
     return _leaves_out(new, old, catalog) or _is_replaced(new, old, text, known.text, catalog)
 
 
-def _leaves_out(new: Proposition, old: Proposition, catalog: Catalog) -> bool:
+def _leaves_out(new: Proposition, old: Proposition, catalog: PredicateCatalog) -> bool:
     """Whether one is a way of eating that does without the other."""
     if "follows_diet" not in {new.predicate, old.predicate}:
         return False
@@ -182,7 +197,7 @@ def _mentions(old: Proposition, value: str) -> bool:
     return bool(content_stems(value) & content_stems(f"{old.relation_phrase} {old.object_text}"))
 
 
-def _denies(negative: Proposition, positive: Proposition, catalog: Catalog) -> bool:
+def _denies(negative: Proposition, positive: Proposition, catalog: PredicateCatalog) -> bool:
     """`I no longer like tea` denies that I like tea, `I quit alcohol` that I enjoy beer; but `I don't like hot
     weather` says nothing about hot tea."""
     if negative.polarity is not Polarity.NEGATIVE:
@@ -195,7 +210,9 @@ def _denies(negative: Proposition, positive: Proposition, catalog: Catalog) -> b
     return bool(catalog.named_classes(negative.object_text) & catalog.classes_of(positive.object_text))
 
 
-def _is_replaced(new: Proposition, old: Proposition, new_text: str, old_text: str, catalog: Catalog) -> bool:
+def _is_replaced(
+    new: Proposition, old: Proposition, new_text: str, old_text: str, catalog: PredicateCatalog
+) -> bool:
     """Whether an update takes the place of the old value. Who adopts a cat still has the dog; who switches to
     Firefox, or buys another phone, has left the other one."""
     if not new.update:

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import memories_of
-from memplane.extract.llm import Extracted, LLMExtractor, Status
-from memplane.extract.llm_answer import Message
+from memplane.extract.llm import Extracted, ExtractionStatus, LLMExtractor
+from memplane.extract.llm_answer import PromptMessage
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import extract
-from memplane.ledger.payloads import Derived
+from memplane.ledger.payloads import DerivePayload
 from memplane.types import Memory, Turn
 
 RULES = "rules-1"
@@ -20,11 +20,11 @@ _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
 """What code raises that met a text nobody thought of."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class DerivedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one entry."""
 
     memories: tuple[Memory, ...] = ()
-    record: Derived | None = None
+    record: DerivePayload | None = None
     """What a model said, to be kept in the ledger; the memories then come from there."""
     failed: bool = False
     """Nobody could make anything of it."""
@@ -38,7 +38,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 class Deriver:
     """Reads entries. Raises `LLMUnavailable` where the model cannot be reached at all, and nothing else."""
 
-    def __init__(self, catalog: Catalog, llm: LLMExtractor | None = None) -> None:
+    def __init__(self, catalog: PredicateCatalog, llm: LLMExtractor | None = None) -> None:
         self._catalog = catalog
         self._llm = llm
 
@@ -46,12 +46,12 @@ class Deriver:
     def asks_a_model(self) -> bool:
         return self._llm is not None
 
-    def read(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
+    def read(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
         """One reading for the turns of each entry, in order."""
         if self._llm is None:
             return self.read_again(entries)
         messages = [
-            Message(
+            PromptMessage(
                 id=f"{number}.{turn.ordinal}",
                 text=turn.text,
                 role=turn.role,
@@ -68,12 +68,12 @@ class Deriver:
         ]
         return _metered(readings, answer.input_tokens, answer.output_tokens)
 
-    def read_again(self, entries: Sequence[Sequence[Turn]]) -> list[Reading]:
+    def read_again(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
         """What was read before and is not on record was read by the rules, and a replay does the same: it asks no
         model."""
         return [self._by_rules(turns) for turns in entries]
 
-    def recorded(self, turns: Sequence[Turn], record: Derived) -> list[Memory]:
+    def recorded(self, turns: Sequence[Turn], record: DerivePayload) -> list[Memory]:
         """The memories of what a model said before."""
         claims = msgspec.convert(record.claims, list[list[Proposition]])
         return [
@@ -93,7 +93,7 @@ class Deriver:
             )
         ]
 
-    def _by_rules(self, turns: Sequence[Turn]) -> Reading:
+    def _by_rules(self, turns: Sequence[Turn]) -> DerivedEntry:
         try:
             memories = [
                 memory
@@ -106,20 +106,20 @@ class Deriver:
                 )
             ]
         except _TROUBLE:
-            return Reading(failed=True)
-        return Reading(memories=tuple(memories))
+            return DerivedEntry(failed=True)
+        return DerivedEntry(memories=tuple(memories))
 
-    def _by_model(self, turns: Sequence[Turn], read: Sequence[Extracted], extractor: str) -> Reading:
+    def _by_model(self, turns: Sequence[Turn], read: Sequence[Extracted], extractor: str) -> DerivedEntry:
         statuses = {message.status for message in read}
-        if Status.LEFT in statuses:
-            return Reading(left=True)
-        if not turns or Status.FAILED in statuses or statuses <= {Status.SKIPPED}:
+        if ExtractionStatus.LEFT in statuses:
+            return DerivedEntry(left=True)
+        if not turns or ExtractionStatus.FAILED in statuses or statuses <= {ExtractionStatus.SKIPPED}:
             return self._by_rules(turns)
         claims: list[list[dict[str, Any]]] = [msgspec.to_builtins(message.propositions) for message in read]
-        return Reading(record=Derived(entry=turns[0].entry_id, extractor=extractor, claims=claims))
+        return DerivedEntry(record=DerivePayload(entry=turns[0].entry_id, extractor=extractor, claims=claims))
 
 
-def _metered(readings: list[Reading], tokens_in: int, tokens_out: int) -> list[Reading]:
+def _metered(readings: list[DerivedEntry], tokens_in: int, tokens_out: int) -> list[DerivedEntry]:
     """The bill of a batch stands on its first entry, whatever came of it, and on the first thing it paid for."""
     for place, reading in enumerate(readings):
         if reading.record is not None:

@@ -13,7 +13,7 @@ from memplane.extract.english import content_stems
 from memplane.extract.sentences import split_sentences
 from memplane.ledger.ids import derived_id
 from memplane.storage.base import Reader, Writer
-from memplane.storage.episodes import Untold
+from memplane.storage.episodes import OpenSitting
 from memplane.storage.index import turn_number
 from memplane.types import ANEW, PAUSE, Kind, Memory, Role, Turn
 
@@ -27,7 +27,7 @@ _WORDS_MIN = 4
 _WORDS_FULL = 8
 
 
-class Spoken(msgspec.Struct, frozen=True, gc=False):
+class EpisodeTurn(msgspec.Struct, frozen=True, gc=False):
     """One turn, as far as an episode needs it."""
 
     text: str
@@ -52,7 +52,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     quotes: tuple[Quote, ...]
 
 
-def tell_episodes(turns: Sequence[Spoken], *, sentences: int = SENTENCES) -> list[Episode]:
+def tell_episodes(turns: Sequence[EpisodeTurn], *, sentences: int = SENTENCES) -> list[Episode]:
     """In order and without gaps: every turn is in exactly one episode."""
     stems = [content_stems(turn.text) for turn in turns]
     return [
@@ -61,7 +61,7 @@ def tell_episodes(turns: Sequence[Spoken], *, sentences: int = SENTENCES) -> lis
     ]
 
 
-def _segments(turns: Sequence[Spoken], stems: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
+def _segments(turns: Sequence[EpisodeTurn], stems: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
     first = 0
     for at in range(1, len(turns)):
         paused = turns[at].at - turns[at - 1].at >= PAUSE
@@ -87,7 +87,7 @@ def _length(counts: Counter[str]) -> float:
     return math.sqrt(sum(count * count for count in counts.values()))
 
 
-def _most_central(turns: Sequence[Spoken], first: int, after: int, count: int) -> tuple[Quote, ...]:
+def _most_central(turns: Sequence[EpisodeTurn], first: int, after: int, count: int) -> tuple[Quote, ...]:
     """The sentences whose words the episode uses most, none of them saying what another said, in their order."""
     quotes, words = _quotes(turns, first, after)
     weight = Counter(stem for stems in words for stem in stems)
@@ -106,7 +106,7 @@ def _most_central(turns: Sequence[Spoken], first: int, after: int, count: int) -
     return tuple(quotes[place] for place in sorted(chosen))
 
 
-def _quotes(turns: Sequence[Spoken], first: int, after: int) -> tuple[list[Quote], list[frozenset[str]]]:
+def _quotes(turns: Sequence[EpisodeTurn], first: int, after: int) -> tuple[list[Quote], list[frozenset[str]]]:
     quotes: list[Quote] = []
     words: list[frozenset[str]] = []
     for turn in range(first, after):
@@ -159,7 +159,7 @@ def hear(writer: Writer, turn: Turn) -> None:
         _tell(writer, open_, until=number)
         open_ = None
     first = number if open_ is None else open_.first
-    writer.set_untold(Untold(turn.conversation, first, at))
+    writer.set_untold(OpenSitting(turn.conversation, first, at))
 
 
 def is_over(reader: Reader, now: Instant) -> bool:
@@ -181,7 +181,7 @@ def tell_what_is_over(writer: Writer, now: Instant) -> int:
     return len(over)
 
 
-def _reopened(writer: Writer, conversation: str, last: Turn) -> Untold:
+def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
     """The sitting that ends with this turn goes on; those before it are told anew."""
     writer.drop_episodes(conversation)
     turns = [turn for turn in writer.turns_of(conversation, since=0) if turn.seq <= last.seq]
@@ -189,11 +189,11 @@ def _reopened(writer: Writer, conversation: str, last: Turn) -> Untold:
     for before, turn in pairwise(turns):
         if abs(turn.at - before.at) >= PAUSE:
             first = turn_number(turn.seq, turn.ordinal)
-    _tell(writer, Untold(conversation, 0, ANEW), until=first)
-    return Untold(conversation, first, to_instant(last.at))
+    _tell(writer, OpenSitting(conversation, 0, ANEW), until=first)
+    return OpenSitting(conversation, first, to_instant(last.at))
 
 
-def _tell(writer: Writer, open_: Untold, *, until: int) -> None:
+def _tell(writer: Writer, open_: OpenSitting, *, until: int) -> None:
     turns = [
         turn
         for turn in writer.turns_of(open_.conversation, since=open_.first)
@@ -202,7 +202,7 @@ def _tell(writer: Writer, open_: Untold, *, until: int) -> None:
     told_apart = (part for sitting in _sittings(turns) for part in _by_place(sitting))
     for sitting in told_apart:
         if len(sitting) >= _TURNS_MIN:
-            spoken = [Spoken(turn.text, turn.at, turn.role) for turn in sitting]
+            spoken = [EpisodeTurn(turn.text, turn.at, turn.role) for turn in sitting]
             told = [episode for episode in tell_episodes(spoken) if episode.quotes]
             writer.add_episodes([_memory(sitting, episode) for episode in told])
 

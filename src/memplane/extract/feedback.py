@@ -8,9 +8,9 @@ memory that one recall in five has a use for stays where it is.
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import decode_claim, tier_of, wants_to_be_hot
-from memplane.ledger.payloads import Rated
+from memplane.ledger.payloads import FeedbackPayload
 from memplane.storage.base import Writer
 from memplane.storage.claims import Rating
 from memplane.types import Kind, Memory, Tier
@@ -24,7 +24,7 @@ _RATING_USUAL = 3
 """What a recall that nobody rated counts as. The better a recall was, the more its choices say."""
 
 
-def apply_feedback(writer: Writer, rated: Rated, catalog: Catalog) -> None:
+def apply_feedback(writer: Writer, rated: FeedbackPayload, catalog: PredicateCatalog) -> None:
     """To be done once for each entry, in the ledger's order. What is gone since is left out."""
     weight = (rated.rating or _RATING_USUAL) / _RATING_USUAL
     for id_ in rated.selected:
@@ -42,7 +42,7 @@ def importance_after(base: float, leaning: float) -> float:
     return round(min(max(base + REACH * leaning, 0.0), 1.0), 4)
 
 
-def tier_now(memory: Memory, catalog: Catalog, *, accesses: int) -> Tier:
+def tier_now(memory: Memory, catalog: PredicateCatalog, *, accesses: int) -> Tier:
     """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have
     been told and passed over is no use."""
     if not memory.derived:
@@ -52,7 +52,7 @@ def tier_now(memory: Memory, catalog: Catalog, *, accesses: int) -> Tier:
     return tier_of(importance=memory.importance, accesses=accesses - memory.passed_over, hot=hot)
 
 
-def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: Catalog) -> None:
+def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: PredicateCatalog) -> None:
     memory = writer.memory(memory_id)
     if memory is None or not can_be_rated(memory):
         return

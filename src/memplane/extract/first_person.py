@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.english import STOP_WORDS, base_form, expand, stem, word_class
-from memplane.extract.parse import Parsed
+from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 
 # Trimming a phrase to what a person would write down of it.
@@ -54,7 +54,7 @@ _COMPANY = re.compile(
 """What goes beyond the value of a one-valued predicate: `Berlin with my two dogs`, `Berlin now`."""
 
 
-class Reading(NamedTuple):
+class ClauseReading(NamedTuple):
     """A predicate and a value for a clause, before it is filed."""
 
     predicate: str
@@ -66,7 +66,7 @@ class Reading(NamedTuple):
     of_user: bool = False
 
 
-def read_clause(parsed: Parsed, catalog: Catalog) -> Reading:
+def read_clause(parsed: ParsedClause, catalog: PredicateCatalog) -> ClauseReading:
     """The best reading of one clause."""
     rest = _untimed(trim(parsed.rest), parsed.when)
     ended = _ended(parsed, rest)
@@ -82,7 +82,14 @@ def read_clause(parsed: Parsed, catalog: Catalog) -> Reading:
 
 
 def propose(
-    parsed: Parsed, reading: Reading, *, start: int, end: int, role: str, ordinal: int | None, known: bool
+    parsed: ParsedClause,
+    reading: ClauseReading,
+    *,
+    start: int,
+    end: int,
+    role: str,
+    ordinal: int | None,
+    known: bool,
 ) -> Proposition | None:
     """The reading as a proposition; None when it says nothing."""
     if not reading.value and parsed.verb in {"be", "have", "do", "get", "go", "make", "take"}:
@@ -115,7 +122,9 @@ def _subject(owner: str) -> str:
     return f"{USER}'s {_NEW.sub('', _MY.sub('', owner, count=1), count=1)}"
 
 
-def _with_catalog(parsed: Parsed, catalog: Catalog, rest: str, *, negative: bool) -> Reading:
+def _with_catalog(
+    parsed: ParsedClause, catalog: PredicateCatalog, rest: str, *, negative: bool
+) -> ClauseReading:
     if parsed.owner not in {"I", "we"}:
         mine = _of_mine(parsed, catalog, rest, negative=negative)
         if mine:
@@ -135,14 +144,16 @@ def _with_catalog(parsed: Parsed, catalog: Catalog, rest: str, *, negative: bool
         topic, value = "", _COMPANY.sub("", value)
     else:
         topic = catalog.class_of(value)
-    return Reading(name, value, topic, "", negative or _denies(name), relation)
+    return ClauseReading(name, value, topic, "", negative or _denies(name), relation)
 
 
 def _denies(name: str) -> bool:
     return name == "dislikes"
 
 
-def _of_mine(parsed: Parsed, catalog: Catalog, rest: str, *, negative: bool) -> Reading | None:
+def _of_mine(
+    parsed: ParsedClause, catalog: PredicateCatalog, rest: str, *, negative: bool
+) -> ClauseReading | None:
     """`My favorite color is blue` is about the user; `my wife is a nurse` is about her."""
     noun = _MY.sub("", parsed.owner, count=1)
     found = catalog.said_of_mine(noun)
@@ -157,7 +168,7 @@ def _of_mine(parsed: Parsed, catalog: Catalog, rest: str, *, negative: bool) -> 
         relation = f"{parsed.owner} {parsed.group}"
     else:
         relation = f"{parsed.owner} {parsed.group}{' ' + rest[: -len(value)].strip() if called else ''}"
-    return Reading(name, value, topic.lower(), "", negative, relation, of_user=True)
+    return ClauseReading(name, value, topic.lower(), "", negative, relation, of_user=True)
 
 
 def _untimed(rest: str, when: str) -> str:
@@ -165,7 +176,7 @@ def _untimed(rest: str, when: str) -> str:
     return rest[: -len(when)].rstrip(" ,") if when and rest.endswith(when) else rest
 
 
-def _ended(parsed: Parsed, rest: str) -> str | None:
+def _ended(parsed: ParsedClause, rest: str) -> str | None:
     """What no longer holds, in `I quit smoking`, `I gave up bread`, `I used to smoke`."""
     if parsed.tense is Tense.PAST and parsed.group.startswith("used to"):
         return rest
@@ -177,7 +188,7 @@ def _ended(parsed: Parsed, rest: str) -> str | None:
     return None
 
 
-def _replacement(parsed: Parsed, rest: str) -> tuple[str, str]:
+def _replacement(parsed: ParsedClause, rest: str) -> tuple[str, str]:
     """Old and new value of a change."""
     if parsed.verb in _CHANGING:
         both = _FROM_TO.match(rest)
@@ -254,12 +265,12 @@ class Belonging(NamedTuple):
     end: int
 
 
-def is_over(parsed: Parsed) -> bool:
+def is_over(parsed: ParsedClause) -> bool:
     """Whether a clause tells of an end, so that what is mine in it may be mine no more: `I sold my car`."""
     return parsed.verb in _ENDS or (parsed.verb == "give" and "up" in parsed.rest)
 
 
-def belongings(text: str, start: int, end: int, catalog: Catalog) -> Iterator[Belonging]:
+def belongings(text: str, start: int, end: int, catalog: PredicateCatalog) -> Iterator[Belonging]:
     for found in _WORDS.finditer(text, start, end):
         kept: list[str] = []
         at = found.start(1)

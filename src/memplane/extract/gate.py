@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.english import base_form, word_class
 from memplane.extract.messages import chance_noted
 from memplane.extract.proposition import USER, Proposition, Tense
@@ -40,7 +40,7 @@ _PASSING = word_class("passing")
 _WEAK = word_class("weak")
 
 
-def utility(proposition: Proposition, catalog: Catalog) -> float:
+def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
     """From 0 to 1: how much an agent gains from knowing it. What people are seen to write down counts; what the catalog
     calls important is kept even where they did not."""
     predicate = catalog[proposition.predicate]
@@ -85,12 +85,12 @@ def _emptiness(proposition: Proposition) -> float:
     return loss
 
 
-def worth_keeping(proposition: Proposition, catalog: Catalog) -> bool:
+def worth_keeping(proposition: Proposition, catalog: PredicateCatalog) -> bool:
     return utility(proposition, catalog) >= UTILITY_MIN
 
 
 def utility_of_message(
-    text: str, propositions: Sequence[Proposition], catalog: Catalog, *, before: str = ""
+    text: str, propositions: Sequence[Proposition], catalog: PredicateCatalog, *, before: str = ""
 ) -> float:
     """How much is to be learned from a message: what scores `UTILITY_MIN` passes, for whoever reads better than rules.
     `before` is the message it answers, which tells whether a bare `yes` says something."""

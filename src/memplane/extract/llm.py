@@ -10,14 +10,14 @@ from enum import StrEnum
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.llm_answer import (
     RIGHTLY,
     SCHEMA,
     VERSION,
     AnswerUnreadable,
-    Checked,
-    Message,
+    CheckedClaims,
+    PromptMessage,
     Rejection,
     again_prompt,
     check_answer,
@@ -25,11 +25,11 @@ from memplane.extract.llm_answer import (
     user_prompt,
 )
 from memplane.extract.proposition import Proposition
-from memplane.models.llm import LLM, Completion, LLMFailed, LLMUnusable, Stop
+from memplane.models.llm import LLM, Completion, LLMFailed, LLMUnusable, StopReason
 from memplane.types import Role
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ExtractLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much is asked at once."""
 
     request_chars: int = 6_000
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """After that many and no other, a model is not asked again in this call."""
 
 
-class Status(StrEnum):
+class ExtractionStatus(StrEnum):
     """What became of a message."""
 
     READ = "read"
@@ -57,7 +57,7 @@ class Extracted(msgspec.Struct, kw_only=True):
     """What one message claims, in its order."""
 
     message_id: str
-    status: Status = Status.LEFT
+    status: ExtractionStatus = ExtractionStatus.LEFT
     propositions: list[Proposition] = []
     reason: str = ""
     """Why it failed."""
@@ -80,7 +80,13 @@ class Extraction(msgspec.Struct, kw_only=True):
 class LLMExtractor:
     """Asks an `LLM` what messages claim and believes only what they hold. Calls may come from many threads."""
 
-    def __init__(self, llm: LLM, catalog: Catalog, *, limits: Limits = Limits()) -> None:  # noqa: B008  # frozen
+    def __init__(
+        self,
+        llm: LLM,
+        catalog: PredicateCatalog,
+        *,
+        limits: ExtractLimits = ExtractLimits(),  # noqa: B008  # frozen
+    ) -> None:
         self._llm = llm
         self._catalog = catalog
         self._limits = limits
@@ -91,7 +97,7 @@ class LLMExtractor:
         """Stored beside what it found."""
         return f"llm/{self._llm.model_id}/{VERSION}"
 
-    def extract(self, messages: Sequence[Message]) -> Extraction:
+    def extract(self, messages: Sequence[PromptMessage]) -> Extraction:
         """Every message gets a status. Raises `LLMFailed` when not one request was answered, `LLMUnavailable` where that
         may change, and nothing else."""
         run = _Run(self._llm, self._catalog, self._limits, self._system, messages)
@@ -116,7 +122,12 @@ class _Run:
     """One call: which messages still wait, what was found, what it cost."""
 
     def __init__(
-        self, llm: LLM, catalog: Catalog, limits: Limits, system: str, messages: Sequence[Message]
+        self,
+        llm: LLM,
+        catalog: PredicateCatalog,
+        limits: ExtractLimits,
+        system: str,
+        messages: Sequence[PromptMessage],
     ) -> None:
         self._llm = llm
         self._catalog = catalog
@@ -131,7 +142,7 @@ class _Run:
             messages=[
                 Extracted(
                     message_id=message.id,
-                    status=Status.LEFT if _is_read(sent) else Status.SKIPPED,
+                    status=ExtractionStatus.LEFT if _is_read(sent) else ExtractionStatus.SKIPPED,
                     cut=len(message.text) > limits.message_chars,
                 )
                 for message, sent in zip(messages, self.sent, strict=True)
@@ -157,8 +168,8 @@ class _Run:
     def fail(self, places: Sequence[int], reason: str) -> None:
         for place in places:
             message = self.extraction.messages[place]
-            if message.status is Status.LEFT:
-                message.status, message.reason = Status.FAILED, reason
+            if message.status is ExtractionStatus.LEFT:
+                message.status, message.reason = ExtractionStatus.FAILED, reason
 
     def _ask(self, group: Sequence[int], system: str) -> _Complaint | None:
         messages = [self.sent[place] for place in group]
@@ -168,22 +179,22 @@ class _Run:
             self.extraction.requests += 1
             return _Complaint(str(exc), again=exc.status is None)
         self._meter(answer)
-        if answer.stop is Stop.REFUSED:
+        if answer.stop is StopReason.REFUSED:
             return _Complaint("the language model refused", again=False)
-        if answer.stop is Stop.CUT and len(group) > 1:
+        if answer.stop is StopReason.CUT and len(group) > 1:
             return _Complaint("the answer was cut short", again=False)
         try:
             checked = check_answer(answer.text, messages, self._catalog)
         except AnswerUnreadable as exc:
-            return _Complaint(str(exc), again=answer.stop is Stop.DONE)
-        return self._keep(group, checked, cut=answer.stop is Stop.CUT)
+            return _Complaint(str(exc), again=answer.stop is StopReason.DONE)
+        return self._keep(group, checked, cut=answer.stop is StopReason.CUT)
 
     def _meter(self, answer: Completion) -> None:
         self.extraction.requests += 1
         self.extraction.input_tokens += answer.input_tokens
         self.extraction.output_tokens += answer.output_tokens
 
-    def _keep(self, group: Sequence[int], checked: Checked, *, cut: bool) -> _Complaint | None:
+    def _keep(self, group: Sequence[int], checked: CheckedClaims, *, cut: bool) -> _Complaint | None:
         self.extraction.rejected += checked.rejected
         spoiled = checked.rejected.keys() - RIGHTLY
         if spoiled and not any(checked.propositions):
@@ -194,17 +205,17 @@ class _Run:
                 self.fail([place], "none of its claims could be used")
                 continue
             message = self.extraction.messages[place]
-            message.status = Status.READ
+            message.status = ExtractionStatus.READ
             message.propositions = checked.propositions[number]
             message.cut = message.cut or cut
         return None
 
 
-def _is_read(message: Message) -> bool:
+def _is_read(message: PromptMessage) -> bool:
     return message.role != Role.SYSTEM and bool(message.text.strip())
 
 
-def _groups(messages: Sequence[Message], limits: Limits) -> Iterator[list[int]]:
+def _groups(messages: Sequence[PromptMessage], limits: ExtractLimits) -> Iterator[list[int]]:
     """Places of messages that go together: by trust, then as many as fit."""
     for trusted in (True, False):
         group: list[int] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.extract.catalog import Catalog, Predicate
+from memplane.extract.catalog import Predicate, PredicateCatalog
 from memplane.extract.english import base_form, content_stems
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 from memplane.extract.rules import PROPOSITIONS_MAX, VAGUE
@@ -32,7 +32,7 @@ _UNSHOWN = frozenset({"mentions"})
 """For what the rules cannot read; a model can always say more."""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PromptMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thing said, as it may be sent: without secrets."""
 
     id: str
@@ -76,12 +76,12 @@ Predicates, each with an example. Where it says (one), a subject has one value a
 """
 
 
-def system_prompt(catalog: Catalog) -> str:
+def system_prompt(catalog: PredicateCatalog) -> str:
     lines = (_line(predicate) for name, predicate in catalog.predicates.items() if name not in _UNSHOWN)
     return _RULES + "\n".join(lines)
 
 
-def user_prompt(messages: Sequence[Message]) -> str:
+def user_prompt(messages: Sequence[PromptMessage]) -> str:
     """Numbered from 1. Inside JSON nothing a message says can look like the end of it."""
     return "[\n" + ",\n".join(_json(number, message) for number, message in enumerate(messages, 1)) + "\n]"
 
@@ -96,7 +96,7 @@ def _line(predicate: Predicate) -> str:
     return f"{predicate.name}{' (one)' if predicate.one else ''}: {example}"
 
 
-def _json(number: int, message: Message) -> str:
+def _json(number: int, message: PromptMessage) -> str:
     said: dict[str, int | str] = {"message": number, "role": well_formed(message.role)}
     if message.speaker:
         said["speaker"] = well_formed(message.speaker[:_SPEAKER_CHARS_MAX])
@@ -185,7 +185,7 @@ class AnswerUnreadable(Exception):
     """The answer is not the list of claims that was asked for."""
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedClaims(msgspec.Struct, frozen=True, kw_only=True):
     """What is left of an answer."""
 
     propositions: list[list[Proposition]]
@@ -213,7 +213,7 @@ class _Claim(msgspec.Struct, kw_only=True):
 _REQUIRED = frozenset({"message", "quote", "subject", "predicate", "relation", "object"})
 
 
-def check_answer(text: str, messages: Sequence[Message], catalog: Catalog) -> Checked:
+def check_answer(text: str, messages: Sequence[PromptMessage], catalog: PredicateCatalog) -> CheckedClaims:
     """Every claim for itself: a bad one costs no good one. Raises `AnswerUnreadable` when there is no list."""
     readings = [_Reading(message, catalog) for message in messages]
     rejected: Counter[Rejection] = Counter()
@@ -221,7 +221,7 @@ def check_answer(text: str, messages: Sequence[Message], catalog: Catalog) -> Ch
         why = _file(item, readings)
         if why is not None:
             rejected[why] += 1
-    return Checked(
+    return CheckedClaims(
         propositions=[sorted(reading.kept, key=lambda kept: kept.start) for reading in readings],
         spoiled=frozenset(
             place for place, reading in enumerate(readings) if reading.spoiled and not reading.kept
@@ -265,7 +265,7 @@ def _file(item: Any, readings: "Sequence[_Reading]") -> Rejection | None:
 class _Reading:
     """What is found in one message."""
 
-    def __init__(self, message: Message, catalog: Catalog) -> None:
+    def __init__(self, message: PromptMessage, catalog: PredicateCatalog) -> None:
         self._message = message
         self._catalog = catalog
         self._spans: set[tuple[int, int]] = set()
@@ -396,7 +396,7 @@ def _tidy(text: str) -> str:
     return " ".join(text.split())
 
 
-def _subject(said: str, message: Message) -> str:
+def _subject(said: str, message: PromptMessage) -> str:
     """As the rules name it: `user`, `user's wife`, `assistant`, or whatever it is called."""
     name = _tidy(said).replace("\u2019", "'")
     speaking = USER if message.role == USER else message.role

@@ -64,7 +64,7 @@ _WHEN = re.compile(
 _WHEN_WORDS = word_class("when_words")
 
 
-class Parsed(NamedTuple):
+class ParsedClause(NamedTuple):
     """One clause: `owner` is I, we, or a noun phrase such as `my wife`."""
 
     owner: str
@@ -79,7 +79,7 @@ class Parsed(NamedTuple):
     when: str
 
 
-def parse(clause: str, *, inherited: str | None = None, antecedent: str | None = None) -> Parsed | None:
+def parse(clause: str, *, inherited: str | None = None, antecedent: str | None = None) -> ParsedClause | None:
     """The clause as a statement of the first person, or of someone or something of theirs; None where it is neither.
 
     `clause` has its contractions expanded. `inherited` is the owner a verb without one continues with,
@@ -101,7 +101,7 @@ def parse(clause: str, *, inherited: str | None = None, antecedent: str | None =
             return _denied(inner) if found.negative else inner
     seen = frozenset(plain)
     when = None if seen.isdisjoint(_WHEN_WORDS) else _WHEN.search(clause)
-    return Parsed(
+    return ParsedClause(
         owner=owner,
         verb=found.verb,
         group=found.group,
@@ -114,7 +114,7 @@ def parse(clause: str, *, inherited: str | None = None, antecedent: str | None =
     )
 
 
-def _denied(inner: Parsed) -> Parsed:
+def _denied(inner: ParsedClause) -> ParsedClause:
     """`I don't think I like it`, as one would write it down."""
     if inner.negative or inner.verb == "be":
         return inner._replace(negative=not inner.negative)

@@ -73,7 +73,7 @@ _SAME = re.compile(
 _YOURS = re.compile(r"\byour ((?:[a-z]+ ){0,2}[a-z]+)\b")
 
 
-class Answer(NamedTuple):
+class CompletedStatement(NamedTuple):
     """A statement in full, how it was completed, and the words of this message that make it one."""
 
     text: str
@@ -82,7 +82,7 @@ class Answer(NamedTuple):
     end: int
 
 
-def answers(text: str, before: str) -> Iterator[Answer]:
+def answers(text: str, before: str) -> Iterator[CompletedStatement]:
     """What the beginning of `text` says as an answer to `before`; nothing without a question one can be sure of."""
     first = next(split_sentences(text), None)
     if first is None or first.question or first.end - first.start > _ANSWER_CHARS_MAX:
@@ -90,7 +90,7 @@ def answers(text: str, before: str) -> Iterator[Answer]:
     said = expand(text[first.start : first.end])
     if _SAME.match(said):
         for statement in _statements(before):
-            yield Answer(statement, "same", first.start, _end(text, first.start, first.end))
+            yield CompletedStatement(statement, "same", first.start, _end(text, first.start, first.end))
         return
     question = _last_question(before)
     if not question:
@@ -101,7 +101,7 @@ def answers(text: str, before: str) -> Iterator[Answer]:
     ):
         answer = _yes_or_no(said, asked["helper"], asked["rest"])
         if answer:
-            yield Answer(*answer, first.start, _end(text, first.start, first.end))
+            yield CompletedStatement(*answer, first.start, _end(text, first.start, first.end))
         return
     phrase = _END.sub("", _LEAD.sub("", said, count=1), count=1).strip(" .!,")
     if not phrase or len(phrase.split()) > _PHRASE_WORDS_MAX or _NO_PHRASE.match(phrase):
@@ -109,7 +109,7 @@ def answers(text: str, before: str) -> Iterator[Answer]:
     for pattern, frame in _FRAMES:
         found = pattern.search(question)
         if found:
-            yield Answer(
+            yield CompletedStatement(
                 _framed(frame, found, phrase), "phrase", first.start, _end(text, first.start, first.end)
             )
             return

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.clauses import Clause, second_verb, split_clauses
 from memplane.extract.english import expand, word_class
 from memplane.extract.first_person import belongings, is_over, propose, read_clause, read_mention
 from memplane.extract.instructions import read_instruction
-from memplane.extract.parse import Parsed, parse
+from memplane.extract.parse import ParsedClause, parse
 from memplane.extract.proposition import USER, Proposition
 from memplane.extract.replies import ABOUT_USER, answers, asked_after, turn_round
 from memplane.extract.sentences import Sentence, split_sentences
 from memplane.extract.third_person import read_schedule, read_world
-from memplane.extract.wording import Draft, Phrasing, choose, phrasings
+from memplane.extract.wording import ClaimDraft, Phrasing, choose, phrasings
 from memplane.types import Role
 
 PROPOSITIONS_MAX = 200
@@ -34,7 +34,7 @@ _OTHERS = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
 _DOUBTFUL = frozenset({"would", "could", "might"})
 
 
-def extract(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Proposition]:
+def extract(text: str, *, role: str, catalog: PredicateCatalog, before: str = "") -> list[Proposition]:
     """What the message claims, in its order. A system message claims nothing.
 
     `before` is the message this one answers; with it, `yes` and `two dogs` are statements too.
@@ -42,11 +42,11 @@ def extract(text: str, *, role: str, catalog: Catalog, before: str = "") -> list
     return choose(drafts(text, role=role, catalog=catalog, before=before), text, before)
 
 
-def drafts(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[Draft]:
+def drafts(text: str, *, role: str, catalog: PredicateCatalog, before: str = "") -> list[ClaimDraft]:
     """The claims with all the ways to word them."""
     if role == Role.SYSTEM:
         return []
-    found: list[Draft] = []
+    found: list[ClaimDraft] = []
     antecedent: str | None = None
     if before and role == Role.USER:
         found.extend(_of_answers(text, before, catalog))
@@ -61,7 +61,7 @@ def drafts(text: str, *, role: str, catalog: Catalog, before: str = "") -> list[
     return found
 
 
-def _of_answers(text: str, before: str, catalog: Catalog) -> Iterator[Draft]:
+def _of_answers(text: str, before: str, catalog: PredicateCatalog) -> Iterator[ClaimDraft]:
     for answer in answers(text, before):
         parsed = parse(expand(answer.text))
         if parsed is None:
@@ -77,7 +77,7 @@ def _of_answers(text: str, before: str, catalog: Catalog) -> Iterator[Draft]:
         )
         if proposition:
             proposition = msgspec.structs.replace(proposition, completed=True)
-            yield Draft(
+            yield ClaimDraft(
                 proposition, f"answer {answer.form}", (Phrasing(answer.text, "", answer.form),), parsed
             )
 
@@ -101,13 +101,13 @@ _RELATIVE = re.compile(
 
 
 def _of_sentence(
-    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
-) -> Iterator[Draft]:
+    text: str, sentence: Sentence, role: str, catalog: PredicateCatalog, antecedent: str | None
+) -> Iterator[ClaimDraft]:
     whole = read_instruction(text, sentence, role) or read_schedule(text, sentence, role)
     if whole is None and sentence.ordinal is not None and not _is_personal(text, sentence):
         whole = read_world(text, sentence, role)
     if whole:
-        yield Draft(whole)
+        yield ClaimDraft(whole)
         return
     spoke = False
     if (
@@ -121,12 +121,12 @@ def _of_sentence(
     if not spoke and not sentence.question:
         world = read_world(text, sentence, role)
         if world:
-            yield Draft(world)
+            yield ClaimDraft(world)
 
 
 def _of_clauses(
-    text: str, sentence: Sentence, role: str, catalog: Catalog, antecedent: str | None
-) -> Iterator[Draft]:
+    text: str, sentence: Sentence, role: str, catalog: PredicateCatalog, antecedent: str | None
+) -> Iterator[ClaimDraft]:
     updates = _UPDATE_LEAD.match(text, sentence.start, sentence.end) is not None
     owner: str | None = None
     pending = [*split_clauses(text, sentence)][::-1]
@@ -160,13 +160,13 @@ def _of_clauses(
             yield from _of_belongings(text, clause, catalog)
 
 
-def _worded(proposition: Proposition, parsed: Parsed | None, *, unsaid: bool) -> Draft:
+def _worded(proposition: Proposition, parsed: ParsedClause | None, *, unsaid: bool) -> ClaimDraft:
     """With the ways to word it; what others than the user say is told from the triple alone."""
     if not proposition.trusted:
-        return Draft(proposition)
+        return ClaimDraft(proposition)
     if parsed is None:
-        return Draft(proposition, "mention", (Phrasing(proposition.object_text, ""),))
-    return Draft(proposition, "unsaid" if unsaid else "clause", tuple(phrasings(parsed)), parsed)
+        return ClaimDraft(proposition, "mention", (Phrasing(proposition.object_text, ""),))
+    return ClaimDraft(proposition, "unsaid" if unsaid else "clause", tuple(phrasings(parsed)), parsed)
 
 
 def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
@@ -181,7 +181,7 @@ _SUBJECTLESS = re.compile(
 )
 
 
-def _of_belongings(text: str, clause: Clause, catalog: Catalog) -> Iterator[Draft]:
+def _of_belongings(text: str, clause: Clause, catalog: PredicateCatalog) -> Iterator[ClaimDraft]:
     for belonging in belongings(text, clause.start, clause.end, catalog):
         proposition = Proposition(
             subject=USER,
@@ -192,7 +192,9 @@ def _of_belongings(text: str, clause: Clause, catalog: Catalog) -> Iterator[Draf
             end=belonging.end,
             confidence=_BELONGING_CONFIDENCE,
         )
-        yield Draft(proposition, f"belonging {belonging.noun}", (Phrasing(f"I have {belonging.phrase}", ""),))
+        yield ClaimDraft(
+            proposition, f"belonging {belonging.noun}", (Phrasing(f"I have {belonging.phrase}", ""),)
+        )
 
 
 _BELONGING_CONFIDENCE = 0.6
@@ -206,7 +208,7 @@ def _touches_user(text: str, sentence: Sentence, role: str) -> bool:
 
 
 def _of_others(
-    proposition: Proposition, parsed: Parsed, role: str, *, about_user: bool
+    proposition: Proposition, parsed: ParsedClause, role: str, *, about_user: bool
 ) -> Proposition | None:
     """An assistant's `I` is the assistant, not the user; and what it advises or says in passing is no fact."""
     if parsed.modal or proposition.predicate in VAGUE:
@@ -224,7 +226,13 @@ def _is_personal(text: str, sentence: Sentence) -> bool:
 
 
 def _of_clause(
-    parsed: Parsed, clause: Clause, sentence: Sentence, role: str, catalog: Catalog, *, updates: bool
+    parsed: ParsedClause,
+    clause: Clause,
+    sentence: Sentence,
+    role: str,
+    catalog: PredicateCatalog,
+    *,
+    updates: bool,
 ) -> Proposition | None:
     if clause.hypothetical and parsed.modal in _DOUBTFUL:
         return None

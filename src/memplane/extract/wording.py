@@ -13,7 +13,7 @@ import msgspec
 
 from memplane.extract.english import STOP_WORDS, base_form, third_person, word_class
 from memplane.extract.linear import load_linear, probability
-from memplane.extract.parse import Parsed
+from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import Proposition
 
 # The ways one clause can be written down: whole, or ended early where a phrase ends.
@@ -48,7 +48,7 @@ class Phrasing(NamedTuple):
     form: str = ""
 
 
-def phrasings(parsed: Parsed) -> Iterator[Phrasing]:
+def phrasings(parsed: ParsedClause) -> Iterator[Phrasing]:
     """The whole clause first, then the shorter ones, shortest first."""
     subject = "I" if parsed.owner in _FIRST else f"{parsed.owner[:1].upper()}{parsed.owner[1:]}"
     words = [word for word in parsed.rest.split() if word.strip(_EDGE) not in _EMPTY][:_WORDS_MAX]
@@ -60,7 +60,7 @@ def phrasings(parsed: Parsed) -> Iterator[Phrasing]:
         yield from _ended(f"{subject} {plain}", words, "simple")
 
 
-def spoken(parsed: Parsed) -> str:
+def spoken(parsed: ParsedClause) -> str:
     """The verb and its helpers, in agreement with `I` and with the short negations people write."""
     words = parsed.group.split()
     if parsed.owner in _FIRST:
@@ -74,7 +74,7 @@ def spoken(parsed: Parsed) -> str:
     return " ".join(words)
 
 
-def _simple(parsed: Parsed) -> str:
+def _simple(parsed: ParsedClause) -> str:
     """`am working` and `have been working` as a habit: `work`; empty where nothing goes on."""
     words = parsed.group.split()
     if parsed.negative or parsed.modal or not words[-1].endswith("ing") or parsed.verb in _NO_HABITS:
@@ -116,16 +116,16 @@ _LENGTH_EXACT = 8
 _LENGTH_MAX = 20
 
 
-class Draft(NamedTuple):
+class ClaimDraft(NamedTuple):
     """A claim and the ways to word it; without any, nothing was learned about its sort."""
 
     proposition: Proposition
     kind: str = ""
     ways: tuple[Phrasing, ...] = ()
-    parsed: Parsed | None = None
+    parsed: ParsedClause | None = None
 
 
-def choose(drafts: Sequence[Draft], text: str, before: str) -> list[Proposition]:
+def choose(drafts: Sequence[ClaimDraft], text: str, before: str) -> list[Proposition]:
     """Each claim in its best wording. What another claim of the message says as well is left out."""
     if not any(draft.ways for draft in drafts):
         return [draft.proposition for draft in drafts]
@@ -179,7 +179,7 @@ def _alike(one: Counter[str], other: Counter[str]) -> bool:
     return 2 * (one & other).total() >= _ALIKE * (one.total() + other.total())
 
 
-def of_draft(draft: Draft) -> Iterator[str]:
+def of_draft(draft: ClaimDraft) -> Iterator[str]:
     """What the claim says about itself, however it is worded."""
     proposition, parsed = draft.proposition, draft.parsed
     kind = draft.kind
@@ -199,7 +199,7 @@ def of_draft(draft: Draft) -> Iterator[str]:
     yield f"when {bool(parsed.when)}"
 
 
-def of_way(draft: Draft, way: Phrasing, asked: Sequence[str]) -> Iterator[str]:
+def of_way(draft: ClaimDraft, way: Phrasing, asked: Sequence[str]) -> Iterator[str]:
     verb = draft.parsed.verb if draft.parsed else ""
     return of_phrasing(way, draft.kind, verb, asked, len(draft.ways[0].text.split()))
 

@@ -57,7 +57,7 @@ class HistoryLine(msgspec.Struct, frozen=True, gc=False):
     legacy: bool
 
 
-class Rejected(msgspec.Struct, frozen=True, gc=False):
+class RejectedLine(msgspec.Struct, frozen=True, gc=False):
     """A line that is not an entry: where it stands, why, and how it begins."""
 
     source: str
@@ -134,7 +134,7 @@ Opened = list[tuple[str, BinaryIO]]
 """Files by name, the oldest first, each where reading begins."""
 
 
-class HistoryReader(Iterator[HistoryLine | Rejected]):
+class HistoryReader(Iterator[HistoryLine | RejectedLine]):
     """Entries in the order they were written; `bytes_read` of `bytes_total` says how far it is."""
 
     def __init__(
@@ -157,21 +157,21 @@ class HistoryReader(Iterator[HistoryLine | Rejected]):
         self.bytes_read = 0
         self._items = self._read()
 
-    def __next__(self) -> HistoryLine | Rejected:
+    def __next__(self) -> HistoryLine | RejectedLine:
         return next(self._items)
 
     def close(self) -> None:
         """Let go of the files before the last line."""
         self._items.close()
 
-    def _read(self) -> Generator[HistoryLine | Rejected, None, None]:
+    def _read(self) -> Generator[HistoryLine | RejectedLine, None, None]:
         with _translate_errors(self._path), ExitStack() as stack:
             for name, file in self._opening(stack):
                 for item in self._read_file(name, file):
-                    if self._after is None or isinstance(item, Rejected) or item.at > self._after:
+                    if self._after is None or isinstance(item, RejectedLine) or item.at > self._after:
                         yield item
 
-    def _read_file(self, name: str, file: BinaryIO) -> Iterator[HistoryLine | Rejected]:
+    def _read_file(self, name: str, file: BinaryIO) -> Iterator[HistoryLine | RejectedLine]:
         piece_bytes_max = self._line_bytes_max + len(b"\r\n")
         number = 0
         while raw := file.readline(piece_bytes_max):
@@ -181,7 +181,7 @@ class HistoryReader(Iterator[HistoryLine | Rejected]):
             if len(raw) == piece_bytes_max and not ended:
                 self._skip_line(file)
                 reason = f"longer than {self._line_bytes_max} bytes"
-                yield Rejected(name, number, reason, raw[:EXCERPT_BYTES_MAX])
+                yield RejectedLine(name, number, reason, raw[:EXCERPT_BYTES_MAX])
             elif not raw.isspace():
                 yield self._parse(name, number, raw, ended=ended)
 
@@ -191,12 +191,12 @@ class HistoryReader(Iterator[HistoryLine | Rejected]):
             if piece.endswith(b"\n"):
                 return
 
-    def _parse(self, name: str, number: int, raw: bytes, *, ended: bool) -> HistoryLine | Rejected:
+    def _parse(self, name: str, number: int, raw: bytes, *, ended: bool) -> HistoryLine | RejectedLine:
         try:
             return parse_line(raw, trust_ids=self._trust_ids, line_bytes_max=self._line_bytes_max)
         except BadLine as exc:
             reason = "cut off" if exc.malformed and not ended else exc.reason
-            return Rejected(name, number, reason, raw.strip()[:EXCERPT_BYTES_MAX])
+            return RejectedLine(name, number, reason, raw.strip()[:EXCERPT_BYTES_MAX])
 
 
 def read_history(
@@ -339,7 +339,7 @@ class Payload(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class TokenUsage(msgspec.Struct, frozen=True):
     """Token counts; zero means unknown and is not written. A cost of zero is."""
 
     prompt_tokens: int = 0
@@ -372,7 +372,7 @@ class ToolRound(msgspec.Struct, frozen=True):
     wall_time_ms: int = 0
     prompt_tokens: int = 0
     tool_calls: tuple[ToolCall, ...] = ()
-    round_usage: Usage = Usage()
+    round_usage: TokenUsage = TokenUsage()
 
 
 def compose_line(
@@ -388,7 +388,7 @@ def compose_line(
     stream: bool = False,
     request_original: Json = None,
     request_effective: Json = None,
-    usage: Usage = Usage(),  # noqa: B008  a frozen value
+    usage: TokenUsage = TokenUsage(),  # noqa: B008  a frozen value
     tool_trace: Sequence[ToolRound] = (),
     status: str = "",
 ) -> HistoryLine:
@@ -436,7 +436,7 @@ def _round_members(tool_round: ToolRound) -> dict[str, Json]:
     return members | {"round_usage": _members(tool_round.round_usage)}
 
 
-def _members(part: Usage | ToolCall | ToolRound) -> dict[str, Json]:
+def _members(part: TokenUsage | ToolCall | ToolRound) -> dict[str, Json]:
     return {
         key: value
         for key, value in msgspec.structs.asdict(part).items()

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Entry, Kind, Op, Reach
+from memplane.types import Entry, Kind, Op, Visibility
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`turn`: something said, exactly as it came in."""
 
     role: str
@@ -20,13 +20,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str | None = None
     speaker: str | None = None
     metadata: dict[str, Any] | None = None
-    scope: Reach = Reach.GLOBAL
+    scope: Visibility = Visibility.GLOBAL
     document: str | None = None
     """The id of a document that it is about, which need not be kept here."""
     document_name: str | None = None
 
 
-class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+class FileFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file that a memory was written in by hand: what stood before its content and after it, letter by letter."""
 
     path: str = ""
@@ -35,7 +35,7 @@ class Page(msgspec.Struct, frozen=True, omit_defaults=True):
     tail: str = ""
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StorePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`store`: a typed memory, stored on purpose."""
 
     kind: Kind
@@ -44,13 +44,13 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     conversation: str | None = None
     project: str | None = None
-    page: Page | None = None
-    scope: Reach = Reach.GLOBAL
+    page: FileFrame | None = None
+    scope: Visibility = Visibility.GLOBAL
     learning: str | None = None
     """The learning that was confirmed, where compaction proposed it."""
 
 
-class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PutPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`put` and `run`: a value under a key."""
 
     key: str
@@ -64,7 +64,7 @@ class Put(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the key began, if not now. Written here, so that it outlives the values before this one."""
 
 
-class Aftermath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ForgetEffects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What statements decided before they were forgotten, in ids alone: a replay, which meets them no more, decides the
     same."""
 
@@ -76,7 +76,7 @@ class Aftermath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who took the place of a forgotten memory."""
 
 
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ForgetPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`forget` and `sweep`: what was erased, in numbers; its receipt."""
 
     receipt: str
@@ -88,17 +88,17 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A digest over the ids it buried, so that no tombstone can be added or taken away later."""
     superseded: tuple[str, ...] = ()
     """Memories that something it buried had replaced. They stay replaced, after a replay too."""
-    aftermath: Aftermath = Aftermath()
+    aftermath: ForgetEffects = ForgetEffects()
 
 
-class Purged(msgspec.Struct, frozen=True, kw_only=True):
+class PurgePayload(msgspec.Struct, frozen=True, kw_only=True):
     """`purge`: memories superseded before then left the projection; their entries stay."""
 
     before: Instant
     count: int
 
 
-class Derived(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DerivePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`derive`: what a language model read out of one entry, kept so that a replay asks no model."""
 
     entry: str
@@ -109,7 +109,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens_out: int = 0
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ResolvePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`resolve`: somebody decided which of two memories holds."""
 
     winner: str
@@ -117,7 +117,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
 
 
-class Uploaded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DocumentPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`document`: a document, exactly as it came in. Its `ref` is the upload it replaces."""
 
     document: str
@@ -132,7 +132,7 @@ class Uploaded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the id was first uploaded, if not now."""
 
 
-class Collected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CollectPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`collect`: a collection is made or given up, a document comes into it or leaves it. The `ref` of what undoes
     something is the entry that did it."""
 
@@ -146,7 +146,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: int | None = None
 
 
-class Distilled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DistilPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`distil`: what a language model made of a document, kept so that a replay asks no model."""
 
     entry: str
@@ -162,7 +162,7 @@ class Distilled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens_out: int = 0
 
 
-class Rated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FeedbackPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`feedback`: what an agent made of what it was told, in ids alone."""
 
     recall: str
@@ -172,7 +172,7 @@ class Rated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rating: int | None = None
 
 
-class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PromotePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`learn`, `digest` and `summarize`: what compaction keeps of a raw day, with the words it was read from. A learning
     is a draft that somebody confirms or rejects; a digest line is a part of its week's digest; what was said last in a
     thread is a part of its day's summary. Nothing in it is about when or where it was compacted, so that two machines that
@@ -191,7 +191,7 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     quote: str = ""
     conversation: str | None = None
     project: str | None = None
-    scope: Reach = Reach.GLOBAL
+    scope: Visibility = Visibility.GLOBAL
     document: str | None = None
     """The id of a document that it is about."""
     speaker: str | None = None
@@ -200,7 +200,7 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 KEEPING = (Op.LEARN, Op.DIGEST, Op.SUMMARIZE)
-"""Ops whose payload is a `Promoted`."""
+"""Ops whose payload is a `PromotePayload`."""
 
 INTERACTION = "interaction"
 """In the metadata of a turn that was a line of another program's log: what the line said beyond what a turn has a place
@@ -220,14 +220,14 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True
     reason: str = ""
 
 
-class Compacted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CompactPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`compact`: what was decided about entries of a day, in ids alone."""
 
     day: str
     judgements: tuple[Judgement, ...]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DecidePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`decide`: somebody, or the policy, confirmed or rejected a learning."""
 
     learning: str
@@ -237,7 +237,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a confirmed one became."""
 
 
-class Released(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReleasePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`release`: somebody looked at what was flagged, and it is told as any other."""
 
     id: str
@@ -245,7 +245,7 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: Instant
 
 
-class Pinned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PinPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`pin`: somebody wants a memory always told, or no longer."""
 
     memory: str
@@ -254,44 +254,44 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Payload = (
-    Said
-    | Stored
-    | Put
-    | Forgotten
-    | Purged
-    | Derived
-    | Resolved
-    | Uploaded
-    | Collected
-    | Distilled
-    | Rated
-    | Promoted
-    | Compacted
-    | Verdict
-    | Released
-    | Pinned
+    TurnPayload
+    | StorePayload
+    | PutPayload
+    | ForgetPayload
+    | PurgePayload
+    | DerivePayload
+    | ResolvePayload
+    | DocumentPayload
+    | CollectPayload
+    | DistilPayload
+    | FeedbackPayload
+    | PromotePayload
+    | CompactPayload
+    | DecidePayload
+    | ReleasePayload
+    | PinPayload
 )
 
 _encode = msgspec.json.Encoder().encode
 _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
-    Op.TURN: msgspec.json.Decoder(Said),
-    Op.STORE: msgspec.json.Decoder(Stored),
-    Op.PUT: msgspec.json.Decoder(Put),
-    Op.RUN: msgspec.json.Decoder(Put),
-    Op.FORGET: msgspec.json.Decoder(Forgotten),
-    Op.SWEEP: msgspec.json.Decoder(Forgotten),
-    Op.PURGE: msgspec.json.Decoder(Purged),
-    Op.DERIVE: msgspec.json.Decoder(Derived),
-    Op.RESOLVE: msgspec.json.Decoder(Resolved),
-    Op.DOCUMENT: msgspec.json.Decoder(Uploaded),
-    Op.COLLECT: msgspec.json.Decoder(Collected),
-    Op.DISTIL: msgspec.json.Decoder(Distilled),
-    Op.FEEDBACK: msgspec.json.Decoder(Rated),
-    **{op: msgspec.json.Decoder(Promoted) for op in KEEPING},
-    Op.COMPACT: msgspec.json.Decoder(Compacted),
-    Op.DECIDE: msgspec.json.Decoder(Verdict),
-    Op.RELEASE: msgspec.json.Decoder(Released),
-    Op.PIN: msgspec.json.Decoder(Pinned),
+    Op.TURN: msgspec.json.Decoder(TurnPayload),
+    Op.STORE: msgspec.json.Decoder(StorePayload),
+    Op.PUT: msgspec.json.Decoder(PutPayload),
+    Op.RUN: msgspec.json.Decoder(PutPayload),
+    Op.FORGET: msgspec.json.Decoder(ForgetPayload),
+    Op.SWEEP: msgspec.json.Decoder(ForgetPayload),
+    Op.PURGE: msgspec.json.Decoder(PurgePayload),
+    Op.DERIVE: msgspec.json.Decoder(DerivePayload),
+    Op.RESOLVE: msgspec.json.Decoder(ResolvePayload),
+    Op.DOCUMENT: msgspec.json.Decoder(DocumentPayload),
+    Op.COLLECT: msgspec.json.Decoder(CollectPayload),
+    Op.DISTIL: msgspec.json.Decoder(DistilPayload),
+    Op.FEEDBACK: msgspec.json.Decoder(FeedbackPayload),
+    **{op: msgspec.json.Decoder(PromotePayload) for op in KEEPING},
+    Op.COMPACT: msgspec.json.Decoder(CompactPayload),
+    Op.DECIDE: msgspec.json.Decoder(DecidePayload),
+    Op.RELEASE: msgspec.json.Decoder(ReleasePayload),
+    Op.PIN: msgspec.json.Decoder(PinPayload),
 }
 
 

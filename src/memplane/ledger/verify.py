@@ -7,10 +7,10 @@ import msgspec
 
 from memplane.clock import to_instant
 from memplane.ledger.ids import base_of, came_under, goes_with
-from memplane.ledger.payloads import Forgotten, decode, victims_digest
+from memplane.ledger.payloads import ForgetPayload, decode, victims_digest
 from memplane.storage.base import LedgerRow, Reader
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
-from memplane.types import Caller, Draft, Op, Tombstone
+from memplane.types import Caller, NewEntry, Op, Tombstone
 
 _CHUNK = 2_000
 _PROBLEMS_MAX = 20
@@ -73,7 +73,7 @@ class _Walk:
         self.erased = 0
         self.digest = GENESIS
         self.problems: list[str] = []
-        self.forgets: dict[int, Forgotten] = {}
+        self.forgets: dict[int, ForgetPayload] = {}
 
     def blame(self, problem: str) -> None:
         if len(self.problems) < _PROBLEMS_MAX:
@@ -85,7 +85,7 @@ class _Walk:
             self.blame(f"entries {self.position + 1} to {place - 1} are missing")
         self._check_payload(row)
         self._note_forget(row)
-        draft = Draft(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
+        draft = NewEntry(row.chained_id, entry.op, b"", entry.caller, entry.ref, origin=row.origin)
         if entry_digest(self.digest, row.payload_digest, place, draft, entry.recorded) != row.digest:
             self.blame(f"entry {place} ({entry.id}) does not follow from the one before it")
         if row.chained_id != entry.id and not _is_variant_of(row):
@@ -103,7 +103,7 @@ class _Walk:
             except ValueError:
                 self.blame(f"the record of the forget at {row.position} ({entry.id}) cannot be read")
                 return
-            assert isinstance(payload, Forgotten)
+            assert isinstance(payload, ForgetPayload)
             self.forgets[row.position] = payload
 
     def _check_payload(self, row: LedgerRow) -> None:

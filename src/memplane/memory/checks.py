@@ -9,7 +9,7 @@ from memplane.errors import InvalidRequest
 from memplane.safety.fence import strip_injected
 from memplane.safety.redact import find_secrets
 from memplane.safety.sanitize import visible
-from memplane.types import STORABLE_KINDS, Kind, Reach, Role, State, Tier
+from memplane.types import STORABLE_KINDS, Kind, Role, State, Tier, Visibility
 
 _COUNT_MAX = 100_000
 
@@ -167,15 +167,15 @@ def check_role(value: str) -> str:
         raise InvalidRequest(f"unknown role {value!r}; use one of {', '.join(Role)}", field="role") from exc
 
 
-def check_scope(value: str, *, conversation: str | None, project: str | None) -> Reach:
+def check_scope(value: str, *, conversation: str | None, project: str | None) -> Visibility:
     """Where something may be told. What belongs to one place has to say to which."""
     try:
-        reach = Reach(value)
+        reach = Visibility(value)
     except ValueError as exc:
         raise InvalidRequest(
-            f"unknown scope {value!r}; use one of {', '.join(Reach)}", field="scope"
+            f"unknown scope {value!r}; use one of {', '.join(Visibility)}", field="scope"
         ) from exc
-    named = {Reach.CONVERSATION: conversation, Reach.PROJECT: project}
+    named = {Visibility.CONVERSATION: conversation, Visibility.PROJECT: project}
     if reach in named and named[reach] is None:
         raise InvalidRequest(
             f"scope {reach.value} needs a {reach.value}: name it, or leave out the scope", field="scope"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest
-from memplane.ledger.payloads import Put
+from memplane.ledger.payloads import PutPayload
 from memplane.memory.checks import check_encodable, check_news, check_no_secret, check_text
 from memplane.types import RESERVED_CATEGORIES
 
@@ -24,7 +24,7 @@ def checked_fact(
     ttl: timedelta | float | None,
     at: Instant,
     bytes_max: int,
-) -> Put:
+) -> PutPayload:
     """Trimmed and complete, or an `InvalidRequest` for the first thing that is wrong."""
     key, value = _text(key, "key"), _text(value, "value")
     if not key:
@@ -40,7 +40,7 @@ def checked_fact(
     check_no_secret(check_text(category, field="category", chars_max=KEY_CHARS_MAX), field="category")
     _check_not_reserved(key, category)
     life = checked_ttl(ttl)
-    return Put(key=key, value=value, category=category, tags=tags, at=at, expires=at + life)
+    return PutPayload(key=key, value=value, category=category, tags=tags, at=at, expires=at + life)
 
 
 def checked_ttl(ttl: timedelta | float | None) -> int:

@@ -11,14 +11,14 @@ from memplane.compaction.digests import promoted_from, surface
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.ids import base_of, models_of, new_id
-from memplane.ledger.payloads import Aftermath, Forgotten, decode, victims_digest
+from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode, victims_digest
 from memplane.memory import projection
 from memplane.memory.checks import check_encodable
 from memplane.memory.forget_effects import aftermath_of
 from memplane.storage.base import LedgerRow, Reader, Writer
 from memplane.storage.claims import Evidence
-from memplane.storage.episodes import Untold
-from memplane.storage.filter import Scope
+from memplane.storage.episodes import OpenSitting
+from memplane.storage.filter import ForgetScope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
 
@@ -28,7 +28,7 @@ from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
 def receipt_of(row: LedgerRow) -> Receipt:
     """What a row of a forget proves."""
     payload = decode(row.entry)
-    assert isinstance(payload, Forgotten)
+    assert isinstance(payload, ForgetPayload)
     return Receipt(
         id=payload.receipt,
         scope=payload.scope,
@@ -46,18 +46,18 @@ _FOLLOWERS_PER_LOOK = 64
 _TIMES = ("since", "until", "expired_by")
 
 
-def checked_scope(scope: Scope) -> Scope:
+def checked_scope(scope: ForgetScope) -> ForgetScope:
     """A forget without a scope is refused: nobody empties a space by leaving something out."""
-    if scope == Scope():
+    if scope == ForgetScope():
         raise InvalidRequest(
             "say what to forget: entries, key, prefix, conversation, project, document, since, until, or everything=True"
         )
     narrowed = msgspec.structs.replace(scope, everything=False)
-    if scope.everything and narrowed != Scope():
+    if scope.everything and narrowed != ForgetScope():
         raise InvalidRequest(
             "everything cannot be narrowed; leave out the other conditions", field="everything"
         )
-    if scope.entries and msgspec.structs.replace(scope, entries=()) != Scope():
+    if scope.entries and msgspec.structs.replace(scope, entries=()) != ForgetScope():
         raise InvalidRequest("entries are named one by one; leave out the other conditions", field="entries")
     for name in ("key", "prefix", "conversation", "project", "document"):
         check_encodable(getattr(scope, name) or "", field=name)
@@ -68,13 +68,13 @@ def checked_scope(scope: Scope) -> Scope:
     return scope
 
 
-def scope_words(scope: Scope) -> dict[str, Any]:
+def scope_words(scope: ForgetScope) -> dict[str, Any]:
     """The scope as a receipt says it: only what was asked, times as dates."""
     words: dict[str, Any] = msgspec.to_builtins(scope)
     return {name: iso(value) if name in _TIMES else value for name, value in words.items()}
 
 
-def victims_of(reader: Reader, scope: Scope) -> list[tuple[int, str]]:
+def victims_of(reader: Reader, scope: ForgetScope) -> list[tuple[int, str]]:
     """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
     read out of either, and what compaction kept of them."""
     found = reader.in_scope(scope)
@@ -85,7 +85,7 @@ def victims_of(reader: Reader, scope: Scope) -> list[tuple[int, str]]:
 
 
 def forget(
-    writer: Writer, scope: Scope, *, reason: str, now: Instant, record: Callable[[Forgotten], Entry]
+    writer: Writer, scope: ForgetScope, *, reason: str, now: Instant, record: Callable[[ForgetPayload], Entry]
 ) -> Receipt:
     """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later; records
     of forgetting are seen and stay."""
@@ -102,14 +102,14 @@ def bury(
     scope: dict[str, Any],
     reason: str,
     now: Instant,
-    record: Callable[[Forgotten], Entry],
+    record: Callable[[ForgetPayload], Entry],
 ) -> Receipt:
     """Tombstones for these (seq, id) pairs, and for what goes with them, under one receipt."""
     victims = [*victims, *_along(writer, victims)]
     before = writer.tombstoned([id_ for _, id_ in victims])
     victims = [victim for victim in victims if victim[1] not in before]
     loss = loss_of(writer, victims)
-    payload = Forgotten(
+    payload = ForgetPayload(
         receipt=new_id("receipt", now),
         at=now,
         scope=scope,
@@ -133,13 +133,13 @@ def bury(
     )
 
 
-def counts_of(reader: Reader, scope: Scope) -> dict[str, int]:
+def counts_of(reader: Reader, scope: ForgetScope) -> dict[str, int]:
     """What a forget of this scope would count."""
     victims = victims_of(reader, scope)
     return _counts(reader, victims, loss_of(reader, victims))
 
 
-def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "Loss") -> dict[str, int]:
+def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImpact") -> dict[str, int]:
     """What is there before and not after, per kind of thing. A memory that was said elsewhere too is still there, under
     the id of that place, and in its conflicts: it is not counted, and the place where it was said is, as a claim."""
     taken = {heir.memory for heir in loss.heirs}
@@ -152,7 +152,7 @@ def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "Loss") ->
     return counts
 
 
-class Loss(msgspec.Struct, frozen=True):
+class ForgetImpact(msgspec.Struct, frozen=True):
     """What goes with the entries of a forget, and whom that concerns."""
 
     fates: Mapping[str, Memory]
@@ -163,16 +163,16 @@ class Loss(msgspec.Struct, frozen=True):
     followers: Sequence[int]
     """Turns whose vectors were made with a turn that goes."""
     superseded: tuple[str, ...]
-    aftermath: Aftermath
+    aftermath: ForgetEffects
 
 
-def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> Loss:
+def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
     """To be asked before they are gone."""
     seqs = frozenset(seq for seq, _ in victims if seq)
     fates = {memory.id: memory for memory in reader.memories_from(sorted(seqs))}
     heirs = [said for said in reader.evidence(list(fates)) if said.own.seq not in seqs]
     odds = reader.conflicts(list(fates)) if fates else []
-    return Loss(
+    return ForgetImpact(
         fates=fates,
         heirs=heirs,
         odds=odds,
@@ -186,7 +186,7 @@ def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> Loss:
     )
 
 
-def upsets(reader: Reader, victims: Sequence[tuple[int, str]], loss: Loss) -> bool:
+def upsets(reader: Reader, victims: Sequence[tuple[int, str]], loss: ForgetImpact) -> bool:
     """Whether others stand where they do because of one that goes, without a word about it on record: feedback that goes
     had made them more or less important; or two replicas put something under the same key, or made the same document,
     and neither knew of the other. What is left then is told by the ledger alone."""
@@ -225,7 +225,7 @@ def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
 def erase(
     writer: Writer,
     victims: Sequence[tuple[int, str]],
-    loss: Loss,
+    loss: ForgetImpact,
     *,
     position: int,
     at: Instant,
@@ -248,7 +248,7 @@ def _along(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int
     """What goes with these, as far as it is there."""
     there = [id_ for seq, id_ in victims if seq]
     along = kin(reader, there) if there else {}
-    return reader.in_scope(Scope(entries=tuple(along))) if along else []
+    return reader.in_scope(ForgetScope(entries=tuple(along))) if along else []
 
 
 def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
@@ -270,7 +270,7 @@ def _replaced(fates: Mapping[str, Memory], heirs: Sequence[Evidence]) -> list[st
     return [id_ for gone, id_ in first.items() if fates[gone].state is State.SUPERSEDED]
 
 
-def _inherit(writer: Writer, loss: Loss) -> None:
+def _inherit(writer: Writer, loss: ForgetImpact) -> None:
     """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did.
     What agents made of the first goes with it, since that was said of what is forgotten."""
     taken: dict[str, str] = {}
@@ -304,10 +304,10 @@ def _untell(writer: Writer, cut: Sequence[str]) -> None:
         if last is None:
             writer.set_told(conversation)
         else:
-            writer.set_untold(Untold(conversation, 0, ANEW))
+            writer.set_untold(OpenSitting(conversation, 0, ANEW))
 
 
-def _hidden_in(entry: Entry, scope: Scope) -> bool:
+def _hidden_in(entry: Entry, scope: ForgetScope) -> bool:
     """Whether an entry that shows nothing is in scope. One that nobody can read belongs to no key, conversation or
     time; it is forgotten by its id or with everything."""
     try:

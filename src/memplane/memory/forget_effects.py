@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from memplane.clock import to_instant
 from memplane.ledger.ids import derivation_id
-from memplane.ledger.payloads import Aftermath, Forgotten, decode
+from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode
 from memplane.storage.base import Reader
 from memplane.storage.claims import Evidence
 from memplane.types import Entry, Memory
@@ -22,7 +22,7 @@ def aftermath_of(
     gone: Mapping[str, Memory],
     heirs: Sequence[Evidence],
     odds: Iterable[tuple[str, str]],
-) -> Aftermath:
+) -> ForgetEffects:
     """To be asked before they are gone."""
     taken = {heir.memory: heir.own.id for heir in reversed(heirs)}
     decided = dict.fromkeys(taken.values(), ADD)
@@ -50,7 +50,7 @@ def aftermath_of(
             decided[id_] = ADD
         place = _place_of(reader, old if late else by)
         ended.setdefault(place, []).append((id_, by.id, to_instant(by.created_at)))
-    return Aftermath(decided=decided, ended=ended, heirs=taken)
+    return ForgetEffects(decided=decided, ended=ended, heirs=taken)
 
 
 def _replaced_and_purged(
@@ -85,7 +85,7 @@ def _recorded_at(reader: Reader, entry_id: str) -> str:
     return recorded if recorded in reader.known([recorded]) else entry_id
 
 
-class Decided:
+class ForgottenDecisions:
     """What all forgets of a ledger left behind."""
 
     def __init__(self, forgets: Iterable[Entry] = ()) -> None:
@@ -94,7 +94,7 @@ class Decided:
         self._heirs: dict[str, str] = {}
         for entry in forgets:
             payload = decode(entry)
-            assert isinstance(payload, Forgotten)
+            assert isinstance(payload, ForgetPayload)
             self._decided |= payload.aftermath.decided
             self._heirs |= payload.aftermath.heirs
             for place, ended in payload.aftermath.ended.items():

@@ -9,12 +9,19 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.ledger.ids import base_of, came_under, header_id, is_variant, models_of, variant_id
-from memplane.ledger.payloads import Aftermath, Derived, Distilled, Forgotten, decode, decode_body
+from memplane.ledger.payloads import (
+    DerivePayload,
+    DistilPayload,
+    ForgetEffects,
+    ForgetPayload,
+    decode,
+    decode_body,
+)
 from memplane.memory import projection
 from memplane.memory.forget import erase, kin, loss_of, upsets
 from memplane.storage.base import Reader, Writer
-from memplane.storage.filter import Scope
-from memplane.types import Draft, Entry, Op, Variant
+from memplane.storage.filter import ForgetScope
+from memplane.types import Entry, NewEntry, Op, Variant
 
 # Bodies that came under the same id. On every replica the one that was recorded first has the id; the others are kept
 # under ids that say so.
@@ -23,7 +30,7 @@ from memplane.types import Draft, Entry, Op, Variant
 class Family(msgspec.Struct, frozen=True):
     """What becomes of bodies that came under one id."""
 
-    fresh: list[Draft]
+    fresh: list[NewEntry]
     """Those to be added, under the ids they get."""
     renamed: list[tuple[str, str]]
     """Those that are here and get another id, in the order in which to do it: (id before, id now)."""
@@ -36,7 +43,7 @@ class _Member(msgspec.Struct, frozen=True):
     recorded: Instant
     body: bytes
     there: Entry | None
-    draft: Draft | None
+    draft: NewEntry | None
 
     @property
     def order(self) -> tuple[Instant, bytes, bool]:
@@ -44,10 +51,10 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def families(
-    reader: Reader, drafts: Iterable[Draft], same: Callable[[Draft, bytes], bool]
+    reader: Reader, drafts: Iterable[NewEntry], same: Callable[[NewEntry, bytes], bool]
 ) -> tuple[dict[str, Family], set[str]]:
     """By the id they came under; and all those ids. `same` says whether a body that is here is what became of another."""
-    coming: defaultdict[str, list[Draft]] = defaultdict(list)
+    coming: defaultdict[str, list[NewEntry]] = defaultdict(list)
     for draft in drafts:
         coming[came_under(draft.id, draft.body)].append(draft)
     there: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -58,7 +65,7 @@ def families(
 
 
 def _family(
-    base: str, came: Sequence[Draft], there: Sequence[Entry], same: Callable[[Draft, bytes], bool]
+    base: str, came: Sequence[NewEntry], there: Sequence[Entry], same: Callable[[NewEntry, bytes], bool]
 ) -> Family:
     members = [_Member(entry.recorded, entry.body, entry, None) for entry in there if entry.body is not None]
     known = 0
@@ -70,7 +77,7 @@ def _family(
     return _named(base, sorted(members, key=lambda member: member.order), known)
 
 
-def _is_there(draft: Draft, members: Sequence[_Member], same: Callable[[Draft, bytes], bool]) -> bool:
+def _is_there(draft: NewEntry, members: Sequence[_Member], same: Callable[[NewEntry, bytes], bool]) -> bool:
     """Whether this body was recorded by then. One that came without its body says nothing new; one that is here without
     is waiting for its tombstone."""
     return any(
@@ -85,7 +92,7 @@ def _is_there(draft: Draft, members: Sequence[_Member], same: Callable[[Draft, b
 
 
 def _named(base: str, members: Sequence[_Member], known: int) -> Family:
-    fresh: list[Draft] = []
+    fresh: list[NewEntry] = []
     renamed: list[tuple[str, str]] = []
     variants: list[Variant] = []
     for place, member in enumerate(members):
@@ -105,16 +112,16 @@ def _named(base: str, members: Sequence[_Member], known: int) -> Family:
 _FORGETS = (Op.FORGET, Op.SWEEP)
 _BY_MODELS = (Op.DERIVE, Op.DISTIL)
 _NEVER = -1 << 62
-_NOTHING: tuple[list[str], Aftermath] = ([], Aftermath())
+_NOTHING: tuple[list[str], ForgetEffects] = ([], ForgetEffects())
 
 Forgets = Mapping[str, Mapping[str, str]]
 """Forget id to (entry id to reason)."""
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class MergeResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a merge did."""
 
-    fresh: Sequence[Draft]
+    fresh: Sequence[NewEntry]
     forgotten: int
     moved: int
     variants: tuple[str, ...]
@@ -125,7 +132,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """Whether everything was derived anew."""
 
 
-class _Stone(msgspec.Struct, frozen=True):
+class _NewTombstone(msgspec.Struct, frozen=True):
     """A tombstone to be set."""
 
     id: str
@@ -135,21 +142,21 @@ class _Stone(msgspec.Struct, frozen=True):
     cause: str | None = None
 
 
-class _Burial(msgspec.Struct, frozen=True):
+class _AppliedForget(msgspec.Struct, frozen=True):
     """What one forget does here."""
 
-    stones: list[_Stone]
-    payload: Forgotten
+    stones: list[_NewTombstone]
+    payload: ForgetPayload
 
 
 def merge(
     writer: Writer,
-    drafts: Sequence[Draft],
+    drafts: Sequence[NewEntry],
     forgets: Forgets,
     *,
     now: Instant,
-    same: Callable[[Draft, bytes], bool] = lambda _, __: False,
-) -> Taken:
+    same: Callable[[NewEntry, bytes], bool] = lambda _, __: False,
+) -> MergeResult:
     """One transaction: the union by id, every entry in its place, and nothing forgotten shown. Where all that is new sorts
     after all that was here, it is projected like anything that comes in; otherwise everything is derived anew."""
     return _Merge(writer, forgets, same).run(drafts, now)
@@ -158,13 +165,13 @@ def merge(
 class _Merge:
     """The steps of one merge, and what they find out."""
 
-    def __init__(self, writer: Writer, forgets: Forgets, same: Callable[[Draft, bytes], bool]) -> None:
+    def __init__(self, writer: Writer, forgets: Forgets, same: Callable[[NewEntry, bytes], bool]) -> None:
         self._writer = writer
         self._forgets = forgets
         self._same = same
         self._before = writer.head()
 
-    def run(self, drafts: Sequence[Draft], now: Instant) -> Taken:
+    def run(self, drafts: Sequence[NewEntry], now: Instant) -> MergeResult:
         writer = self._writer
         gone = self._gone(drafts)
         lost = {draft.id: draft for draft in sorted(drafts, key=_order, reverse=True) if draft.id in gone}
@@ -193,7 +200,7 @@ class _Merge:
         moved = self._derive_anew(fresh) if anew else self._append(fresh, now)
         if fresh or renamed:
             writer.set_merged()
-        return Taken(
+        return MergeResult(
             fresh=fresh,
             forgotten=len(lost),
             moved=moved,
@@ -210,7 +217,7 @@ class _Merge:
             depth += 1
         return header_id(entry.id, entry.recorded, depth)
 
-    def _gone(self, drafts: Sequence[Draft]) -> dict[str, str]:
+    def _gone(self, drafts: Sequence[NewEntry]) -> dict[str, str]:
         """Of what comes, what is forgotten, each with the id that is buried: itself, another body under its id, or what a
         model made it of."""
         named = {id_ for reasons in self._forgets.values() for id_ in reasons}
@@ -227,8 +234,8 @@ class _Merge:
         return gone
 
     def _burials(
-        self, fresh: Sequence[Draft], gone: Mapping[str, str], renamed: Mapping[str, str]
-    ) -> tuple[list[_Burial], Forgets]:
+        self, fresh: Sequence[NewEntry], gone: Mapping[str, str], renamed: Mapping[str, str]
+    ) -> tuple[list[_AppliedForget], Forgets]:
         """What each forget buries that is on record here or comes now, and the tombstones of those that are not."""
         positions = {draft.id: self._before.position + place for place, draft in enumerate(fresh, start=1)}
         coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
@@ -242,13 +249,15 @@ class _Merge:
                 continue
             position = positions.get(forget_id) or self._writer.positions([forget_id])[forget_id]
             ids = self._buriable(set(reasons) - self._writer.buried(forget_id))
-            stones = [_Stone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
-            burials.append(_Burial(stones + self._along(stones), payload))
+            stones = [_NewTombstone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
+            burials.append(_AppliedForget(stones + self._along(stones), payload))
         along = {draft.id: gone[draft.id] for draft in fresh if draft.erased} | dict(renamed)
         for reasons in unrecorded.values():
             reasons |= {id_: reasons[cause] for id_, cause in along.items() if cause in reasons}
         burials.append(
-            _Burial(self._implied(along, burials), Forgotten(receipt="", at=0, scope={}, counts={}))
+            _AppliedForget(
+                self._implied(along, burials), ForgetPayload(receipt="", at=0, scope={}, counts={})
+            )
         )
         return burials, unrecorded
 
@@ -257,7 +266,7 @@ class _Merge:
         records = {entry.id for entry in self._writer.entries_of(list(ids)) if entry.op in projection.RECORDS}
         return ids - records
 
-    def _along(self, stones: Sequence[_Stone]) -> list[_Stone]:
+    def _along(self, stones: Sequence[_NewTombstone]) -> list[_NewTombstone]:
         by_id = {stone.id: stone for stone in stones}
         along = kin(self._writer, list(by_id))
         before = self._writer.tombstoned(list(along))
@@ -267,7 +276,7 @@ class _Merge:
             if id_ not in before
         ]
 
-    def _implied(self, along: Mapping[str, str], burials: Sequence[_Burial]) -> list[_Stone]:
+    def _implied(self, along: Mapping[str, str], burials: Sequence[_AppliedForget]) -> list[_NewTombstone]:
         """What goes with something that is forgotten, without a forget that names it."""
         stones = {stone.id: stone for burial in burials for stone in burial.stones}
         wanted = {id_: cause for id_, cause in along.items() if id_ not in stones}
@@ -275,13 +284,13 @@ class _Merge:
         implied = []
         for id_, cause in sorted(wanted.items(), key=lambda pair: pair[1] in wanted):
             if id_ not in before and cause != id_ and (cause in stones or cause in before):
-                stone = stones.get(cause) or _Stone(cause, *before[cause])
+                stone = stones.get(cause) or _NewTombstone(cause, *before[cause])
                 stones[id_] = msgspec.structs.replace(stone, id=id_, cause=cause)
                 implied.append(stones[id_])
         return implied
 
     def _is_upset(
-        self, fresh: Sequence[Draft], renamed: Sequence[tuple[str, str]], burials: Sequence[_Burial]
+        self, fresh: Sequence[NewEntry], renamed: Sequence[tuple[str, str]], burials: Sequence[_AppliedForget]
     ) -> bool:
         """Whether what is derived cannot just go on."""
         writer = self._writer
@@ -292,16 +301,16 @@ class _Merge:
         effects = [effect for burial in burials if (effect := self._effect(burial)) is not None]
         return len(effects) > 1 or not all(effects)
 
-    def _reads_again(self, draft: Draft) -> bool:
+    def _reads_again(self, draft: NewEntry) -> bool:
         """Whether it is what a model read out of an entry that was read here by the rules."""
         if draft.op is not Op.DERIVE or not draft.body or is_variant(draft.id):
             return False
         record = decode_body(draft.op, draft.body)
-        assert isinstance(record, Derived)
+        assert isinstance(record, DerivePayload)
         seq = self._writer.known([record.entry]).get(record.entry)
         return seq is not None and seq <= self._writer.marks().derived
 
-    def _effect(self, burial: _Burial) -> bool | None:
+    def _effect(self, burial: _AppliedForget) -> bool | None:
         """Whether a forget means the same here as where it was recorded; None if nobody else is concerned by it."""
         victims = self._victims(burial)
         loss = loss_of(self._writer, victims)
@@ -311,14 +320,16 @@ class _Merge:
             return False
         return here == there if here != _NOTHING or there != _NOTHING else None
 
-    def _victims(self, burial: _Burial) -> list[tuple[int, str]]:
+    def _victims(self, burial: _AppliedForget) -> list[tuple[int, str]]:
         ids = [stone.id for stone in burial.stones]
-        there = {id_: seq for seq, id_ in self._writer.in_scope(Scope(entries=tuple(ids)))} if ids else {}
+        there = (
+            {id_: seq for seq, id_ in self._writer.in_scope(ForgetScope(entries=tuple(ids)))} if ids else {}
+        )
         return [(there.get(id_, 0), id_) for id_ in ids]
 
-    def _bury(self, burial: _Burial, *, anew: bool) -> None:
+    def _bury(self, burial: _AppliedForget, *, anew: bool) -> None:
         seqs = {id_: seq for seq, id_ in self._victims(burial)}
-        by_forget: dict[tuple[int, Instant, str], list[_Stone]] = {}
+        by_forget: dict[tuple[int, Instant, str], list[_NewTombstone]] = {}
         for stone in burial.stones:
             by_forget.setdefault((stone.position, stone.at, stone.reason), []).append(stone)
         for (position, at, reason), stones in by_forget.items():
@@ -330,7 +341,7 @@ class _Merge:
                 loss = loss_of(self._writer, victims)
                 erase(self._writer, victims, loss, position=position, at=at, reason=reason, causes=causes)
 
-    def _append(self, fresh: Sequence[Draft], now: Instant) -> int:
+    def _append(self, fresh: Sequence[NewEntry], now: Instant) -> int:
         writer = self._writer
         read_all = int(writer.note(projection.READ) or 0) >= self._before.seq
         projection.load(writer, fresh, now)
@@ -339,12 +350,12 @@ class _Merge:
         for draft in fresh:
             if draft.op is Op.DISTIL and draft.body and not is_variant(draft.id):
                 record = decode_body(draft.op, draft.body)
-                assert isinstance(record, Distilled)
+                assert isinstance(record, DistilPayload)
                 for seq in writer.known([record.entry]).values():
                     writer.distil_again(seq)
         return 0
 
-    def _derive_anew(self, fresh: Sequence[Draft]) -> int:
+    def _derive_anew(self, fresh: Sequence[NewEntry]) -> int:
         writer = self._writer
         moves = dict(writer.place(fresh))
         for name in (projection.READ, projection.DISTILLED):
@@ -355,38 +366,38 @@ class _Merge:
         return len(moves)
 
 
-def _header(draft: Draft) -> Draft:
+def _header(draft: NewEntry) -> NewEntry:
     return msgspec.structs.replace(draft, body=b"", erased=True)
 
 
-def _order(draft: Draft) -> tuple[Instant, str]:
+def _order(draft: NewEntry) -> tuple[Instant, str]:
     return _NEVER if draft.recorded is None else draft.recorded, draft.id
 
 
-def _causes(draft: Draft) -> tuple[str, ...]:
+def _causes(draft: NewEntry) -> tuple[str, ...]:
     """The ids whose forgetting makes this one forgotten, itself first."""
     base = base_of(draft.id)
     source = None
     if draft.op in _BY_MODELS and draft.body:
         record = decode_body(draft.op, draft.body)
-        assert isinstance(record, Derived | Distilled)
+        assert isinstance(record, DerivePayload | DistilPayload)
         source = record.entry if base in models_of(record.entry) else None
     return tuple(dict.fromkeys(id_ for id_ in (draft.id, base, source) if id_ is not None))
 
 
-def _forgotten(record: Draft | Entry | None) -> Forgotten | None:
+def _forgotten(record: NewEntry | Entry | None) -> ForgetPayload | None:
     if record is None or record.op not in _FORGETS or not record.body:
         return None
     payload = decode(record) if isinstance(record, Entry) else decode_body(record.op, record.body)
-    return payload if isinstance(payload, Forgotten) else None
+    return payload if isinstance(payload, ForgetPayload) else None
 
 
-def _origin(stones: Mapping[str, _Stone], along: Mapping[str, str], cause: str) -> _Stone:
+def _origin(stones: Mapping[str, _NewTombstone], along: Mapping[str, str], cause: str) -> _NewTombstone:
     """The stone that a forget set itself, at the beginning of a line of causes."""
     while cause not in stones:
         cause = along[cause]
     return stones[cause]
 
 
-def _new_ids(fresh: Iterable[Draft], renamed: Iterable[tuple[str, str]]) -> set[str]:
+def _new_ids(fresh: Iterable[NewEntry], renamed: Iterable[tuple[str, str]]) -> set[str]:
     return {draft.id for draft in fresh} | {after for _, after in renamed}

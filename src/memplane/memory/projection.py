@@ -13,20 +13,20 @@ from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import came_under, is_variant, variant_id
 from memplane.ledger.payloads import (
-    Collected,
-    Compacted,
-    Distilled,
+    CollectPayload,
+    CompactPayload,
+    DecidePayload,
+    DistilPayload,
+    DocumentPayload,
     Payload,
-    Pinned,
-    Promoted,
-    Purged,
-    Put,
-    Released,
-    Resolved,
-    Said,
-    Stored,
-    Uploaded,
-    Verdict,
+    PinPayload,
+    PromotePayload,
+    PurgePayload,
+    PutPayload,
+    ReleasePayload,
+    ResolvePayload,
+    StorePayload,
+    TurnPayload,
     decode,
 )
 from memplane.safety.fence import strip_injected
@@ -34,8 +34,8 @@ from memplane.safety.injection import flags_of
 from memplane.safety.sanitize import clean
 from memplane.storage.base import Writer
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
-from memplane.storage.library import Shelved
-from memplane.types import Collection, Document, Draft, Entry, Kind, Memory, Op, State, Turn, within
+from memplane.storage.library import PreparedDocument
+from memplane.types import Collection, Document, Entry, Kind, Memory, NewEntry, Op, State, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
@@ -57,7 +57,7 @@ DISTILLED = "distilled"
 """The note of the last upload that was ever distilled: up to there a replay asks no model."""
 
 
-def record(writer: Writer, draft: Draft, now: Instant, *, ready: Shelved | None = None) -> Entry:
+def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: PreparedDocument | None = None) -> Entry:
     """Append one entry and show it to the very next read, even while a bulk import has turns waiting: `catch_up` will
     meet this one again and leave it as it is. `ready` is what a document comes to, where that is known already."""
     (entry,) = writer.append([draft], recorded=now)
@@ -67,10 +67,10 @@ def record(writer: Writer, draft: Draft, now: Instant, *, ready: Shelved | None 
     return entry
 
 
-def load(writer: Writer, drafts: Sequence[Draft], now: Instant) -> None:
+def load(writer: Writer, drafts: Sequence[NewEntry], now: Instant) -> None:
     """Append many entries that sort after all there are. Turns are left for `catch_up`; everything else is applied at
     once, in order."""
-    turns: list[Draft] = []
+    turns: list[NewEntry] = []
     for draft in drafts:
         if draft.op in _TURN_OPS:
             turns.append(draft)
@@ -122,7 +122,9 @@ def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) 
         writer.set_note(UNREADABLE, str(int(writer.note(UNREADABLE) or 0) + 1))
 
 
-def apply(writer: Writer, entry: Entry, *, ready: Shelved | None = None, together: bool = False) -> None:
+def apply(
+    writer: Writer, entry: Entry, *, ready: PreparedDocument | None = None, together: bool = False
+) -> None:
     """What one entry means for memory. With `together`, turns came with it that nobody has read yet."""
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
@@ -156,7 +158,7 @@ def _is_derived(writer: Writer, memory_id: str) -> bool:
     return memory is not None and memory.derived
 
 
-def _clean_value(put: Put) -> str:
+def _clean_value(put: PutPayload) -> str:
     """A value under a name such as `db/password` is judged by that name too."""
     named = f"{put.key}: "
     whole = clean(named + put.value)
@@ -170,7 +172,7 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
 def _settle_stored(writer: Writer, resolved: Payload) -> None:
     """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
     they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
-    assert isinstance(resolved, Resolved)
+    assert isinstance(resolved, ResolvePayload)
     winners = set(_replaced_before(writer, resolved.winner))
     for loser in resolved.losers:
         memory = writer.memory(loser)
@@ -201,7 +203,7 @@ def _repeats(writer: Writer, entry: Entry) -> bool:
     return first is not None and first.body == entry.body
 
 
-def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
+def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) -> None:
     if _repeats(writer, entry):
         writer.hide(entry.seq)
         return
@@ -209,47 +211,56 @@ def _apply_body(writer: Writer, entry: Entry, ready: Shelved | None) -> None:
         _project_turns(writer, entry, _history_turns(entry))
         return
     match decode(entry):
-        case Said() as said:
+        case TurnPayload() as said:
             _note_about(writer, entry, said)
             _project_turns(writer, entry, _turns(entry, said))
-        case Stored() as stored:
+        case StorePayload() as stored:
             writer.project(memories=[_stored(entry, stored)])
-        case Put() as put:
+        case PutPayload() as put:
             _free(writer, put.key, entry)
             writer.project(memories=[_put(entry, put)])
-        case Purged(before=before):
+        case PurgePayload(before=before):
             writer.purge_superseded(before=before)
-        case Uploaded() as uploaded:
+        case DocumentPayload() as uploaded:
             _shelve(writer, entry, uploaded, ready)
-        case Collected() as collected:
+        case CollectPayload() as collected:
             _collect(writer, entry, collected)
-        case Distilled() | Promoted() | Compacted() | Verdict() | Released() | Pinned() as kept:
+        case (
+            DistilPayload()
+            | PromotePayload()
+            | CompactPayload()
+            | DecidePayload()
+            | ReleasePayload()
+            | PinPayload() as kept
+        ):
             _keep(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
 def _keep(
-    writer: Writer, entry: Entry, payload: Distilled | Promoted | Compacted | Verdict | Released | Pinned
+    writer: Writer,
+    entry: Entry,
+    payload: DistilPayload | PromotePayload | CompactPayload | DecidePayload | ReleasePayload | PinPayload,
 ) -> None:
     """What is kept of documents and of raw days in short, and what was decided about it or about memories."""
     match payload:
-        case Distilled() as distilled:
+        case DistilPayload() as distilled:
             _note_about(writer, entry, distilled)
-        case Promoted() as promoted:
+        case PromotePayload() as promoted:
             _note_about(writer, entry, promoted)
             digests.promote(writer, entry, promoted, clean(promoted.text))
-        case Compacted() as compacted:
+        case CompactPayload() as compacted:
             digests.judged(writer, compacted)
-        case Verdict() as verdict:
+        case DecidePayload() as verdict:
             digests.decided(writer, entry, verdict)
-        case Released() | Pinned() as ruled:
+        case ReleasePayload() | PinPayload() as ruled:
             _rule(writer, ruled)
 
 
-def _rule(writer: Writer, ruled: Released | Pinned) -> None:
+def _rule(writer: Writer, ruled: ReleasePayload | PinPayload) -> None:
     """What was ruled last holds. It says nothing about whether the memory is there: that may be derived later."""
-    if isinstance(ruled, Released):
+    if isinstance(ruled, ReleasePayload):
         writer.rule(ruled.id, msgspec.structs.replace(writer.ruling(ruled.id), released=True))
     else:
         writer.rule(ruled.memory, msgspec.structs.replace(writer.ruling(ruled.memory), pinned=ruled.pinned))
@@ -262,7 +273,9 @@ def _free(writer: Writer, key: str, entry: Entry) -> None:
         writer.supersede(holder.id, by=entry.id, at=entry.recorded)
 
 
-def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distilled | Promoted) -> None:
+def _note_about(
+    writer: Writer, entry: Entry, payload: TurnPayload | DocumentPayload | DistilPayload | PromotePayload
+) -> None:
     """What is about a document goes with it."""
     if payload.document is not None:
         writer.note_upload(
@@ -270,13 +283,13 @@ def _note_about(writer: Writer, entry: Entry, payload: Said | Uploaded | Distill
         )
 
 
-def _shelve(writer: Writer, entry: Entry, uploaded: Uploaded, ready: Shelved | None) -> None:
+def _shelve(writer: Writer, entry: Entry, uploaded: DocumentPayload, ready: PreparedDocument | None) -> None:
     _note_about(writer, entry, uploaded)
     made = shelved(entry.id, uploaded) if ready is None else ready
     writer.shelve(document_of(entry, uploaded, made), made)
 
 
-def document_of(entry: Entry, uploaded: Uploaded, made: Shelved) -> Document:
+def document_of(entry: Entry, uploaded: DocumentPayload, made: PreparedDocument) -> Document:
     """An upload as a document that waits for its distillations."""
     size = len(uploaded.data) if uploaded.data is not None else len((uploaded.text or "").encode("utf-8"))
     at = to_datetime(uploaded.at)
@@ -296,7 +309,7 @@ def document_of(entry: Entry, uploaded: Uploaded, made: Shelved) -> Document:
     )
 
 
-def _collect(writer: Writer, entry: Entry, collected: Collected) -> None:
+def _collect(writer: Writer, entry: Entry, collected: CollectPayload) -> None:
     id_, document, at = collected.collection, collected.document, collected.at
     writer.note_upload(entry.seq, document=document, collection=id_, project=collected.project, at=at)
     if collected.action == "create":
@@ -322,7 +335,7 @@ def _project_turns(writer: Writer, entry: Entry, turns: list[Turn]) -> None:
         writer.hide(entry.seq)
 
 
-def _turns(entry: Entry, said: Said) -> list[Turn]:
+def _turns(entry: Entry, said: TurnPayload) -> list[Turn]:
     text = clean(said.content)
     if not text:
         return []
@@ -378,7 +391,7 @@ def _conversation(entry: Entry) -> str | None:
     return entry.caller.session or None if door == _PROXY else None
 
 
-def _stored(entry: Entry, stored: Stored) -> Memory:
+def _stored(entry: Entry, stored: StorePayload) -> Memory:
     at = to_datetime(stored.at)
     return Memory(
         id=entry.id,
@@ -399,7 +412,7 @@ def _stored(entry: Entry, stored: Stored) -> Memory:
     )
 
 
-def _put(entry: Entry, put: Put) -> Memory:
+def _put(entry: Entry, put: PutPayload) -> Memory:
     at = to_datetime(put.at)
     return Memory(
         id=entry.id,

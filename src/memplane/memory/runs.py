@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from memplane.clock import SECOND, Instant
-from memplane.ledger.payloads import Put
+from memplane.ledger.payloads import PutPayload
 
 # Plans that were made for an intent, and what they have in common.
 #
@@ -114,7 +114,7 @@ _RECENT_MAX = 200
 _SUCCESSES = {PACK_HISTORY: frozenset({"ok"}), PIPELINE_HISTORY: frozenset({"ok", "succeeded"})}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something a lint, inspection or validation reported."""
 
     code: str
@@ -131,7 +131,7 @@ class PackRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     duration_ms: int = 0
     learn_inputs: dict[str, str] = {}
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RunFinding, ...] = ()
 
     @classmethod
     def of_call(
@@ -168,7 +168,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     learn_inputs: dict[str, str] = {}
 
 
-class Learned(msgspec.Struct, frozen=True, kw_only=True):
+class LearnedDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """What is usual for one pack or pipeline."""
 
     id: str
@@ -187,7 +187,7 @@ class CommonFinding(msgspec.Struct, frozen=True, kw_only=True):
     last_seen_unix: int
 
 
-class Recent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecentRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run, for a list."""
 
     kind: str
@@ -202,10 +202,10 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier runs teach about the next one."""
 
-    packs: tuple[Learned, ...] = ()
-    pipelines: tuple[Learned, ...] = ()
+    packs: tuple[LearnedDefaults, ...] = ()
+    pipelines: tuple[LearnedDefaults, ...] = ()
     common_findings: tuple[CommonFinding, ...] = ()
-    recent: tuple[Recent, ...] = ()
+    recent: tuple[RecentRun, ...] = ()
 
 
 def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
@@ -217,7 +217,7 @@ def learnable(inputs: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
+def findings_in(output: Mapping[str, Any]) -> tuple[RunFinding, ...]:
     """The findings of a pack's output, from each place where Helmdeck's packs report them."""
     found: list[Any] = list(_items(output, "findings"))
     for section in ("lint", "inspect", "validate"):
@@ -226,7 +226,7 @@ def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
             for name in ("findings", "issues", "errors", "warnings"):
                 found.extend(_items(inner, name))
     return tuple(
-        Finding(
+        RunFinding(
             code=str(item["code"]),
             severity=str(item.get("severity") or item.get("level") or ""),
             file=str(item.get("file") or ""),
@@ -236,7 +236,7 @@ def findings_in(output: Mapping[str, Any]) -> tuple[Finding, ...]:
     )[:_FINDINGS_KEPT_MAX]
 
 
-def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> Put:
+def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> PutPayload:
     """The keyed row a run is kept as."""
     match run:
         case PackRun():
@@ -245,7 +245,7 @@ def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> Put:
             category, name = PIPELINE_HISTORY, run.pipeline
         case PlanRun():
             category, name = PLAN_HISTORY, run.intent_sha
-    return Put(
+    return PutPayload(
         key=f"{category}/{name}/{at * 1_000:020d}",
         value=msgspec.json.encode(run).decode(),
         category=category,
@@ -281,12 +281,12 @@ def learn(rows: Iterable[tuple[str, str, str]]) -> Defaults:
     )
 
 
-def _usual(runs: Iterable[tuple[str, PackRun | PipelineRun]]) -> tuple[Learned, ...]:
+def _usual(runs: Iterable[tuple[str, PackRun | PipelineRun]]) -> tuple[LearnedDefaults, ...]:
     by_id: defaultdict[str, list[PackRun | PipelineRun]] = defaultdict(list)
     for id_, run in runs:
         by_id[id_].append(run)
     learned = [
-        Learned(
+        LearnedDefaults(
             id=id_,
             runs=len(group),
             last_used_unix=max(run.at_unix for run in group),
@@ -327,8 +327,8 @@ def _common_findings(runs: Sequence[PackRun]) -> tuple[CommonFinding, ...]:
     return tuple(ranked[:_FINDINGS_SHOWN_MAX])
 
 
-def _recent(kind: str, key: str, id_: str, run: PackRun | PipelineRun) -> Recent:
-    return Recent(
+def _recent(kind: str, key: str, id_: str, run: PackRun | PipelineRun) -> RecentRun:
+    return RecentRun(
         kind=kind,
         key=key,
         id=id_,

@@ -19,7 +19,7 @@ from memplane.models.embedding import (
     Vectors,
     normalised,
 )
-from memplane.models.http import JsonClient, Unanswered, place_of, well_formed
+from memplane.models.http import JsonClient, NoResponse, place_of, well_formed
 
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 
@@ -27,7 +27,7 @@ _ABOUT_THE_TEXTS = frozenset({400, 413, 422})
 """Too long, or not liked: the endpoint may take other texts."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where to ask, and for what. The key shows in no log, error or representation."""
 
     model: str
@@ -60,9 +60,9 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAIEmbedder:
-    """`Embedder` over an `Endpoint`."""
+    """`Embedder` over an `EmbeddingEndpoint`."""
 
-    def __init__(self, endpoint: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, endpoint: EmbeddingEndpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         if endpoint.dimension < 1 or endpoint.batch_texts_max < 1:
             raise SettingsInvalid("dimension and batch size of an embedding endpoint are at least 1")
         self._endpoint = endpoint
@@ -104,7 +104,7 @@ class OpenAIEmbedder:
             body["dimensions"] = self.dimension
         try:
             return self._client.post("/embeddings", body)
-        except Unanswered as exc:
+        except NoResponse as exc:
             if exc.retryable:
                 raise EmbeddingUnavailable(str(exc)) from None
             raise (EmbeddingUnusable if exc.status in _ABOUT_THE_TEXTS else EmbeddingFailed)(

@@ -25,7 +25,7 @@ _WAIT_MAX_S = 30.0
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """No answer came that can be used. The text never quotes the endpoint, which may repeat the key."""
 
     def __init__(
@@ -64,7 +64,7 @@ class JsonClient:
         self._opener = opener()
 
     def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """The body of a good answer; raises `Unanswered` after the last attempt."""
+        """The body of a good answer; raises `NoResponse` after the last attempt."""
         return self.exchange(path, body)[0]
 
     def exchange(self, path: str, body: Mapping[str, Any]) -> tuple[bytes, Mapping[str, str]]:
@@ -84,11 +84,11 @@ class JsonClient:
         for attempt in range(1, self._attempts_max + 1):
             try:
                 return self._send(request)
-            except Unanswered as failed:
+            except NoResponse as failed:
                 if not failed.retryable:
                     raise
                 if attempt == self._attempts_max:
-                    raise Unanswered(
+                    raise NoResponse(
                         f"{failed}; {attempt} attempts were made", retryable=True, status=failed.status
                     ) from None
                 wait = next(pauses)
@@ -101,27 +101,27 @@ class JsonClient:
             headers: Mapping[str, str] = answer.headers
             missing = len(body) <= self._answer_bytes_max and answer.length
         if missing:
-            raise Unanswered(f"{self.place} hung up in the middle of its answer", retryable=True)
+            raise NoResponse(f"{self.place} hung up in the middle of its answer", retryable=True)
         if len(body) > self._answer_bytes_max:
-            raise Unanswered(f"{self.place} sent too long an answer", retryable=False)
+            raise NoResponse(f"{self.place} sent too long an answer", retryable=False)
         return body, headers
 
 
 @contextmanager
 def reaching(place: str) -> Iterator[None]:
-    """The one place where what goes wrong on the way to an endpoint becomes `Unanswered`. Causes are left out: they may
+    """The one place where what goes wrong on the way to an endpoint becomes `NoResponse`. Causes are left out: they may
     hold the address with a key in it."""
     try:
         yield
     except urllib.error.HTTPError as exc:
         with exc:
             wait_s = retry_after(exc.headers.get("Retry-After"))
-        raise Unanswered(
+        raise NoResponse(
             f"{place} answered {exc.code}", retryable=exc.code in _RETRIED, status=exc.code, wait_s=wait_s
         ) from None
     except (OSError, http.client.HTTPException, ValueError) as exc:
         cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
-        raise Unanswered(f"{place} cannot be reached: {type(cause).__name__}", retryable=True) from None
+        raise NoResponse(f"{place} cannot be reached: {type(cause).__name__}", retryable=True) from None
 
 
 def opener() -> urllib.request.OpenerDirector:
@@ -237,14 +237,14 @@ def retry_after(value: str | None) -> float | None:
 _SKIP_BYTES = 64 * 1024
 
 
-class Lines(msgspec.Struct, frozen=True, kw_only=True):
+class LinesResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One answer."""
 
     lines: list[bytes]
     """Without their newlines; empty ones and those that are too long are left out."""
     count: int
     """How many there were, whatever was left out."""
-    broken: Unanswered | None = None
+    broken: NoResponse | None = None
     """Why there may have been more; a last line that was cut off is not among them."""
 
 
@@ -270,15 +270,15 @@ class LinesClient:
         self._lines_max = lines_max
         self._opener = opener()
 
-    def get(self, path: str) -> Lines:
-        """Raises `Unanswered` where not even a page began."""
+    def get(self, path: str) -> LinesResponse:
+        """Raises `NoResponse` where not even a page began."""
         request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310  # checked
         with reaching(self.place):
             answer = self._opener.open(request, timeout=self._timeout_s)
         with answer:
             return self._read(answer)
 
-    def _read(self, answer: Any) -> Lines:
+    def _read(self, answer: Any) -> LinesResponse:
         lines: list[bytes] = []
         count = 0
         broken = None
@@ -288,7 +288,7 @@ class LinesClient:
                 if not ended and len(raw) > self._line_bytes_max:
                     _skip(answer)
                 elif not ended and (answer.length or not raw.rstrip().endswith(b"}")):
-                    broken = Unanswered(f"{self.place} hung up in the middle of a line", retryable=True)
+                    broken = NoResponse(f"{self.place} hung up in the middle of a line", retryable=True)
                     break
                 elif raw.isspace():
                     continue
@@ -296,10 +296,10 @@ class LinesClient:
                     lines.append(raw.strip())
                 count += 1
         except (OSError, http.client.HTTPException, ValueError) as exc:
-            broken = Unanswered(f"{self.place} hung up: {type(exc).__name__}", retryable=True)
+            broken = NoResponse(f"{self.place} hung up: {type(exc).__name__}", retryable=True)
         if broken is None and answer.length and count < self._lines_max:
-            broken = Unanswered(f"{self.place} hung up in the middle of its answer", retryable=True)
-        return Lines(lines=lines, count=count, broken=broken)
+            broken = NoResponse(f"{self.place} hung up in the middle of its answer", retryable=True)
+        return LinesResponse(lines=lines, count=count, broken=broken)
 
 
 def _skip(answer: IO[bytes]) -> None:

@@ -36,7 +36,7 @@ class LLMUnusable(LLMFailed):
         """What the endpoint answered instead; None when the answer itself was the trouble."""
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """Why an answer ended."""
 
     DONE = "done"
@@ -50,7 +50,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     text: str
     """JSON that should fit the schema. Whoever asked checks it: models err, and some endpoints ignore a schema."""
-    stop: Stop = Stop.DONE
+    stop: StopReason = StopReason.DONE
     input_tokens: int = 0
     output_tokens: int = 0
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from memplane.models.http import well_formed
-from memplane.models.llm import Completion, Schema, Stop
-from memplane.models.llm_endpoint import Line, LLMEndpoint, tokens_of
+from memplane.models.llm import Completion, Schema, StopReason
+from memplane.models.llm_endpoint import LLMConnection, LLMEndpoint, tokens_of
 
 _URL = "https://api.anthropic.com/v1"
 _VERSION = "2023-06-01"
 _TOOL = "answer"
 _STOPS = {
-    "max_tokens": Stop.CUT,
-    "model_context_window_exceeded": Stop.CUT,
-    "refusal": Stop.REFUSED,
+    "max_tokens": StopReason.CUT,
+    "model_context_window_exceeded": StopReason.CUT,
+    "refusal": StopReason.REFUSED,
 }
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -42,7 +42,7 @@ class AnthropicMessages:
         headers = {"anthropic-version": _VERSION}
         if endpoint.key:
             headers["x-api-key"] = endpoint.key
-        self._line = Line(endpoint, url=_URL, headers=headers, sleep=sleep)
+        self._line = LLMConnection(endpoint, url=_URL, headers=headers, sleep=sleep)
 
     @property
     def model_id(self) -> str:
@@ -60,7 +60,7 @@ class AnthropicMessages:
         answer = self._line.ask("/messages", body, _Answer)
         return Completion(
             text=_words(answer.content),
-            stop=_STOPS.get(str(answer.stop_reason), Stop.DONE),
+            stop=_STOPS.get(str(answer.stop_reason), StopReason.DONE),
             input_tokens=tokens_of(answer.usage, *_READ),
             output_tokens=tokens_of(answer.usage, "output_tokens"),
         )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memplane.models.http import JsonClient, Unanswered, place_of
+from memplane.models.http import JsonClient, NoResponse, place_of
 from memplane.models.llm import LLMFailed, LLMUnavailable, LLMUnusable
 
 _ANSWER_BYTES_MAX = 8 * 1024 * 1024
@@ -33,7 +33,7 @@ class LLMEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     __str__ = __repr__
 
 
-class Line:
+class LLMConnection:
     """The way to one endpoint, with errors as an `LLM` raises them."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Line:
         """The answer in its shape."""
         try:
             answer = self._client.post(path, body)
-        except Unanswered as exc:
+        except NoResponse as exc:
             if exc.retryable:
                 raise LLMUnavailable(str(exc)) from None
             if exc.status is None or exc.status in _ABOUT_THE_REQUEST:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memplane.models.http import well_formed
-from memplane.models.llm import Completion, LLMUnusable, Schema, Stop
-from memplane.models.llm_endpoint import Line, LLMEndpoint, tokens_of
+from memplane.models.llm import Completion, LLMUnusable, Schema, StopReason
+from memplane.models.llm_endpoint import LLMConnection, LLMEndpoint, tokens_of
 
 _URL = "https://api.openai.com/v1"
 _FORM_REFUSED = frozenset({400, 422})
-_STOPS = {"length": Stop.CUT, "content_filter": Stop.REFUSED}
+_STOPS = {"length": StopReason.CUT, "content_filter": StopReason.REFUSED}
 
 
 class _Form(NamedTuple):
@@ -53,7 +53,7 @@ class OpenAIChat:
     def __init__(self, endpoint: LLMEndpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._endpoint = endpoint
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-        self._line = Line(endpoint, url=_URL, headers=headers, sleep=sleep)
+        self._line = LLMConnection(endpoint, url=_URL, headers=headers, sleep=sleep)
         self._settled: _Form | None = None
 
     @property
@@ -101,7 +101,9 @@ class OpenAIChat:
         choice = answer.choices[0]
         return Completion(
             text=_words(choice.message.content),
-            stop=Stop.REFUSED if choice.message.refusal else _STOPS.get(str(choice.finish_reason), Stop.DONE),
+            stop=StopReason.REFUSED
+            if choice.message.refusal
+            else _STOPS.get(str(choice.finish_reason), StopReason.DONE),
             input_tokens=tokens_of(answer.usage, "prompt_tokens"),
             output_tokens=tokens_of(answer.usage, "completion_tokens"),
         )

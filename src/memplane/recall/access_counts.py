@@ -8,7 +8,7 @@ _WORTH_WRITING = 256
 """So many uses make a write, and so does the end of the process; few are lost where it is killed."""
 
 
-class Uses:
+class AccessCounts:
     """Uses of memories by space. A recall only reads; this keeps it so, but for one in dozens."""
 
     def __init__(self, worth_writing: int = _WORTH_WRITING) -> None:

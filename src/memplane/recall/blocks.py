@@ -6,21 +6,21 @@ from datetime import datetime
 
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
-from memplane.recall.render import Tamer
+from memplane.recall.render import Sanitizer
 from memplane.recall.render_documents import passage
-from memplane.recall.result import Block, Limits, RecallHit
+from memplane.recall.result import Limits, RecallBlock, RecallHit
 from memplane.safety.injection import marked
-from memplane.safety.outgoing import RecalledBlock
+from memplane.safety.outgoing import ServiceBlock
 
 
 def blocks_of(
-    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Tamer
-) -> tuple[Block, ...]:
+    hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Sanitizer
+) -> tuple[RecallBlock, ...]:
     """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
     nothing more."""
     blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
     bytes_left = math.inf if limits.bytes is None else limits.bytes
-    kept: list[Block] = []
+    kept: list[RecallBlock] = []
     entries: set[str] = set()
     chars = 0
     for hit in hits:
@@ -39,22 +39,22 @@ def blocks_of(
     return tuple(kept)
 
 
-def as_recalled(blocks: Iterable[Block]) -> list[RecalledBlock]:
+def as_recalled(blocks: Iterable[RecallBlock]) -> list[ServiceBlock]:
     """As a memory service would have returned them, for a proxy to govern like those of any other."""
     return [
-        RecalledBlock(text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        ServiceBlock(text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
         for block in blocks
     ]
 
 
-def _block(hit: RecallHit, tame: Tamer) -> Block:
+def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
     memory, turn = hit.memory, hit.turn
     if memory is not None:
         text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
     else:
         assert turn is not None
         text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
-    return Block(
+    return RecallBlock(
         id=hit.id,
         text=f"{marked(hit.flags)} {tame.short(text)}" if hit.flags else tame.short(text),
         kind=kind,
@@ -64,8 +64,8 @@ def _block(hit: RecallHit, tame: Tamer) -> Block:
     )
 
 
-def _span_block(hit: SpanHit, tame: Tamer) -> Block:
-    return Block(
+def _span_block(hit: SpanHit, tame: Sanitizer) -> RecallBlock:
+    return RecallBlock(
         id=hit.span.id,
         text=passage(hit, tame).removeprefix("- "),
         kind="span",

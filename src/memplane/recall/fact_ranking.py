@@ -12,9 +12,9 @@ import msgspec
 from memplane.clock import DAY, Instant, to_instant
 from memplane.extract.relevance import Relevance
 from memplane.models.vectors import DEVIATIONS_MIN
-from memplane.recall.memory_index import Near
-from memplane.recall.query import Asked
-from memplane.recall.query_context import Asking
+from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.query import QueryAnalysis
+from memplane.recall.query_context import PreparedQuery
 from memplane.safety.sanitize import looked_at
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
@@ -76,7 +76,7 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
         return set(self.ranks) <= {"hot"}
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     """What is found without the question's vector, by the channel that brought it."""
 
     predicates: Sequence[str]
@@ -90,10 +90,10 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-def gather_facts(reader: Reader, asking: Asking, predicates: Sequence[str]) -> Gathered:
+def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
     """To be ranked once the question is embedded."""
     where, relevance = asking.where, asking.relevance
-    found = Gathered(
+    found = FactCandidates(
         predicates=predicates,
         of_predicates=reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
         worded=reader.match_memories(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
@@ -109,7 +109,7 @@ def gather_facts(reader: Reader, asking: Asking, predicates: Sequence[str]) -> G
 
 
 def facts_apart(
-    reader: Reader, asking: Asking, gathered: Gathered, *, limit: int, now: Instant
+    reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> tuple[list[RankedFact], list[RankedFact]]:
     """What answers, and what would have if it were not flagged. Of these only such as hold words of the question, and
     none takes the place of another."""
@@ -126,13 +126,13 @@ def facts_apart(
     return known, suspects
 
 
-def _suspect(memory: Memory, rank: int, gathered: Gathered) -> RankedFact:
+def _suspect(memory: Memory, rank: int, gathered: FactCandidates) -> RankedFact:
     score = WEIGHTS.words * gathered.relevance.score(memory.searchable)
     return _ranked(memory, score, {"words": rank}, {"words": score / WEIGHTS.words})
 
 
 def rank_facts(
-    reader: Reader, asking: Asking, gathered: Gathered, *, limit: int, now: Instant
+    reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> list[RankedFact]:
     asked, question, where = asking.asked, asking.question, asking.where
     predicates, relevance = gathered.predicates, gathered.relevance
@@ -213,7 +213,7 @@ def _ever(where: Filter) -> Filter:
     return msgspec.structs.replace(where, include_superseded=True)
 
 
-def _near_enough(memory: Near, asking: Asking) -> bool:
+def _near_enough(memory: SimilarMemory, asking: PreparedQuery) -> bool:
     if asking.nearness_min is None:
         return memory.deviations >= DEVIATIONS_MIN
     return memory.nearness >= asking.nearness_min[1]
@@ -268,7 +268,7 @@ def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: R
     )
 
 
-def _rarest(asking: Asking) -> list[str]:
+def _rarest(asking: PreparedQuery) -> list[str]:
     """Words that choose: the rarest of those that were said, and those that only a stored memory may hold."""
     held = asking.rarity
     rarity = {word: held[stem] for word, stem in asking.question.stems.items() if stem in held}
@@ -278,7 +278,7 @@ def _rarest(asking: Asking) -> list[str]:
     return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
 
 
-def _told(reader: Reader, asked: Asked, where: Filter) -> list[Memory]:
+def _told(reader: Reader, asked: QueryAnalysis, where: Filter) -> list[Memory]:
     found: dict[str, Memory] = {}
     for begin, until in asked.ranges:
         for memory in reader.told_between(begin, until, where, limit=_PER_CHANNEL):
@@ -292,7 +292,7 @@ def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
     return 1.0 / (1 + predicates.index(memory.predicate))
 
 
-def _about(memory: Memory, asked: Asked) -> float:
+def _about(memory: Memory, asked: QueryAnalysis) -> float:
     """1 for whom the question names alone, -1 for another who has a name."""
     if len(asked.speakers) != 1 or memory.subject is None:
         return 0.0

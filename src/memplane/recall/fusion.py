@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from memplane.clock import DAY
 from memplane.models.vectors import Floats, Ints, Usual, standard
-from memplane.recall.query import Asked
-from memplane.recall.turn_index import WINDOW_TURNS, Turns
+from memplane.recall.query import QueryAnalysis
+from memplane.recall.turn_index import WINDOW_TURNS, TurnColumns
 
 _BM25_K1 = 1.2
 _BM25_B = 0.75
@@ -60,7 +60,7 @@ _ORDERING = frozenset({"meaning", "words", "passage", "session", "fact"})
 """Channels that put turns in an order; the others say yes or no."""
 
 
-class Fused(msgspec.Struct, frozen=True, kw_only=True):
+class FusedScores(msgspec.Struct, frozen=True, kw_only=True):
     """One score a turn, the largest the best, and what each channel added to it.
 
     Scores order the turns of one question. They do not compare across questions and are no probability.
@@ -104,7 +104,7 @@ def rarity(holders: int, count: int) -> float:
 
 
 def word_scores(
-    found: Sequence[tuple[Ints, Floats]], turns: Turns, rarities: Sequence[float] | None = None
+    found: Sequence[tuple[Ints, Floats]], turns: TurnColumns, rarities: Sequence[float] | None = None
 ) -> tuple[Floats, Floats]:
     """BM25 of every turn, and of every turn's passage.
 
@@ -122,7 +122,7 @@ def word_scores(
     return words, passage
 
 
-def _around(places: Ints, counts: Floats, turns: Turns) -> tuple[Ints, Floats]:
+def _around(places: Ints, counts: Floats, turns: TurnColumns) -> tuple[Ints, Floats]:
     """The passages that hold the word, and how often: a turn counts for its own and for those it is a part of."""
     all_places, all_counts = [places], [counts]
     for following, window in ((turns.after, turns.window_before), (turns.before, turns.window_after)):
@@ -155,7 +155,7 @@ def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:
     return found
 
 
-def speaker_match(asked: Asked, turns: Turns, places: Ints) -> Floats:
+def speaker_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
     """1 for the one speaker a question names, -1 for other named speakers, 0 where it names none or several."""
     (name,) = asked.speakers
     wanted = turns.speakers.index(name) if name in turns.speakers else -2
@@ -163,7 +163,7 @@ def speaker_match(asked: Asked, turns: Turns, places: Ints) -> Floats:
     return np.where(by < 0, 0.0, np.where(by == wanted, 1.0, -1.0))
 
 
-def date_match(asked: Asked, turns: Turns, places: Ints) -> Floats:
+def date_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
     """1 in a month that the question names, 2 in the days after a day that it names, else 0."""
     match = np.zeros(len(places))
     at = turns.at[places]
@@ -187,9 +187,9 @@ def date_match(asked: Asked, turns: Turns, places: Ints) -> Floats:
 
 
 def fuse(
-    turns: Turns,
+    turns: TurnColumns,
     places: Ints,
-    asked: Asked,
+    asked: QueryAnalysis,
     *,
     meaning: Floats | NDArray[np.float32] | None,
     words: Floats,
@@ -198,7 +198,7 @@ def fuse(
     sample: NDArray[np.bool_] | None = None,
     usual: Mapping[str, Usual] = MappingProxyType({}),
     weights: Weights = WEIGHTS,
-) -> Fused:
+) -> FusedScores:
     """Add the channels up. Each array has one number for each of the `places`.
 
     `meaning` is the dot product of a turn's vector with the question's; None without an embedder, NaN for a turn
@@ -228,10 +228,10 @@ def fuse(
     scores = np.zeros(len(places))
     for name, channel in channels.items():
         scores += getattr(weights, name) * channel
-    return Fused(places=places, scores=scores, channels=channels, weights=weights)
+    return FusedScores(places=places, scores=scores, channels=channels, weights=weights)
 
 
-def best(fused: Fused, limit: int) -> list[int]:
+def best(fused: FusedScores, limit: int) -> list[int]:
     """The indexes of the best, best first; of two equals the later turn."""
     total = len(fused.scores)
     if limit < total:

@@ -16,10 +16,10 @@ from memplane.models.embedding import Vector, Vectors
 from memplane.models.vectors import DEVIATION_MIN, Floats, Ints, Usual, VectorTable, dots, unpacked
 from memplane.recall.fusion import SESSION_PASSAGE_SHARE, best_of_session, rarity, word_scores
 from memplane.recall.turn_embedding import ROLES
-from memplane.recall.turn_index import WINDOW_TURNS, Columns, Turns
+from memplane.recall.turn_index import WINDOW_TURNS, TurnColumns, TurnColumnsBuilder
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
-from memplane.storage.index import Holders, Marks, VectorSearch
+from memplane.storage.index import Marks, VectorSearch, WordHolders
 from memplane.types import PAUSE
 
 _NEAR = 60
@@ -109,11 +109,11 @@ def _outgrown(before: Marks | None, now: Marks) -> bool:
 def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
     pause = int(PAUSE.total_seconds()) * 1_000_000
     numbers = search.some_turns(sittings=_SITTINGS, each=_PER_SITTING, pause=pause)
-    columns = Columns()
+    columns = TurnColumnsBuilder()
     for head, _ in search.turns(None, limit=0, also=numbers, audience=None):
         columns.add(head)
     packed = reader.turn_vectors_at(model, numbers)
-    turns = Turns(columns, VectorTable(1))
+    turns = TurnColumns(columns, VectorTable(1))
     there = np.array([int(n) in packed for n in turns.n], np.bool_)
     vectors = (
         unpacked([packed[int(n)] for n in turns.n[there]]) if there.any() else np.zeros((0, 1), np.float32)
@@ -134,7 +134,7 @@ class LargeWords:
                 asked, turns=sample.count, usual=sample.words_usual, each=_HOLDERS_MAX, best=_HOLDING
             )
             if asked
-            else Holders({}, {}, 0.0, 0.0)
+            else WordHolders({}, {}, 0.0, 0.0)
         )
         self.counts = dict.fromkeys(stems, _HOLDERS_MAX) | dict(found.counts)
         sample.common.update(stem for stem in asked if self.counts[stem] >= _HOLDERS_MAX)
@@ -150,7 +150,7 @@ class LargeWords:
         numbers = list(self._best)
         self.numbers = {*numbers, *(large.search.around(numbers, reach=WINDOW_TURNS) if numbers else ())}
 
-    def scores(self, turns: Turns, sample: Sample) -> tuple[Floats, Floats, Mapping[str, Usual]]:
+    def scores(self, turns: TurnColumns, sample: Sample) -> tuple[Floats, Floats, Mapping[str, Usual]]:
         """BM25 of these turns and of their passages, and what is usual of both among all."""
         places, _ = turns.find(np.array(list(self._best), np.int64))
         held: list[tuple[Ints, Floats]] = []
@@ -172,10 +172,10 @@ class LargeWords:
         return words, passage, usual
 
 
-class Judged(msgspec.Struct, frozen=True):
+class LargeTurnScores(msgspec.Struct, frozen=True):
     """The turns of a large space that may answer, as if there were no others."""
 
-    turns: Turns
+    turns: TurnColumns
     meaning: Floats | None
     words: Floats
     passage: Floats
@@ -190,30 +190,30 @@ def judged(
     audience: Audience | None,
     *,
     wanted: int,
-) -> Judged:
+) -> LargeTurnScores:
     """Those that are near, those that hold the words, and those that near memories were read out of."""
     sample = large.sample
     found = large.search.turns(
         query, limit=max(wanted, _NEAR), also=[*worded.numbers, *of_facts], audience=audience
     )
-    columns = Columns()
+    columns = TurnColumnsBuilder()
     for head, _ in found:
         columns.add(head)
-    turns = Turns(columns, VectorTable(1))
+    turns = TurnColumns(columns, VectorTable(1))
     turns.words_usual, turns.passage_words_usual = sample.words_usual, sample.passage_words_usual
     words, passage, usual = worded.scores(turns, sample)
     if query is None:
-        return Judged(turns, None, words, passage, usual)
+        return LargeTurnScores(turns, None, words, passage, usual)
     meaning = np.array([np.nan if nearness is None else nearness for _, nearness in found], np.float64)
     if not len(sample.vectors):
-        return Judged(turns, meaning, words, passage, usual)
+        return LargeTurnScores(turns, meaning, words, passage, usual)
     scores = dots(sample.vectors, query).astype(np.float64)
     mean, deviation = _usual(scores)
     away = -usual["passage"][0] / usual["passage"][1] * SESSION_PASSAGE_SHARE
     best = best_of_session(
         (scores - mean) / deviation + away, sample.sessions, int(sample.sessions.max()) + 1
     )
-    return Judged(
+    return LargeTurnScores(
         turns, meaning, words, passage, {**usual, "meaning": (mean, deviation), "session": _usual(best)}
     )
 

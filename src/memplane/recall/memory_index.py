@@ -18,7 +18,7 @@ _LOAD = 10_000
 _LOOKED_AT_PER_WANTED = 8
 
 
-class Near(NamedTuple):
+class SimilarMemory(NamedTuple):
     """A memory whose vector is near to the question's."""
 
     id: str
@@ -63,7 +63,7 @@ class MemoryIndex:
 
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
-    ) -> list[Near]:
+    ) -> list[SimilarMemory]:
         """The memories nearest to the question that this audience may hear, nearest first."""
         search = reader.vector_search(model)
         if search is not None:
@@ -92,7 +92,9 @@ class MemoryIndex:
             usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
             order = np.argsort(-scores, kind="stable")[:limit]
             best = zip(places[order].tolist(), scores[order].tolist(), strict=True)
-            return [Near(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best]
+            return [
+                SimilarMemory(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best
+            ]
 
     def _searched(
         self,
@@ -102,14 +104,15 @@ class MemoryIndex:
         query: Vector,
         limit: int,
         audience: Audience | None,
-    ) -> list[Near]:
+    ) -> list[SimilarMemory]:
         """Of a space that is too large to be loaded."""
         found = search.memories(query, limit=limit, audience=audience)
         if not found:
             return []
         usual, deviation = self.large.usual_nearness(reader, search, model, query)
         return [
-            Near(near.id, near.turn, (near.nearness - usual) / deviation, near.nearness) for near in found
+            SimilarMemory(near.id, near.turn, (near.nearness - usual) / deviation, near.nearness)
+            for near in found
         ]
 
     def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:

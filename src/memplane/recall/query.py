@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import STOP_WORDS, Question
 from memplane.extract.time import find_times
 from memplane.recall.result import Routing, WorkingMemory
@@ -46,7 +46,7 @@ _SPAN_MAX = 400 * DAY
 """A longer time than that says nothing about when."""
 
 
-class AskedDate(msgspec.Struct, frozen=True):
+class QueryDate(msgspec.Struct, frozen=True):
     """A month that a question names, perhaps with its year and a day."""
 
     month: int
@@ -54,7 +54,7 @@ class AskedDate(msgspec.Struct, frozen=True):
     day: int | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True):
     """What a question says about what answers it."""
 
     text: str
@@ -63,16 +63,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     speakers: frozenset[str]
     """Those it names; their names are no words to look for either."""
     of_assistant: bool
-    dates: tuple[AskedDate, ...]
+    dates: tuple[QueryDate, ...]
     ranges: tuple[tuple[Instant, Instant], ...]
     """Times that it names against the moment it is asked at: `last week`, `two days ago`."""
 
 
-def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> Asked:
+def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> QueryAnalysis:
     """The same of which the names are taken out already: what is left can be embedded meanwhile."""
     text, named = nameless
     beginning = question[:_CHARS_READ_MAX]
-    return Asked(
+    return QueryAnalysis(
         text=text,
         speakers=named,
         of_assistant=_OF_ASSISTANT.search(beginning) is not None,
@@ -102,11 +102,11 @@ def names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozen
     return text, frozenset(named)
 
 
-def _dates(question: str) -> tuple[AskedDate, ...]:
+def _dates(question: str) -> tuple[QueryDate, ...]:
     months = [_MONTHS.index(name) + 1 for name in dict.fromkeys(_MONTH.findall(question))]
     year = next((int(year) for year in _YEAR.findall(question)), None)
     day = next((int(day) for day in _DAY.findall(question) if 1 <= int(day) <= _DAY_MAX), None)
-    return tuple(AskedDate(month, year, day) for month in months)
+    return tuple(QueryDate(month, year, day) for month in months)
 
 
 # How a question is understood: what it asks for, of whom, and when.
@@ -126,7 +126,7 @@ _HISTORY = re.compile(
 )
 
 
-def route(question: str, asked: Asked, catalog: Catalog, *, has_vectors: bool) -> Routing:
+def route(question: str, asked: QueryAnalysis, catalog: PredicateCatalog, *, has_vectors: bool) -> Routing:
     question = question[:_CHARS_READ_MAX]
     predicates = tuple(catalog.asked_for(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None

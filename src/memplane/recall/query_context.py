@@ -8,18 +8,18 @@ from memplane.extract.relevance import Question, Relevance
 from memplane.models.embedding import Vector
 from memplane.models.vectors import Floats, Ints
 from memplane.recall.large_spaces import LargeTurns, LargeWords
-from memplane.recall.memory_index import Near
-from memplane.recall.query import Asked
-from memplane.recall.turn_index import Turns
+from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.query import QueryAnalysis
+from memplane.recall.turn_index import TurnColumns
 from memplane.storage.filter import Filter
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The question, read, split into words and embedded."""
 
-    asked: Asked
+    asked: QueryAnalysis
     question: Question
-    turns: Turns
+    turns: TurnColumns
     """Empty where the space is too large to be loaded."""
     held: Mapping[str, tuple[Ints, Floats]]
     """Which turns hold the stems of the question, and how often."""
@@ -27,7 +27,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """Its vector; None without an embedder, and until it is there."""
     model: int | None = None
     """The store's number for the embedder's model; None where it has no vectors of it."""
-    near: Sequence[Near] = ()
+    near: Sequence[SimilarMemory] = ()
     """The memories nearest to it."""
     nearness_min: tuple[float, float] | None = None
     """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""

@@ -9,27 +9,27 @@ import msgspec
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
-from memplane.documents.search import Consulted, DocumentsAsked, Ranking, consult
+from memplane.documents.search import DocumentQuery, DocumentResults, Ranking, consult
 from memplane.documents.span_index import SpanIndex
 from memplane.documents.span_ranking import RankedSpan, rank_spans
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.recall.blocks import blocks_of
-from memplane.recall.fact_ranking import Gathered, facts_apart, gather_facts
+from memplane.recall.fact_ranking import FactCandidates, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.query import Asked, names_taken_out, read_nameless, route, working_memory
-from memplane.recall.query_context import Asking
+from memplane.recall.query import QueryAnalysis, names_taken_out, read_nameless, route, working_memory
+from memplane.recall.query_context import PreparedQuery
 from memplane.recall.question_vectors import Embedded, Questions
-from memplane.recall.render import Tamer, render
+from memplane.recall.render import Sanitizer, render
 from memplane.recall.render_documents import share_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
-from memplane.recall.selection import SUSPECTS_MAX, Told, alternating, tell, with_suspects
+from memplane.recall.selection import SUSPECTS_MAX, Selection, alternating, tell, with_suspects
 from memplane.recall.turn_embedding import NEARNESS_MIN
-from memplane.recall.turn_index import EMPTY, TurnIndex, Turns
+from memplane.recall.turn_index import EMPTY, TurnColumns, TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.safety.sanitize import shown_turn
 from memplane.storage.base import Reader
@@ -45,18 +45,18 @@ _SYSTEM_TURNS_SPARE = 8
 """So many times as many turns are looked at as are told, since those of the system are left out."""
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
+class RecallServices(msgspec.Struct, frozen=True, kw_only=True):
     """What recall works with, besides the store."""
 
     questions: Questions
-    catalog: Catalog
+    catalog: PredicateCatalog
     settings: Settings
     turn_index: TurnIndex
     memory_index: MemoryIndex
     span_index: SpanIndex
 
 
-class _Watch:
+class _StageTimer:
     """How long each stage took, in milliseconds; what a stage within it took does not count for it."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Watch:
 def recall(
     reader: Reader,
     request: RecallRequest,
-    tools: Tools,
+    tools: RecallServices,
     *,
     now: Instant,
     lags: Callable[[Reader], tuple[str, ...]],
@@ -88,7 +88,7 @@ def recall(
 
     While the question is embedded, everything is done that needs no vector.
     """
-    watch = _Watch()
+    watch = _StageTimer()
     limits, settings = request.limits, tools.settings
     reference = now if request.reference is None else request.reference
     where = _where(request, now)
@@ -115,7 +115,7 @@ def recall(
     with watch.stage("render"):
         told = tell(reader, request, said, known, routing.predicates, where)
         told = with_suspects(told, suspect_turns, suspects, where)
-        tame = Tamer(asking.question.words)
+        tame = Sanitizer(asking.question.words)
         text, tokens = _as_text(told, consulted, limits, settings, tame)
         worth: list[RecallHit | SpanHit] = alternating(told.turns, told.worth_telling, consulted.spans)
         blocks = blocks_of([*worth, *told.suspects], limits, settings, tame)
@@ -165,8 +165,8 @@ def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
 
 
 def _begin(
-    reader: Reader, query: str, reference: Instant, tools: Tools, where: Filter, watch: _Watch
-) -> tuple[Callable[[], Embedded], Asking]:
+    reader: Reader, query: str, reference: Instant, tools: RecallServices, where: Filter, watch: _StageTimer
+) -> tuple[Callable[[], Embedded], PreparedQuery]:
     """The question, while it is embedded; what is returned first waits for that. That begins before the space is looked
     at, without the names that were known there last; where it names another, which is seldom but for the first question to a
     space, it is embedded once more."""
@@ -186,7 +186,7 @@ def _begin(
     asked = read_nameless(query, nameless, reference)
     question = Question(asked.text)
     embedder = tools.questions.embedder
-    asking = Asking(
+    asking = PreparedQuery(
         asked=asked,
         question=question,
         turns=turns,
@@ -203,7 +203,7 @@ def _begin(
     return waited, asking
 
 
-def _refreshed(reader: Reader, tools: Tools) -> Turns:
+def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
     reader.marks()  # what else is asked follows from them
     reader.ahead(
         tools.turn_index.ask_first,
@@ -214,7 +214,7 @@ def _refreshed(reader: Reader, tools: Tools) -> Turns:
     return tools.turn_index.refresh(reader)
 
 
-def _large(reader: Reader, tools: Tools) -> LargeTurns | None:
+def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
     """The space, where the store looks for vectors itself: then nothing of it is loaded."""
     embedder = tools.questions.embedder
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
@@ -227,14 +227,14 @@ def _large(reader: Reader, tools: Tools) -> LargeTurns | None:
 def _looked_up(
     reader: Reader,
     request: RecallRequest,
-    asking: Asking,
+    asking: PreparedQuery,
     routing: Routing,
     settings: Settings,
     lags: Callable[[Reader], tuple[str, ...]],
-) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
+) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
     """The turns before this one, the memories that may answer, and what is still under way."""
 
-    def found(store: Reader) -> tuple[list[Turn], Gathered, tuple[str, ...]]:
+    def found(store: Reader) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
         recent = _recent_turns(store, request.conversation, settings, asking.where)
         return recent, gather_facts(store, asking, routing.predicates), lags(store)
 
@@ -242,7 +242,9 @@ def _looked_up(
     return found(reader)
 
 
-def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: Tools) -> Asking:
+def _with_vector(
+    reader: Reader, asking: PreparedQuery, vector: Vector | None, tools: RecallServices
+) -> PreparedQuery:
     embedder = tools.questions.embedder
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
@@ -256,7 +258,7 @@ def _with_vector(reader: Reader, asking: Asking, vector: Vector | None, tools: T
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
 
 
-def _as_it_went(routing: Routing, consulted: Consulted, *, has_vectors: bool) -> Routing:
+def _as_it_went(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
     channels = (channel for channel in routing.channels if has_vectors or channel != "vector")
     return msgspec.structs.replace(routing, strategy=consulted.strategy, channels=tuple(channels))
 
@@ -264,11 +266,11 @@ def _as_it_went(routing: Routing, consulted: Consulted, *, has_vectors: bool) ->
 def _consulted(
     reader: Reader,
     request: RecallRequest,
-    asked: Asked,
-    tools: Tools,
+    asked: QueryAnalysis,
+    tools: RecallServices,
     embedding: Callable[[], Embedded],
-) -> Consulted:
-    to_ask = DocumentsAsked(
+) -> DocumentResults:
+    to_ask = DocumentQuery(
         query=request.query,
         project=request.project,
         document=request.document,
@@ -291,7 +293,7 @@ def _consulted(
 
 
 def _as_text(
-    told: Told, consulted: Consulted, limits: Limits, settings: Settings, tame: Tamer
+    told: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
 ) -> tuple[str, int]:
     return render(
         told.worth_telling,
@@ -306,7 +308,7 @@ def _as_text(
 
 
 def _turns_apart(
-    reader: Reader, asking: Asking, said: list[RankedTurn], *, limit: int
+    reader: Reader, asking: PreparedQuery, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
     """Those of these that are not flagged; and of what is, some that hold words of the question."""
     clean = [ranked for ranked in said if not shown_turn(ranked.turn).quarantined]
@@ -318,7 +320,7 @@ def _turns_apart(
     return clean, suspects
 
 
-def _by_words(turn: Turn, rank: int, asking: Asking) -> RankedTurn:
+def _by_words(turn: Turn, rank: int, asking: PreparedQuery) -> RankedTurn:
     score = round(asking.relevance.score(turn.text), 4)
     return RankedTurn(
         turn=turn,
@@ -404,6 +406,6 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         for rank, hit in enumerate(search(reader, asked, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM
     ]
-    tame = Tamer(Question(request.query).words)
+    tame = Sanitizer(Question(request.query).words)
     blocks = blocks_of(hits, request.limits, settings, tame)
     return Recall(query=request.query, text="", blocks=blocks, hits=tuple(hits), degraded=(BY_WORDS,))

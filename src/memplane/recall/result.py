@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from memplane.documents.result import DocumentTold, SpanHit, Strategy
+from memplane.documents.result import DocumentSummary, SpanHit, Strategy
 from memplane.types import Memory, Turn
 
 SPANS_MAX = 50
@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of the texts of all blocks, in UTF-8; None: only their characters are counted, as the settings say."""
 
 
-class Block(msgspec.Struct, frozen=True, kw_only=True):
+class RecallBlock(msgspec.Struct, frozen=True, kw_only=True):
     """One thing told, and why."""
 
     id: str
@@ -101,7 +101,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tokens: int = 0
     """How many tokens `text` has, counted from above."""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[RecallBlock, ...] = ()
     hits: tuple[RecallHit, ...] = ()
     """Everything that was ranked and is not flagged, turns and memories taking turns, best first."""
     answer_facts: tuple[RecallHit, ...] = ()
@@ -109,7 +109,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     background_facts: tuple[RecallHit, ...] = ()
     spans: tuple[SpanHit, ...] = ()
     """Passages of documents, best first; those of an ordered collection in its order."""
-    documents: tuple[DocumentTold, ...] = ()
+    documents: tuple[DocumentSummary, ...] = ()
     """Documents that were asked for, in short."""
     suspects: tuple[RecallHit, ...] = ()
     """What is flagged and would have been told: in the text and the blocks it comes after everything else, with a warning,

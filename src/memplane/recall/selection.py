@@ -24,7 +24,7 @@ _CONFLICTS_MAX = 8
 _Hit = TypeVar("_Hit")
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What was ranked, as it may be shown."""
 
     turns: tuple[RecallHit, ...]
@@ -48,7 +48,7 @@ def tell(
     known: Sequence[RankedFact],
     predicates: Sequence[str],
     where: Filter,
-) -> Told:
+) -> Selection:
     """At most as many of each sort as the request allows. What else has to be looked up for them is asked together."""
     answers = _answering(known, predicates)[: request.limits.answers]
     chosen = {fact.memory.id for fact in answers}
@@ -66,7 +66,7 @@ def tell(
     )
     replaced = _replaced(reader, request, said)
     turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
-    return Told(
+    return Selection(
         turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
         answers=tuple(hits[fact.memory.id] for fact in answers),
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
@@ -78,8 +78,8 @@ def tell(
 
 
 def with_suspects(
-    told: Told, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
-) -> Told:
+    told: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
+) -> Selection:
     """What is flagged comes last, a few at most. A memory whose own turn is told says nothing more."""
     hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}

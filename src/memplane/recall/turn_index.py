@@ -32,10 +32,10 @@ _LOAD = 10_000
 _TAIL_MAX = 4_096
 
 
-class Turns:
+class TurnColumns:
     """The columns as they are now: one entry a turn. More may be added behind; what is here stays."""
 
-    def __init__(self, columns: "Columns", vectors: VectorTable) -> None:
+    def __init__(self, columns: "TurnColumnsBuilder", vectors: VectorTable) -> None:
         self.count = count = columns.count
         self.vectors = vectors
         """One row a turn, and perhaps more behind."""
@@ -77,7 +77,7 @@ class Turns:
         return places_of(numbers, self.n)
 
 
-class Columns:
+class TurnColumnsBuilder:
     """The columns while they grow. Their room grows faster than they do, so that adding a turn costs next to nothing."""
 
     _TYPES: ClassVar[dict[str, type]] = {
@@ -211,7 +211,7 @@ class Columns:
                 break
 
 
-EMPTY = Turns(Columns(), VectorTable(1))
+EMPTY = TurnColumns(TurnColumnsBuilder(), VectorTable(1))
 
 
 class TurnIndex:
@@ -226,14 +226,14 @@ class TurnIndex:
         self._marks: Marks | None = None
         self._tailed: Marks | None = None
         """What `waiting` saw, where nothing but that is loaded."""
-        self._columns = Columns()
-        self._turns: Turns | None = None
+        self._columns = TurnColumnsBuilder()
+        self._turns: TurnColumns | None = None
         self._stamp = 0
         self._tail: dict[int, Counter[str]] = {}
         self._postings = Postings()
         self._vectors = VectorTable(self._model[1])
 
-    def refresh(self, reader: Reader) -> Turns:
+    def refresh(self, reader: Reader) -> TurnColumns:
         """The turns as this reader sees them, or as a later one saw them already."""
         with self._lock:
             marks = reader.marks()
@@ -275,7 +275,7 @@ class TurnIndex:
             return {n: held for n, held in self._tail.items() if n > marks.indexed}
 
     def occurrences(
-        self, reader: Reader, turns: Turns, stems: Iterable[str]
+        self, reader: Reader, turns: TurnColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
         """For each stem, the places of the turns that hold it, and how often each does."""
         indexed = reader.marks().indexed
@@ -288,7 +288,7 @@ class TurnIndex:
     def _occurrences(
         self,
         reader: Reader,
-        turns: Turns,
+        turns: TurnColumns,
         stem: str,
         indexed: int,
         tail: Mapping[int, Counter[str]],
@@ -304,9 +304,9 @@ class TurnIndex:
         places, there = turns.find(numbers)
         return places[there], found[there]
 
-    def _known(self) -> Turns:
+    def _known(self) -> TurnColumns:
         if self._turns is None or self._turns.count != self._columns.count:
-            self._turns = Turns(self._columns, self._vectors)
+            self._turns = TurnColumns(self._columns, self._vectors)
         return self._turns
 
     def _load_turns(self, reader: Reader, marks: Marks) -> None:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, unpacked
-from memplane.recall.fusion import Fused, best, fuse, word_scores
+from memplane.recall.fusion import FusedScores, best, fuse, word_scores
 from memplane.recall.large_spaces import judged
-from memplane.recall.memory_index import Near
-from memplane.recall.query_context import Asking
-from memplane.recall.turn_index import TurnIndex, Turns
+from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.query_context import PreparedQuery
+from memplane.recall.turn_index import TurnColumns, TurnIndex
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
@@ -47,7 +47,7 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
 class TurnWords:
     """What the words of a question say about every turn: all that can be known before it is embedded."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: PreparedQuery) -> None:
         turns = asking.turns
         self.words, self.passage = word_scores(list(asking.held.values()), turns)
         self.heard = _may_be_told(asking)
@@ -63,7 +63,7 @@ class TurnWords:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
 
 
-def _may_be_told(asking: Asking) -> NDArray[np.bool_] | None:
+def _may_be_told(asking: PreparedQuery) -> NDArray[np.bool_] | None:
     """Which turns may be told to who asks; None where all may. What is flagged is left out from the beginning, so that
     however much of it there is, it takes nobody's place."""
     heard = asking.turns.heard_by(asking.where.audience)
@@ -75,7 +75,7 @@ def _may_be_told(asking: Asking) -> NDArray[np.bool_] | None:
 
 def rank_turns(
     reader: Reader,
-    asking: Asking,
+    asking: PreparedQuery,
     worded: TurnWords | None = None,
     *,
     limit: int,
@@ -91,15 +91,15 @@ def rank_turns(
 class _Judged(msgspec.Struct, frozen=True):
     """Every turn that may answer, with its score."""
 
-    turns: Turns
-    fused: Fused
+    turns: TurnColumns
+    fused: FusedScores
     words: Floats
     """Of every turn."""
     meaning: Floats | NDArray[np.float32] | None
     """Of those that are fused."""
 
 
-def _judged_large(asking: Asking, limit: int) -> _Judged | None:
+def _judged_large(asking: PreparedQuery, limit: int) -> _Judged | None:
     """Of a space that is too large to be loaded."""
     assert asking.large is not None
     assert asking.large_words is not None
@@ -125,7 +125,7 @@ def _judged_large(asking: Asking, limit: int) -> _Judged | None:
     return _Judged(turns, fused, found.words, meaning) if len(places) else None
 
 
-def _judged(reader: Reader, asking: Asking, worded: TurnWords | None) -> _Judged | None:
+def _judged(reader: Reader, asking: PreparedQuery, worded: TurnWords | None) -> _Judged | None:
     turns, query = asking.turns, asking.query
     if not turns.count:
         return None
@@ -155,7 +155,7 @@ def _judged(reader: Reader, asking: Asking, worded: TurnWords | None) -> _Judged
 
 
 def _best(
-    reader: Reader, asking: Asking, judged_turns: _Judged, limit: int, leave_out: Sequence[int]
+    reader: Reader, asking: PreparedQuery, judged_turns: _Judged, limit: int, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     turns, fused, words, meaning = (
         judged_turns.turns,
@@ -193,7 +193,11 @@ def _best(
 
 
 def holders(
-    reader: Reader, index: TurnIndex, turns: Turns, question: Question, audience: Audience | None = EVERYWHERE
+    reader: Reader,
+    index: TurnIndex,
+    turns: TurnColumns,
+    question: Question,
+    audience: Audience | None = EVERYWHERE,
 ) -> dict[str, tuple[Ints, Floats]]:
     """Where each stem of the question occurs in what this audience may hear, but for words so common that they choose
     nothing."""
@@ -206,7 +210,7 @@ def holders(
 
 
 def _near_enough(
-    asking: Asking, fused: Fused, meaning: Floats | NDArray[np.float32] | None
+    asking: PreparedQuery, fused: FusedScores, meaning: Floats | NDArray[np.float32] | None
 ) -> NDArray[np.bool_]:
     then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.places), np.bool_)
     if meaning is None:
@@ -216,7 +220,7 @@ def _near_enough(
     return then | (meaning >= asking.nearness_min[0])
 
 
-def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
+def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:
     """For every turn, how far above what is usual the nearest memory is that was read out of it."""
     fact = np.zeros(turns.count)
     of_turns = [memory for memory in near if memory.turn is not None and memory.deviations > 0]
@@ -227,7 +231,7 @@ def _of_memories(turns: Turns, near: Sequence[Near]) -> Floats:
 
 
 def _chosen(
-    turns: Turns, query: Vector | None, worded: TurnWords, fact: Floats
+    turns: TurnColumns, query: Vector | None, worded: TurnWords, fact: Floats
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
     that says what is usual. Only of those that may be heard, so that no place is lost to one that may not."""
@@ -264,7 +268,7 @@ def _from_store(reader: Reader, model: int, numbers: Ints, query: Vector) -> NDA
     return meaning
 
 
-def _allowed(turns: Turns, places: Ints, where: Filter, leave_out: Sequence[int]) -> NDArray[np.bool_]:
+def _allowed(turns: TurnColumns, places: Ints, where: Filter, leave_out: Sequence[int]) -> NDArray[np.bool_]:
     allowed = ~turns.system[places]
     if where.as_of is not None:
         allowed &= turns.at[places] <= where.as_of

@@ -32,7 +32,7 @@ _COMPOUND = re.compile(r"(?<=[a-z])sk-[a-z]+(?:-[a-z]+)*(?![A-Za-z0-9_-])")
 _BEARER = re.compile(r"\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}", re.IGNORECASE | re.ASCII)
 
 
-class RecalledBlock(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceBlock(msgspec.Struct, frozen=True, kw_only=True):
     """One memory as a service returned it; every member may be missing."""
 
     text: str = ""
@@ -42,17 +42,17 @@ class RecalledBlock(msgspec.Struct, frozen=True, kw_only=True):
     ts: str = ""
 
 
-class Governed(msgspec.Struct, frozen=True):
+class GovernedBlocks(msgspec.Struct, frozen=True):
     """Blocks that may be told, in the order they came, and how many may not."""
 
-    blocks: tuple[RecalledBlock, ...]
+    blocks: tuple[ServiceBlock, ...]
     removed: int
 
 
-def govern(blocks: Sequence[RecalledBlock]) -> Governed:
+def govern(blocks: Sequence[ServiceBlock]) -> GovernedBlocks:
     """Drop what a transcript was copied into, what is empty once its secrets are gone, and what exceeds the budget. A
     smaller block may still fit after one that did not; one that was only redacted does not count as removed."""
-    kept: list[RecalledBlock] = []
+    kept: list[ServiceBlock] = []
     size = 0
     for block in blocks:
         if is_blocked(block.kind, block.source):
@@ -63,7 +63,7 @@ def govern(blocks: Sequence[RecalledBlock]) -> Governed:
             continue
         kept.append(msgspec.structs.replace(block, text=text))
         size += text_size
-    return Governed(tuple(kept), len(blocks) - len(kept))
+    return GovernedBlocks(tuple(kept), len(blocks) - len(kept))
 
 
 def redact_outgoing(text: str) -> tuple[str, int]:

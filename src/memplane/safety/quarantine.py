@@ -13,7 +13,7 @@ from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Caller, Memory, State, Turn
 
 
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+class QuarantinedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that is flagged, or of which a memory is, and that nobody has released. One decision is about all of it."""
 
     id: str
@@ -32,7 +32,7 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(turn.text for turn in self.turns) or tuple(memory.line for memory in self.memories)
 
 
-def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[Suspect]:
+def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[QuarantinedEntry]:
     """The newest first."""
     seqs = reader.quarantined_seqs(now=now, limit=limit, offset=offset)
     remembered: dict[int, list[Memory]] = {}
@@ -44,7 +44,7 @@ def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[S
         turns = tuple(shown_turn(turn) for turn in turns_of(reader, entry.seq) if turn.quarantined)
         memories = tuple(remembered.get(entry.seq, ()))
         found.append(
-            Suspect(
+            QuarantinedEntry(
                 id=entry.id,
                 flags=_flags([*(turn.flags for turn in turns), *(memory.flags for memory in memories)]),
                 recorded=to_datetime(entry.recorded),

@@ -9,7 +9,7 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.safety.fence import strip_injected
 from memplane.safety.injection import flags_of
-from memplane.safety.redact import NATIVE, Finding, find_secrets, redact
+from memplane.safety.redact import NATIVE, SecretFinding, find_secrets, redact
 from memplane.types import Memory, State, Tier, Turn
 
 # Content is data, never formatting: what could break out of a line, a list or a fence is made harmless.
@@ -120,7 +120,7 @@ class _Cut(msgspec.Struct, frozen=True):
     below: tuple[int, int]
 
 
-class Veil:
+class SanitizedText:
     """Invisible characters are taken out first, since one of them could hide a secret from the redactor."""
 
     def __init__(self, text: str) -> None:
@@ -155,7 +155,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[_Cu
     return "".join([*parts, text[at:]]), cuts
 
 
-def _redaction(findings: Iterable[Finding]) -> list[_Cut]:
+def _redaction(findings: Iterable[SecretFinding]) -> list[_Cut]:
     """Where the placeholders stand."""
     cuts: list[_Cut] = []
     shift = 0

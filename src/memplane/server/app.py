@@ -14,15 +14,15 @@ from memplane.auth.principal import Authenticator, Principal, Right, Unauthentic
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.server.body import ClientGone, check_media, decode_body, discard_body, is_small, read_body
-from memplane.server.endpoint import AsgiRoute, Call, Door, Endpoint, Response, Route
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Response, Route
 from memplane.server.envelope import envelope_of
-from memplane.server.exchange import Exchange, Observer
-from memplane.server.fairness import THREADS_MAX, Turns
+from memplane.server.exchange import HttpExchange, Observer
+from memplane.server.fairness import THREADS_MAX, CallerSlots
 from memplane.server.guard import Guard, credential_of
 from memplane.server.metering import Metering, tell_quota
 from memplane.server.query import read_query
 from memplane.server.refusal import refusal_of
-from memplane.server.routes import Found, Routes
+from memplane.server.routes import RouteMatch, Routes
 from memplane.types import TENANT_DEFAULT
 
 ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
@@ -40,7 +40,7 @@ def build_app(
     plane: Engine,
     authenticator: Authenticator | None,
     settings: Settings,
-    doors: Sequence[Door] | None = None,
+    doors: Sequence[Adapter] | None = None,
     *,
     observers: Sequence[Observer] = (),
 ) -> "App":
@@ -57,7 +57,7 @@ class App:
         plane: Engine,
         authenticator: Authenticator | None,
         settings: Settings,
-        doors: Sequence[Door],
+        doors: Sequence[Adapter],
         observers: Sequence[Observer],
     ) -> None:
         self.doors = doors
@@ -68,16 +68,16 @@ class App:
         self._observers = (*observers, Metering(plane.meter))
         self._routes = Routes(route for door in doors for route in door.routes)
         self._guard = Guard(settings.hosts, settings.origins)
-        self._turns = Turns()
-        self._large = Turns(_LARGE_PER_CALLER_MAX)
-        self._large_lasting = Turns(_LARGE_LASTING_PER_CALLER_MAX)
+        self._turns = CallerSlots()
+        self._large = CallerSlots(_LARGE_PER_CALLER_MAX)
+        self._large_lasting = CallerSlots(_LARGE_LASTING_PER_CALLER_MAX)
         self._open_threads = anyio.CapacityLimiter(_OPEN_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        exchange = Exchange(scope, send, self._observers)
+        exchange = HttpExchange(scope, send, self._observers)
         with exchange.observed():
             try:
                 await self._admit(exchange, receive)
@@ -88,7 +88,7 @@ class App:
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
+    async def _admit(self, exchange: HttpExchange, receive: Receive) -> None:
         self._guard.check(exchange.scope["headers"])
         origin = exchange.headers.get("origin")
         if origin is not None and self._guard.allows(origin):
@@ -109,7 +109,7 @@ class App:
             else:
                 await self._pass_on(exchange, found, found.route, receive)
 
-    def _room(self, exchange: Exchange, route: Route) -> AbstractAsyncContextManager[object]:
+    def _room(self, exchange: HttpExchange, route: Route) -> AbstractAsyncContextManager[object]:
         """A large body stays in memory until it is answered, so one caller has few of them there at once. The next is
         not read meanwhile, and its sender waits."""
         if is_small(exchange.headers):
@@ -118,7 +118,7 @@ class App:
         large = self._large_lasting if lasting else self._large
         return large.of(exchange.peer if route.right is None else _caller(exchange, route))
 
-    def _let_in(self, exchange: Exchange, route: Route) -> Principal | None:
+    def _let_in(self, exchange: HttpExchange, route: Route) -> Principal | None:
         """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
         it runs in a thread."""
         if route.right is None:
@@ -132,7 +132,9 @@ class App:
         principal.check(route.right, door=route.door)
         return principal
 
-    async def _call(self, exchange: Exchange, found: Found, endpoint: Endpoint, receive: Receive) -> None:
+    async def _call(
+        self, exchange: HttpExchange, found: RouteMatch, endpoint: Endpoint, receive: Receive
+    ) -> None:
         """Between threads a request loses more time than anywhere else in here. So a small body is read before anybody
         asks who sent it, and everything else happens in one go; for a large one, one must be let in first."""
         raw, principal, let_in = b"", None, False
@@ -145,7 +147,7 @@ class App:
             caller = principal if let_in else self._let_in(exchange, endpoint)
             if endpoint.body is not None:
                 check_media(endpoint, exchange.headers.get("content-type", ""))
-            call = Call(
+            call = HttpCall(
                 self._plane,
                 endpoint,
                 principal=caller,
@@ -170,7 +172,9 @@ class App:
 
         await exchange.answer(await exchange.in_thread(work))
 
-    async def _pass_on(self, exchange: Exchange, found: Found, route: AsgiRoute, receive: Receive) -> None:
+    async def _pass_on(
+        self, exchange: HttpExchange, found: RouteMatch, route: AsgiRoute, receive: Receive
+    ) -> None:
         scope = exchange.scope
         scope["memplane.principal"] = await exchange.in_thread(self._let_in, exchange, route)
         scope["memplane.again"] = partial(exchange.in_thread, self._let_in, exchange, route)
@@ -183,7 +187,7 @@ class App:
             receive = self._until_stopping(receive, scope["type"])
         await route.app(scope, receive, exchange.send)
 
-    async def _body(self, exchange: Exchange, receive: Receive, bytes_max: int = 0) -> bytes:
+    async def _body(self, exchange: HttpExchange, receive: Receive, bytes_max: int = 0) -> bytes:
         exchange.body_read = True
         body = await read_body(
             receive,
@@ -194,7 +198,7 @@ class App:
         exchange.request_bytes = len(body)
         return body
 
-    async def _refuse(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
+    async def _refuse(self, exchange: HttpExchange, receive: Receive, error: Exception) -> None:
         exchange.error = error
         if exchange.started:
             exchange.broken = True
@@ -252,12 +256,12 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _credential(exchange: Exchange, route: Route) -> str:
+def _credential(exchange: HttpExchange, route: Route) -> str:
     """What says who knocks, where the clients of this route put it."""
     return (route.credential or credential_of)(exchange.headers)
 
 
-def _caller(exchange: Exchange, route: Route) -> str:
+def _caller(exchange: HttpExchange, route: Route) -> str:
     """Whose turns these are, before anybody looked whether the credential is any good; without one, the address's."""
     try:
         return _credential(exchange, route)

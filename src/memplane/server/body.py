@@ -12,7 +12,7 @@ from starlette.types import Receive
 
 from memplane.errors import InvalidRequest
 from memplane.server.endpoint import Endpoint
-from memplane.server.refusal import MalformedBody, Refused
+from memplane.server.refusal import HttpError, MalformedBody
 
 DEPTH_MAX = 64
 """Nothing that is kept nests deeper, and what reads it later may be recursive."""
@@ -41,7 +41,7 @@ async def read_body(
     receive: Receive, headers: Mapping[str, str], *, bytes_max: int, seconds_max: float
 ) -> bytes:
     """All of the body. What counts is what comes, whatever the headers say of it."""
-    too_large = Refused(
+    too_large = HttpError(
         413, "too_large", f"the body is larger than {bytes_max:,} bytes", {"connection": "close"}
     )
     declared = headers.get("content-length", "")
@@ -64,7 +64,7 @@ async def read_body(
                     chunks.clear()
                 more = message.get("more_body", False)
     except TimeoutError as exc:
-        raise Refused(
+        raise HttpError(
             408, "timeout", f"the body did not arrive within {seconds_max:g} seconds", {"connection": "close"}
         ) from exc
     if size > bytes_max:
@@ -93,7 +93,9 @@ def check_media(endpoint: Endpoint, content_type: str) -> None:
         return
     if "application/json" in taken and media.startswith("application/") and media.endswith("+json"):
         return
-    raise Refused(415, "unsupported_media_type", f"the body must be {' or '.join(taken)}, not {media[:100]}")
+    raise HttpError(
+        415, "unsupported_media_type", f"the body must be {' or '.join(taken)}, not {media[:100]}"
+    )
 
 
 def decode_body(endpoint: Endpoint, raw: bytes) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp
 
-from memplane.auth.limits import What
+from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Principal, Right
 from memplane.engine import Engine
 from memplane.server.access import check_there, existing_space, open_space
-from memplane.server.refusal import Refusal
+from memplane.server.refusal import ErrorInfo
 from memplane.space import Space
 
 JSON = "application/json"
@@ -43,7 +43,7 @@ def text_response(text: str, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(status=status, body=text.encode(), media=TEXT, headers=dict(headers or {}))
 
 
-class Spent(msgspec.Struct, gc=False):
+class CallUsage(msgspec.Struct, gc=False):
     """What a call used, as far as only the door knows; the frame counts it for the tenant."""
 
     ingest_events: int = 0
@@ -60,7 +60,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Call:
+class HttpCall:
     """One request, read and checked: who knocks, where, and with what."""
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Call:
         request_id: str,
         peer: str,
         waited_s: float = 0.0,
-        spent: Spent | None = None,
+        spent: CallUsage | None = None,
     ) -> None:
         self._plane = plane
         self._principal = principal
@@ -113,7 +113,7 @@ class Call:
         self.peer = peer
         self.waited_s = waited_s
         """Since the request came in, until a thread was free for it."""
-        self.spent = spent or Spent()
+        self.spent = spent or CallUsage()
         """Add the tokens of what came in and of what is told."""
 
     @property
@@ -123,12 +123,12 @@ class Call:
         return self._principal
 
     @contextmanager
-    def using(self, what: What) -> Iterator[None]:
+    def using(self, what: QuotaResource) -> Iterator[None]:
         """Do inside what a tenant may be allowed only so much of; raises `QuotaExceeded` or `RateLimited` instead. An ingest
         that succeeds is an event of the tenant's usage."""
         with self._plane.allowance.using(self.principal.tenant, what):
             yield
-        self.spent.ingest_events += what is What.INGEST
+        self.spent.ingest_events += what is QuotaResource.INGEST
 
     def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
         """The space of an owner, once the credential was found to open it through this door."""
@@ -159,7 +159,7 @@ class Call:
         check_there(self._plane, self.principal, door=self.endpoint.door, owner=owner)
 
 
-Handle = Callable[[Call], Response]
+Handle = Callable[[HttpCall], Response]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where its clients put a credential of ours, if not where everybody does."""
     described: bool = True
     """Whether it is a call for programs, and stands in the description of all calls."""
-    refuse: Callable[[Exception], Refusal | None] | None = None
+    refuse: Callable[[Exception], ErrorInfo | None] | None = None
     """A door whose clients expect other statuses, codes or words; None leaves it to the frame's table."""
 
     @property
@@ -232,7 +232,7 @@ class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
 Route = Endpoint | AsgiRoute
 
 
-class Door(msgspec.Struct, frozen=True, kw_only=True):
+class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     """All a door brings."""
 
     name: str

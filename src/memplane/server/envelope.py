@@ -12,9 +12,9 @@ import msgspec
 from memplane.console.links import ROOT, sign_in_link
 from memplane.console.pages import HEADERS, HTML, rendered
 from memplane.server.endpoint import Response, json_response, text_response
-from memplane.server.refusal import Refusal
+from memplane.server.refusal import ErrorInfo
 
-Envelope = Callable[[Refusal, str], Response]
+Envelope = Callable[[ErrorInfo, str], Response]
 """A refusal and the request's id make an answer."""
 
 _FACTS_PREFIX = "/api/v1/"
@@ -147,7 +147,7 @@ def _page_of(address: str) -> str:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-def shown(refusal: Refusal, _request_id: str, *, asked: str = "") -> Response:
+def shown(refusal: ErrorInfo, _request_id: str, *, asked: str = "") -> Response:
     """A page; whoever has to sign in is led there."""
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         return Response(status=HTTPStatus.SEE_OTHER, media=HTML, headers={"location": sign_in_link(asked)})
@@ -161,19 +161,19 @@ def shown(refusal: Refusal, _request_id: str, *, asked: str = "") -> Response:
     )
 
 
-def told_in_page(refusal: Refusal, _request_id: str, *, asked: str = "") -> Response:
+def told_in_page(refusal: ErrorInfo, _request_id: str, *, asked: str = "") -> Response:
     """For a part of a page: the words alone, which the page says."""
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         return Response(status=HTTPStatus.NO_CONTENT, headers={"hx-redirect": sign_in_link(asked)})
     return text_response(f"{refusal.message}\n", status=refusal.status, headers=refusal.headers)
 
 
-def nested(refusal: Refusal, request_id: str) -> Response:
+def nested(refusal: ErrorInfo, request_id: str) -> Response:
     detail = ErrorDetail(refusal.code, refusal.message, request_id)
     return json_response(NestedError(detail), status=refusal.status, headers=refusal.headers)
 
 
-def strict(refusal: Refusal, request_id: str) -> Response:
+def strict(refusal: ErrorInfo, request_id: str) -> Response:
     """CLAIV's clients know no 422, have one word for a credential that will not do, and wait as long as
     `details.retry_after` says: they do not look at headers."""
     details = dict(refusal.details)
@@ -186,13 +186,13 @@ def strict(refusal: Refusal, request_id: str) -> Response:
     return json_response(NestedError(error), status=_bad_request(refusal.status), headers=refusal.headers)
 
 
-def openai(refusal: Refusal, _request_id: str) -> Response:
+def openai(refusal: ErrorInfo, _request_id: str) -> Response:
     status = _bad_request(refusal.status)
     detail = OpenAIDetail(refusal.message, _kind_of(status, _OPENAI_TYPES), None, refusal.code)
     return json_response(OpenAIError(detail), status=status, headers=refusal.headers)
 
 
-def anthropic(refusal: Refusal, request_id: str) -> Response:
+def anthropic(refusal: ErrorInfo, request_id: str) -> Response:
     status = _bad_request(refusal.status)
     detail = AnthropicDetail(_kind_of(status, _ANTHROPIC_TYPES), refusal.message)
     return json_response(AnthropicError("error", detail, request_id), status=status, headers=refusal.headers)
@@ -203,7 +203,7 @@ def _kind_of(status: int, kinds: dict[int, str]) -> str:
     return kinds.get(status, fault)
 
 
-def flat(refusal: Refusal, _request_id: str) -> Response:
+def flat(refusal: ErrorInfo, _request_id: str) -> Response:
     """Helmdeck's clients know no 422, and its own names for what is wrong with a credential."""
     code = _FACTS_CODES.get(refusal.code, refusal.code)
     headers = refusal.headers
@@ -213,7 +213,7 @@ def flat(refusal: Refusal, _request_id: str) -> Response:
     return json_response(error, status=_bad_request(refusal.status), headers=headers, newline=True)
 
 
-def plain(refusal: Refusal, _request_id: str) -> Response:
+def plain(refusal: ErrorInfo, _request_id: str) -> Response:
     """In the words of the reference service, which says little."""
     refused_method = refusal.status == HTTPStatus.METHOD_NOT_ALLOWED
     message = "method not allowed" if refused_method else refusal.message

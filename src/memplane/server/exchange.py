@@ -16,12 +16,12 @@ from starlette.types import Message, Scope, Send
 from memplane.adapters.proxy.answer import Charge
 from memplane.auth.principal import Principal
 from memplane.server.body import ClientGone
-from memplane.server.endpoint import AsgiRoute, Response, Route, Spent
+from memplane.server.endpoint import AsgiRoute, CallUsage, Response, Route
 
 # What is told of a request that went upstream: for counters and spans, never what was said in it.
 
 
-class Passed(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
     """One turn that a provider was asked for."""
 
     upstream: str
@@ -38,7 +38,7 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was in the ledger when the client saw the end; None where it was not to be kept."""
 
 
-PassedListener = Callable[[Passed], None]
+PassedListener = Callable[[ProviderCall], None]
 
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -53,12 +53,12 @@ Ts = TypeVarTuple("Ts")
 class Observer(Protocol):
     """Hears of every request twice, in the task that answers it."""
 
-    def begin(self, exchange: "Exchange") -> None: ...
+    def begin(self, exchange: "HttpExchange") -> None: ...
 
-    def end(self, exchange: "Exchange") -> None: ...
+    def end(self, exchange: "HttpExchange") -> None: ...
 
 
-class Exchange:
+class HttpExchange:
     """What is known of a request while it is answered."""
 
     def __init__(self, scope: Scope, send: Send, observers: Sequence[Observer]) -> None:
@@ -73,7 +73,7 @@ class Exchange:
         self.body_read = False
         self.request_bytes = 0
         self.response_bytes = 0
-        self.spent = Spent()
+        self.spent = CallUsage()
         self.extra: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
         self.started = False
         self.status = 0

@@ -9,7 +9,7 @@ PER_CALLER_MAX = 40
 """As many as write at once write together, so a busy caller gains by having many; by having more, nobody does."""
 
 
-class Turns:
+class CallerSlots:
     """As many at once as one caller may have; further calls of theirs wait, in order. Used in the event loop only."""
 
     def __init__(self, per_caller_max: int = PER_CALLER_MAX) -> None:

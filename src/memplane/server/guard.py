@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"
@@ -41,10 +41,10 @@ class Guard:
     def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) > 1:
-            raise Refused(400, "bad_host", "a request has one Host header")
+            raise HttpError(400, "bad_host", "a request has one Host header")
         host = hosts[0].decode("latin-1").strip().lower() if hosts else ""
         if not self._is_known(host):
-            raise Refused(
+            raise HttpError(
                 421, "unknown_host", "this server does not answer to that name; see the setting `hosts`"
             )
         for name, value in headers:
@@ -66,7 +66,7 @@ class Guard:
             return
         if origin in {f"{scheme}://{host}" for scheme in _WEB}:
             return
-        raise Refused(
+        raise HttpError(
             403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
         )
 

@@ -14,12 +14,12 @@ from memplane.main import Memplane
 from memplane.server.guard import check_names
 from memplane.server.logs import set_up_logs
 from memplane.server.metrics import forget_process
-from memplane.server.serve import Process, listen, run_process
+from memplane.server.serve import ServerProcess, listen, run_process
 from memplane.server.supervisor import Supervisor
 from memplane.telemetry import Listener
 from memplane.terminal.call import Wiring
 
-__all__ = ["Start", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
+__all__ = ["ServeOptions", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where the metrics library looks for its folder when it is imported."""
@@ -28,7 +28,7 @@ _HANDED = "MEMPLANE_SERVE_HANDED"
 _PATIENCE_MORE_S = 5
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `memplane serve` was told."""
 
     wiring: Wiring
@@ -41,20 +41,22 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         return self.wiring.open_served(self.data, self.wiring.environment, listener)
 
 
-def alone(start: Start, bound: socket.socket, greet: Callable[[], None]) -> int:
+def alone(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]) -> int:
     """This process is the server."""
-    run_process(Process(settings=start.settings, listening=bound, auth=start.auth, greet=greet), start.open)
+    run_process(
+        ServerProcess(settings=start.settings, listening=bound, auth=start.auth, greet=greet), start.open
+    )
     return 0
 
 
-def is_one_of_several(start: Start) -> bool:
+def is_one_of_several(start: ServeOptions) -> bool:
     return _HANDED in start.wiring.environment
 
 
-def one_of_several(start: Start) -> None:
+def one_of_several(start: ServeOptions) -> None:
     """A process that `several` started: the socket is there already."""
     listening, lifeline = map(int, start.wiring.environment[_HANDED].split())
-    process = Process(
+    process = ServerProcess(
         settings=start.settings,
         listening=socket.socket(fileno=listening),
         auth=start.auth,
@@ -64,7 +66,7 @@ def one_of_several(start: Start) -> None:
     run_process(process, start.open)
 
 
-def several(start: Start, bound: socket.socket, greet: Callable[[], None]) -> int:
+def several(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]) -> int:
     """The processes are this very command, each with the socket in hand and one end of a pair whose other end only we
     have: when we are gone, however we went, they notice."""
     set_up_logs(start.settings.log_level)

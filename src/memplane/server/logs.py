@@ -12,8 +12,8 @@ import structlog
 
 from memplane.errors import MemplaneError, SettingsInvalid
 from memplane.safety.redact import redact
-from memplane.server.exchange import Exchange
-from memplane.server.refusal import Refused
+from memplane.server.exchange import HttpExchange
+from memplane.server.refusal import HttpError
 
 _FAULT_STATUS = 500
 _TRACE_CHARS_MAX = 16_000
@@ -91,10 +91,10 @@ class RequestLog:
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         pass
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         line: dict[str, Any] = {
             "id": exchange.request_id,
             "method": exchange.method or "WEBSOCKET",
@@ -107,7 +107,7 @@ class RequestLog:
         if exchange.gone:
             line["gone"] = True
         meant = (
-            isinstance(exchange.error, Refused) and not exchange.broken
+            isinstance(exchange.error, HttpError) and not exchange.broken
         )  # a door's own no, whatever its status
         if exchange.error is not None and not meant and (exchange.status >= _FAULT_STATUS or exchange.broken):
             self._log.error("request", **line, error=fault(exchange.error))

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 
-from memplane.auth.limits import Standing
+from memplane.auth.limits import QuotaStatus
 from memplane.auth.usage import Meter
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.exchange import Exchange
+from memplane.server.exchange import HttpExchange
 
 _UNMETERED = frozenset({"system"})
 """Doors for those who look after the server."""
@@ -21,10 +21,10 @@ class Metering:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         pass
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         route, principal = exchange.route, exchange.principal
         if route is None or principal is None or route.door in _UNMETERED:
             return
@@ -40,7 +40,7 @@ class Metering:
         )
 
 
-def tell_quota(plane: Engine, exchange: Exchange) -> None:
+def tell_quota(plane: Engine, exchange: HttpExchange) -> None:
     """Where the tenant is near the end of its quota, its answer says so. Asks the catalog, so it runs in a thread; nobody
     is refused for want of a warning."""
     route, principal = exchange.route, exchange.principal
@@ -52,7 +52,7 @@ def tell_quota(plane: Engine, exchange: Exchange) -> None:
             exchange.extra += _headers(standing)
 
 
-def _headers(standing: Standing) -> list[tuple[bytes, bytes]]:
+def _headers(standing: QuotaStatus) -> list[tuple[bytes, bytes]]:
     return [
         (b"x-quota-warning", b"approaching_limit"),
         (b"x-quota-ingests-pct", str(standing.percent).encode()),

@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from memplane.clock import SECOND
-from memplane.server.exchange import Exchange, Passed
-from memplane.storage.work import Backlog, Done
+from memplane.server.exchange import HttpExchange, ProviderCall
+from memplane.storage.work import Backlog, WorkerCounts
 from memplane.telemetry import MemoryOp
 
 _UNMATCHED = "(none)"
@@ -100,10 +100,10 @@ class Metrics:
             registry=self._registry,
         )
 
-    def begin(self, exchange: Exchange) -> None:  # noqa: ARG002 - one of those who observe
+    def begin(self, exchange: HttpExchange) -> None:  # noqa: ARG002 - one of those who observe
         self._in_flight.inc()
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         self._in_flight.dec()
         route = exchange.route.path if exchange.route is not None else _UNMATCHED
         method = _method(exchange)
@@ -114,7 +114,7 @@ class Metrics:
         self._operations.labels(event.memory_op, event.memory_status).inc()
         self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
 
-    def passed(self, turn: Passed) -> None:
+    def passed(self, turn: ProviderCall) -> None:
         """A turn that went through the proxy."""
         upstream, charge = turn.upstream, turn.charge
         if turn.operation != "embeddings":
@@ -132,7 +132,7 @@ class Metrics:
         if turn.kept is False:
             self._unkept.labels(upstream).inc()
 
-    def exposition(self, work: tuple[Backlog, Done] | None = None) -> bytes:
+    def exposition(self, work: tuple[Backlog, WorkerCounts] | None = None) -> bytes:
         """With `work`, also how that of the workers stands, whichever machine they are on."""
         workers = b"" if work is None else _of_workers(*work)
         if self._folder is None:
@@ -145,7 +145,7 @@ class Metrics:
 class _Workers:
     """Figures that are read rather than counted here."""
 
-    def __init__(self, backlog: Backlog, done: Done) -> None:
+    def __init__(self, backlog: Backlog, done: WorkerCounts) -> None:
         self._backlog = backlog
         self._done = done
 
@@ -174,7 +174,7 @@ class _Workers:
             yield CounterMetricFamily(f"memplane_work_{name}", said, value)
 
 
-def _of_workers(backlog: Backlog, done: Done) -> bytes:
+def _of_workers(backlog: Backlog, done: WorkerCounts) -> bytes:
     registry = CollectorRegistry()
     registry.register(_Workers(backlog, done))
     return generate_latest(registry)
@@ -185,7 +185,7 @@ def forget_process(folder: Path, pid: int) -> None:
     mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
 
 
-def _method(exchange: Exchange) -> str:
+def _method(exchange: HttpExchange) -> str:
     """Anybody can make up methods, and every label costs."""
     if exchange.method is None:
         return "WEBSOCKET"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.server.endpoint import Door, Endpoint
+from memplane.server.endpoint import Adapter, Endpoint
 from memplane.server.envelope import FlatError, NestedError, envelope_of, flat, plain
 
 _REFERENCE = "#/components/schemas/{name}"
@@ -17,7 +17,7 @@ _WITH_CREDENTIAL = (401, 404, 429, 502, 507)
 _TITLE = "Memplane"
 
 
-def describe(doors: Iterable[Door], version: str) -> dict[str, Any]:
+def describe(doors: Iterable[Adapter], version: str) -> dict[str, Any]:
     """Streams and websockets are no calls, and stand beside the paths under `x-streams`."""
     doors = list(doors)
     endpoints = [

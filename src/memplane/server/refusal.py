@@ -77,7 +77,7 @@ STATUSES: dict[type[MemplaneError], HTTPStatus] = {
 _BUSY_RETRY_S = 1
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A no, before it has a shape."""
 
     status: int
@@ -88,12 +88,12 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """What a program needs to know, for envelopes that have a place for it."""
 
 
-class Refused(Exception):
+class HttpError(Exception):
     """A door says no in words of its own."""
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
-        self.refusal = Refusal(status=status, code=code, message=message, headers=headers or {})
+        self.refusal = ErrorInfo(status=status, code=code, message=message, headers=headers or {})
 
 
 class MalformedBody(InvalidRequest):
@@ -102,18 +102,18 @@ class MalformedBody(InvalidRequest):
     code = "malformed_body"
 
 
-def refusal_of(error: Exception) -> Refusal:
+def refusal_of(error: Exception) -> ErrorInfo:
     """What is told of an error. Where the fault is ours, the log has the message and the caller only its kind: messages
     of the storage name files."""
-    if isinstance(error, Refused):
+    if isinstance(error, HttpError):
         return error.refusal
     if not isinstance(error, MemplaneError):
-        return Refusal(
+        return ErrorInfo(
             status=500, code="internal", message="an error of ours; the log has it under this request's id"
         )
     status = status_of(error)
     message = _kind(error) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else str(error)
-    return Refusal(
+    return ErrorInfo(
         status=status,
         code=error.code,
         message=message,

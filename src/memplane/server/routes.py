@@ -9,13 +9,13 @@ import msgspec
 
 from memplane.console.links import ROOT
 from memplane.server.endpoint import AsgiRoute, Route
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 _PATH_MARK = ":path"
 _VERSION = "/v1"
 
 
-class Found(msgspec.Struct, frozen=True):
+class RouteMatch(msgspec.Struct, frozen=True):
     """A route and the parameters of its path."""
 
     route: Route
@@ -88,30 +88,30 @@ class Routes:
             else:
                 self._fixed.setdefault(route.path, []).append(route)
 
-    def find(self, method: str | None, raw_path: bytes) -> Found:
+    def find(self, method: str | None, raw_path: bytes) -> RouteMatch:
         """The route; `method` None is a websocket. Raises a 404, or a 405 with what is allowed."""
         path, segments = _decoded(raw_path)
-        candidates = [Found(route, {}) for route in self._fixed.get(path, ())]
+        candidates = [RouteMatch(route, {}) for route in self._fixed.get(path, ())]
         if path.count("/") != len(segments):  # an encoded slash: part of a name, so of no fixed path
             candidates = []
         if not candidates:
             matched = ((pattern.match(segments), route) for pattern, route in self._patterns)
-            candidates = [Found(route, found) for found, route in matched if found is not None]
+            candidates = [RouteMatch(route, found) for found, route in matched if found is not None]
         if not candidates:
-            raise Refused(404, "not_found", f"nothing is at this path; {self._hint(path)}")
+            raise HttpError(404, "not_found", f"nothing is at this path; {self._hint(path)}")
         for found in candidates:
             if method in methods_of(found.route) or (method is None and _is_websocket(found.route)):
                 return found
         allowed = sorted({name for found in candidates for name in methods_of(found.route)} - {None})
         if not allowed:
-            raise Refused(426, "upgrade_required", "this path speaks websockets", {"upgrade": "websocket"})
+            raise HttpError(426, "upgrade_required", "this path speaks websockets", {"upgrade": "websocket"})
         verbs = ", ".join(str(name) for name in allowed)
         what = (
             f"this path speaks no websockets; it takes {verbs}"
             if method is None
             else f"this path takes {verbs}"
         )
-        raise Refused(405, "method_not_allowed", what, {"allow": verbs})
+        raise HttpError(405, "method_not_allowed", what, {"allow": verbs})
 
     def _hint(self, path: str) -> str:
         """What whoever came here may have meant: a person in the console has no use for a list of calls."""
@@ -136,5 +136,5 @@ def _decoded(raw_path: bytes) -> tuple[str, list[str]]:
     try:
         segments = [unquote_to_bytes(part).decode("utf-8") for part in raw_path.split(b"/")[1:]]
     except UnicodeDecodeError as exc:
-        raise Refused(400, "malformed_path", "the path is not percent-encoded UTF-8") from exc
+        raise HttpError(400, "malformed_path", "the path is not percent-encoded UTF-8") from exc
     return "/" + "/".join(segments), segments

@@ -22,7 +22,7 @@ from memplane.config import Settings
 from memplane.errors import SettingsInvalid
 from memplane.main import Memplane
 from memplane.server.app import App, build_app
-from memplane.server.exchange import Observer, Passed
+from memplane.server.exchange import Observer, ProviderCall
 from memplane.server.logs import RequestLog, set_up_logs, set_up_memory_log
 from memplane.server.metrics import Metrics
 from memplane.server.protocol import PROTOCOL
@@ -40,7 +40,7 @@ OpenServed = Callable[[Listener], Memplane]
 """Opens the plane with enrichment in the background; what happens in it is told to the listener."""
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True):
+class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
     """What one server process is given besides the settings."""
 
     settings: Settings
@@ -54,14 +54,14 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A pipe that ends when the supervisor does, however it does."""
 
 
-def run_process(process: Process, open_plane: OpenServed) -> None:
+def run_process(process: ServerProcess, open_plane: OpenServed) -> None:
     """Serve until SIGTERM or SIGINT: requests are finished, then enrichment stops and the files are closed."""
-    with Ending() as ending:
+    with ShutdownSignals() as ending:
         process.greet()
         _serve(process, open_plane, ending)
 
 
-def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
+def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSignals") -> None:
     settings = process.settings
     sys.setswitchinterval(_SWITCH_S)
     set_up_logs(settings.log_level)
@@ -75,7 +75,7 @@ def _serve(process: Process, open_plane: OpenServed, ending: "Ending") -> None:
         if tracing is not None:
             tracing.heard(event)
 
-    def passed(turn: Passed) -> None:
+    def passed(turn: ProviderCall) -> None:
         metrics.passed(turn)
         if tracing is not None:
             tracing.passed(turn)
@@ -126,7 +126,7 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells the frame that it ends, and leaves signals to `Ending`."""
+    """uvicorn's server, which tells the frame that it ends, and leaves signals to `ShutdownSignals`."""
 
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
@@ -141,7 +141,7 @@ class Server(uvicorn.Server):
         yield
 
 
-class Ending:
+class ShutdownSignals:
     """SIGTERM and SIGINT from the first moment on. uvicorn would hear them only while it serves, and then end the
     process with the same signal before anything is closed."""
 

@@ -15,10 +15,10 @@ from memplane.console.links import ROOT as CONSOLE
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
 from memplane.server import page
-from memplane.server.endpoint import JSON, Call, Door, Endpoint, Handle, Response, json_response
+from memplane.server.endpoint import JSON, Adapter, Endpoint, Handle, HttpCall, Response, json_response
 from memplane.server.metrics import MEDIA, Metrics
 from memplane.server.openapi import describe
-from memplane.storage.work import Backlog, Done
+from memplane.storage.work import Backlog, WorkerCounts
 
 DOOR = "system"
 VERSION = version("memplane")
@@ -28,7 +28,7 @@ _READINESS_SECONDS = 1.0
 """Anybody may ask, and asking writes a file."""
 
 
-class Health(msgspec.Struct):
+class HealthResponse(msgspec.Struct):
     """The process answers. Two clients look for two different words."""
 
     status: Literal["ok"]
@@ -36,7 +36,7 @@ class Health(msgspec.Struct):
     version: str
 
 
-class Places(msgspec.Struct):
+class RootLinks(msgspec.Struct):
     """Where to go on from the root."""
 
     name: str = "memplane"
@@ -53,13 +53,13 @@ class Places(msgspec.Struct):
     metrics: str = "/metrics"
 
 
-def door(plane: Engine, settings: Settings, others: Sequence[Door], metrics: Metrics) -> Door:
+def door(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: Metrics) -> Adapter:
     system = System(plane, others, metrics)
-    made = Door(
+    made = Adapter(
         name=DOOR,
         routes=(
-            _open("/", "What is where; a browser is led to the console", system.root, Places),
-            _open("/healthz", "Is the process up?", system.health, Health),
+            _open("/", "What is where; a browser is led to the console", system.root, RootLinks),
+            _open("/healthz", "Is the process up?", system.health, HealthResponse),
             _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
             Endpoint(
                 method="GET",
@@ -104,23 +104,23 @@ def _open(
 class System:
     """Answers for the whole server."""
 
-    def __init__(self, plane: Engine, doors: Sequence[Door], metrics: Metrics) -> None:
+    def __init__(self, plane: Engine, doors: Sequence[Adapter], metrics: Metrics) -> None:
         self.doors = doors
         self._plane = plane
         self._metrics = metrics
         self._lock = threading.Lock()
         self._looked = (0.0, Readiness())
 
-    def root(self, call: Call) -> Response:
+    def root(self, call: HttpCall) -> Response:
         """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
         if "text/html" in call.headers.get("accept", ""):
             return Response(status=303, media=_HTML, headers={"location": CONSOLE})
-        return json_response(Places(), newline=True)
+        return json_response(RootLinks(), newline=True)
 
-    def health(self, _call: Call) -> Response:
-        return json_response(Health("ok", ok=True, version=VERSION), newline=True)
+    def health(self, _call: HttpCall) -> Response:
+        return json_response(HealthResponse("ok", ok=True, version=VERSION), newline=True)
 
-    def ready(self, _call: Call) -> Response:
+    def ready(self, _call: HttpCall) -> Response:
         with self._lock:
             at, found = self._looked
             if not at or time.monotonic() - at > _READINESS_SECONDS:
@@ -130,10 +130,10 @@ class System:
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
 
-    def figures(self, _call: Call) -> Response:
+    def figures(self, _call: HttpCall) -> Response:
         return Response(body=self._metrics.exposition(self._work()), media=MEDIA)
 
-    def _work(self) -> tuple[Backlog, Done] | None:
+    def _work(self) -> tuple[Backlog, WorkerCounts] | None:
         """How the work of all workers stands; nothing where there are none, or the database cannot say."""
         work = self._plane.work
         if work is None:
@@ -143,10 +143,10 @@ class System:
         except StorageError:
             return None
 
-    def openapi(self, _call: Call) -> Response:
+    def openapi(self, _call: HttpCall) -> Response:
         return json_response(self._description)
 
-    def page(self, _call: Call) -> Response:
+    def page(self, _call: HttpCall) -> Response:
         return Response(body=page.render(self._description).encode(), media=_HTML, headers=dict(page.HEADERS))
 
     @cached_property

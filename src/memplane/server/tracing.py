@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from memplane.server.exchange import Exchange, Passed
+from memplane.server.exchange import HttpExchange, ProviderCall
 from memplane.telemetry import MemoryOp
 
 _OPERATIONS = {
@@ -48,7 +48,7 @@ class Tracing:
         self._tracer = self._provider.get_tracer("memplane")
         self._open: dict[int, tuple[Span, Any]] = {}
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         parent = extract(exchange.headers)
         method = exchange.method or "GET"
         span = self._tracer.start_span(method, context=parent, kind=SpanKind.SERVER)
@@ -56,7 +56,7 @@ class Tracing:
         span.set_attribute("memplane.request.id", exchange.request_id)
         self._open[id(exchange)] = (span, context.attach(trace.set_span_in_context(span)))
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         span, token = self._open.pop(id(exchange))
         context.detach(token)
         if exchange.route is not None:
@@ -85,7 +85,7 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end_time=now)
 
-    def passed(self, turn: Passed) -> None:
+    def passed(self, turn: ProviderCall) -> None:
         """A turn that an upstream was asked for, below the request that asked for it."""
         now = time.time_ns()
         started = now - int(turn.seconds * 1_000 * _NS_PER_MS)

@@ -9,15 +9,22 @@ import msgspec
 from memplane.clock import Instant
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound
-from memplane.ledger.payloads import Collected, Forgotten, Payload, Uploaded, decode_body, encode
+from memplane.ledger.payloads import (
+    CollectPayload,
+    DocumentPayload,
+    ForgetPayload,
+    Payload,
+    decode_body,
+    encode,
+)
 from memplane.memory import projection
 from memplane.models.llm import LLMFailed
 from memplane.safety.redact import redact
-from memplane.space.parts import Parts
+from memplane.space.parts import SpaceServices
 from memplane.storage.base import Reader, Store, Writer
-from memplane.storage.directory import Sort
+from memplane.storage.directory import ResourceKind
 from memplane.telemetry import Events, nobody
-from memplane.types import Caller, Draft, Op
+from memplane.types import Caller, NewEntry, Op
 
 T = TypeVar("T")
 
@@ -27,7 +34,7 @@ _CATCH_UP_PER_READ = 2_000
 class Access:
     """One owner's store, seen by one caller."""
 
-    def __init__(self, parts: Parts, tenant: str, owner: str, caller: Caller) -> None:
+    def __init__(self, parts: SpaceServices, tenant: str, owner: str, caller: Caller) -> None:
         self.tenant = tenant
         self.owner = owner
         self.caller = caller
@@ -119,29 +126,34 @@ class Access:
                     with store.read() as reader:
                         ahead = reader.marks().derived < int(reader.note(projection.READ) or 0)
 
-    def _note_receipts(self, forgets: Iterable[Forgotten]) -> None:
+    def _note_receipts(self, forgets: Iterable[ForgetPayload]) -> None:
         """Where they can be found by their ids alone; before they are committed, so that none is ever missing."""
         ids = {forgotten.receipt: forgotten.at for forgotten in forgets}
         if ids:
-            self._parts.directory.note_all(self.tenant, Sort.RECEIPT, ids, self.owner, now=self._clock())
+            self._parts.directory.note_all(
+                self.tenant, ResourceKind.RECEIPT, ids, self.owner, now=self._clock()
+            )
 
-    def _note_library(self, drafts: Iterable[Draft]) -> None:
+    def _note_library(self, drafts: Iterable[NewEntry]) -> None:
         """As `_note_receipts`, for what documents and collections these entries bring."""
-        found: dict[Sort, dict[str, Instant]] = {Sort.DOCUMENT: {}, Sort.COLLECTION: {}}
+        found: dict[ResourceKind, dict[str, Instant]] = {
+            ResourceKind.DOCUMENT: {},
+            ResourceKind.COLLECTION: {},
+        }
         for draft in drafts:
             if draft.op in (Op.DOCUMENT, Op.COLLECT) and draft.body:
                 match decode_body(draft.op, draft.body):
-                    case Uploaded(document=id_, at=at):
-                        found[Sort.DOCUMENT][id_] = at
-                    case Collected(action="create", collection=id_, at=at):
-                        found[Sort.COLLECTION][id_] = at
+                    case DocumentPayload(document=id_, at=at):
+                        found[ResourceKind.DOCUMENT][id_] = at
+                    case CollectPayload(action="create", collection=id_, at=at):
+                        found[ResourceKind.COLLECTION][id_] = at
         for sort, ids in found.items():
             if ids:
                 self._parts.directory.note_all(self.tenant, sort, ids, self.owner, now=self._clock())
 
     def _draft(
         self, id_: str, op: Op, payload: Payload, ref: str | None = None, *, bytes_max: int | None = None
-    ) -> Draft:
+    ) -> NewEntry:
         """`bytes_max` is for what may be larger than a usual entry."""
         try:
             body = encode(redacted(payload) if self._settings.redact_ledger else payload)
@@ -152,7 +164,7 @@ class Access:
             raise InvalidRequest(
                 f"the entry has {len(body):,} bytes and at most {bytes_max:,} are kept; split it"
             )
-        return Draft(id_, op, body, self.caller, ref)
+        return NewEntry(id_, op, body, self.caller, ref)
 
 
 def redacted(payload: Payload) -> Payload:

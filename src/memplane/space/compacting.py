@@ -14,7 +14,7 @@ import msgspec
 from memplane.clock import DAY, Instant, to_datetime
 from memplane.compaction.days import items_of, said_last, settled, undecided
 from memplane.compaction.digests import instant_of, same_learnings
-from memplane.compaction.judging import Discarded, Kept, judge
+from memplane.compaction.judging import Discard, Promotion, judge
 from memplane.compaction.retention import (
     Retention,
     begin_of,
@@ -25,31 +25,39 @@ from memplane.compaction.retention import (
     week_of,
 )
 from memplane.compaction.review import (
+    CompactedDay,
     Compaction,
-    DayCompacted,
-    DayDue,
+    DueDay,
     Learning,
-    RetentionStanding,
+    RetentionStatus,
     learnings_of,
     standing_of,
 )
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import confirmed_id, content_id
-from memplane.ledger.payloads import Compacted, Judgement, Promoted, Stored, Verdict, decode, encode
+from memplane.ledger.payloads import (
+    CompactPayload,
+    DecidePayload,
+    Judgement,
+    PromotePayload,
+    StorePayload,
+    decode,
+    encode,
+)
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_caller, check_limit
 from memplane.memory.forget import bury
 from memplane.space.records import waiting
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer
-from memplane.storage.compaction import RETENTION, Judged, Layer, Line, Standing
-from memplane.types import Draft, Entry, Kind, Memory, Op, Reach, Receipt
+from memplane.storage.compaction import RETENTION, CompactionLine, JudgementRow, Layer, LearningStatus
+from memplane.types import Entry, Kind, Memory, NewEntry, Op, Receipt, Visibility
 
 _ENTRIES_PER_STEP = 500
 """Writers wait for a step."""
 _POLICY = "policy"
 """Who confirms where nobody is asked."""
-Over = Callable[[Reader, Retention, Instant], list[Line]]
+Over = Callable[[Reader, Retention, Instant], list[CompactionLine]]
 """Which lines of a layer are not to be kept any longer."""
 TAG = "compacted"
 """On memories that compaction proposed."""
@@ -87,19 +95,19 @@ class Compacting(Writing):
             receipts=tuple(self._finish_all(receipts)),
         )
 
-    def retention(self) -> RetentionStanding:
+    def retention(self) -> RetentionStatus:
         """How long what is kept here, and what would go now."""
         policy = retention_of(self._settings)
         now = self._clock()
         with self._read() as reader:
             days = _days(reader, policy, None, now)
-            return RetentionStanding(
+            return RetentionStatus(
                 policy=policy,
                 words=policy.words,
-                due=tuple(DayDue(day, len(items_of(reader, day))) for day in days),
+                due=tuple(DueDay(day, len(items_of(reader, day))) for day in days),
                 digest_lines_due=len(_digests_over(reader, policy, now)),
                 summary_lines_due=len(_summaries_over(reader, policy, now)),
-                learnings_open=sum(it.standing is Standing.OPEN for it in learnings_of(reader)),
+                learnings_open=sum(it.standing is LearningStatus.OPEN for it in learnings_of(reader)),
             )
 
     # ── review ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,7 +117,9 @@ class Compacting(Writing):
         with self._operation("learnings") as reader:
             return learnings_of(reader)
 
-    def judgements(self, day: str | None = None, *, limit: int = 1_000, offset: int = 0) -> list[Judged]:
+    def judgements(
+        self, day: str | None = None, *, limit: int = 1_000, offset: int = 0
+    ) -> list[JudgementRow]:
         """Every decision of compaction about a day, or about all; the newest day first. In ids and reasons alone."""
         check_limit(limit)
         if day is not None:
@@ -117,7 +127,7 @@ class Compacting(Writing):
         with self._operation("judgements") as reader:
             return reader.judged_on(day, limit=limit, offset=offset)
 
-    def digest_lines(self) -> list[Line]:
+    def digest_lines(self) -> list[CompactionLine]:
         """Every line of the weekly digests, by day and when it was said."""
         with self._operation("digests") as reader:
             return reader.lines(Layer.DIGEST)
@@ -157,7 +167,7 @@ class Compacting(Writing):
             group = self._learning(writer, learning_id)
             decisions = writer.verdicts()
             standing, decision = standing_of(writer, group, decisions)
-            if standing is Standing.CONFIRMED and decision is not None:
+            if standing is LearningStatus.CONFIRMED and decision is not None:
                 raise InvalidRequest(
                     f"{learning_id} was confirmed by {decision.by} and is the memory {decision.memory}; "
                     "delete that memory instead",
@@ -165,7 +175,9 @@ class Compacting(Writing):
                 )
             for line in group:
                 if line.id not in decisions:
-                    self._decide(writer, Verdict(learning=line.id, confirmed=False, by=by or self._decider))
+                    self._decide(
+                        writer, DecidePayload(learning=line.id, confirmed=False, by=by or self._decider)
+                    )
 
         self._write("reject", work)
 
@@ -174,18 +186,18 @@ class Compacting(Writing):
         return self.caller.actor or self.caller.door
 
     @staticmethod
-    def _learning(writer: Writer, learning_id: str) -> list[Line]:
+    def _learning(writer: Writer, learning_id: str) -> list[CompactionLine]:
         found = [line for line in writer.lines_at([learning_id]) if line.layer is Layer.LEARN]
         if not found:
             raise NotFound("learning", learning_id)
         return same_learnings(writer, found[0])
 
-    def _confirm(self, writer: Writer, group: Sequence[Line], by: str) -> Memory:
+    def _confirm(self, writer: Writer, group: Sequence[CompactionLine], by: str) -> Memory:
         """One memory for all that say the same. Which one follows from the learnings, so that machines that confirm
         the same make the same."""
         decisions = writer.verdicts()
         standing, decision = standing_of(writer, group, decisions)
-        if standing is Standing.CONFIRMED and decision is not None and decision.memory is not None:
+        if standing is LearningStatus.CONFIRMED and decision is not None and decision.memory is not None:
             memory = writer.memory(decision.memory)
         else:
             memory = self._store_learning(writer, group)
@@ -196,10 +208,10 @@ class Compacting(Writing):
             )
         for line in group:
             if line.id not in decisions or not decisions[line.id].confirmed:
-                self._decide(writer, Verdict(learning=line.id, confirmed=True, by=by, memory=memory.id))
+                self._decide(writer, DecidePayload(learning=line.id, confirmed=True, by=by, memory=memory.id))
         return memory
 
-    def _store_learning(self, writer: Writer, group: Sequence[Line]) -> Memory | None:
+    def _store_learning(self, writer: Writer, group: Sequence[CompactionLine]) -> Memory | None:
         ids = {confirmed_id(line.id): line for line in group}
         gone = writer.tombstoned(list(ids))
         id_ = next((id_ for id_ in ids if id_ not in gone), None)
@@ -208,14 +220,14 @@ class Compacting(Writing):
         if writer.known([id_]):
             return writer.memory(id_)
         line = ids[id_]
-        stored = Stored(
+        stored = StorePayload(
             kind=Kind(line.kind),
             content=line.text,
             at=instant_of(line),
             tags=(TAG, line.day),
             conversation=line.conversation,
             project=line.project,
-            scope=Reach.GLOBAL if line.within is None else Reach(line.within.partition(":")[0]),
+            scope=Visibility.GLOBAL if line.within is None else Visibility(line.within.partition(":")[0]),
             learning=line.id,
         )
         projection.record(writer, self._draft(id_, Op.STORE, stored), self._clock())
@@ -224,15 +236,15 @@ class Compacting(Writing):
     def _confirm_open(self, writer: Writer) -> int:
         """A policy takes the owner's word alone: what somebody with a name said, in an e-mail for one, waits for a
         person."""
-        waiting = [it for it in learnings_of(writer) if it.standing is Standing.OPEN]
+        waiting = [it for it in learnings_of(writer) if it.standing is LearningStatus.OPEN]
         owned = [it for it in waiting if not any(_speaker_of(writer, id_) for id_ in it.ids)]
         for learning in owned:
             self._confirm(writer, self._learning(writer, learning.id), _POLICY)
         return len(owned)
 
-    def _decide(self, writer: Writer, verdict: Verdict) -> None:
+    def _decide(self, writer: Writer, verdict: DecidePayload) -> None:
         body = encode(verdict)
-        draft = Draft(content_id(Op.DECIDE.value, body), Op.DECIDE, body, self.caller)
+        draft = NewEntry(content_id(Op.DECIDE.value, body), Op.DECIDE, body, self.caller)
         if not writer.known([draft.id]):
             projection.record(writer, draft, self._clock())
 
@@ -240,8 +252,8 @@ class Compacting(Writing):
 
     def _compact_day(
         self, policy: Retention, day: str, now: Instant, receipts: list[Receipt]
-    ) -> DayCompacted:
-        report = DayCompacted(day=day, entries=0)
+    ) -> CompactedDay:
+        report = CompactedDay(day=day, entries=0)
         while (step := self._write("compact", lambda writer: self._judge_some(writer, day))) is not None:
             report = _added(report, *step)
         if not _is_over(policy, day, now):
@@ -254,25 +266,27 @@ class Compacting(Writing):
             removed += receipt.counts["entries"]
         return msgspec.structs.replace(report, removed=removed)
 
-    def _judge_some(self, writer: Writer, day: str) -> tuple[int, list[Kept], list[Discarded]] | None:
+    def _judge_some(self, writer: Writer, day: str) -> tuple[int, list[Promotion], list[Discard]] | None:
         """Judge some entries of a day; what is worth keeping, and what was decided, is durable with it."""
         entries = undecided(writer, day, limit=_ENTRIES_PER_STEP)
         if not entries:
             return None
         kept, discarded = judge(day, entries)
         judgements = [Judgement(it.entry, it.item, "discard", "", it.reason) for it in discarded]
-        drafts: dict[str, Draft] = {}
+        drafts: dict[str, NewEntry] = {}
         for it in kept:
             draft = self._content_draft(Op(it.layer.value), it.promoted)
             drafts.setdefault(draft.id, draft)
             judgements.append(Judgement(it.entry, it.item, it.layer.value, draft.id, it.reason))
-        record = Compacted(day=day, judgements=tuple(sorted(judgements, key=lambda it: (it.entry, it.item))))
+        record = CompactPayload(
+            day=day, judgements=tuple(sorted(judgements, key=lambda it: (it.entry, it.item)))
+        )
         body = encode(record)
-        drafts[""] = Draft(content_id(Op.COMPACT.value, body), Op.COMPACT, body, self.caller)
+        drafts[""] = NewEntry(content_id(Op.COMPACT.value, body), Op.COMPACT, body, self.caller)
         self._keep(writer, drafts.values())
         return len(entries), kept, discarded
 
-    def _keep(self, writer: Writer, drafts: Iterable[Draft]) -> None:
+    def _keep(self, writer: Writer, drafts: Iterable[NewEntry]) -> None:
         """What is known, or was forgotten, is not kept again."""
         by_id = {draft.id: draft for draft in drafts}
         there = writer.known(list(by_id)).keys() | writer.tombstoned(list(by_id))
@@ -280,7 +294,7 @@ class Compacting(Writing):
             if id_ not in there:
                 projection.record(writer, draft, self._clock())
 
-    def _content_draft(self, op: Op, promoted: Promoted) -> Draft:
+    def _content_draft(self, op: Op, promoted: PromotePayload) -> NewEntry:
         draft = self._draft("", op, promoted)
         return msgspec.structs.replace(draft, id=content_id(op.value, draft.body))
 
@@ -327,7 +341,7 @@ class Compacting(Writing):
         planned = []
         for each in _days(reader, policy, day, now):
             entries = undecided(reader, each, limit=1 << 30)
-            report = DayCompacted(
+            report = CompactedDay(
                 day=each,
                 entries=0,
                 removed=sum(not item.is_pinned and not item.flagged for item in items_of(reader, each))
@@ -350,12 +364,12 @@ def _speaker_of(reader: Reader, learning_id: str) -> str | None:
     if entry is None or entry.body is None:
         return None
     promoted = decode(entry)
-    return promoted.speaker if isinstance(promoted, Promoted) else None
+    return promoted.speaker if isinstance(promoted, PromotePayload) else None
 
 
 def _added(
-    report: DayCompacted, entries: int, kept: Sequence[Kept], discarded: Sequence[Discarded]
-) -> DayCompacted:
+    report: CompactedDay, entries: int, kept: Sequence[Promotion], discarded: Sequence[Discard]
+) -> CompactedDay:
     def texts(layer: Layer) -> tuple[str, ...]:
         return tuple(dict.fromkeys(it.promoted.text for it in kept if it.layer is layer))
 
@@ -382,17 +396,17 @@ def _is_over(policy: Retention, day: str, now: Instant) -> bool:
     return policy.raw_days is not None and begin_of(day) < first_kept(policy.raw_days, now)
 
 
-def _summaries_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:
+def _summaries_over(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     return [line for line in reader.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)]
 
 
-def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[Line]:
+def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     """Lines of weeks that ended long enough ago and that nothing came to since; and learnings that were rejected as
     long ago. A digest of old days that was written only now is kept as long as any."""
     if policy.digest_days is None:
         return []
     before = to_datetime(now).date() - timedelta(days=policy.digest_days)
-    weeks: dict[str, list[Line]] = {}
+    weeks: dict[str, list[CompactionLine]] = {}
     for line in reader.lines(Layer.DIGEST):
         weeks.setdefault(week_of(line.day), []).append(line)
     over = [

@@ -12,7 +12,7 @@ from memplane.types import Memory, Receipt
 _STEPS_MAX = 64
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that held at the first moment, and what held in its place at the second."""
 
     before: Memory
@@ -24,7 +24,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One page of each list, the newest first, and which of them goes on."""
 
     learned: tuple[Memory, ...]
-    changed: tuple[Change, ...]
+    changed: tuple[MemoryChange, ...]
     forgotten: tuple[Receipt, ...]
     """What a receipt says is all that is known: what was forgotten is gone."""
     more: frozenset[str] = frozenset()
@@ -46,11 +46,11 @@ def compare(
     )
 
 
-def _change(reader: Reader, memory: Memory, end: Instant, now: Instant) -> Change:
+def _change(reader: Reader, memory: Memory, end: Instant, now: Instant) -> MemoryChange:
     """The last of its chain by then; what replaced that later is another story."""
     after = successor(reader, memory)
     for _ in range(_STEPS_MAX):
         if after is None or after.superseded_at is None or to_instant(after.superseded_at) > end:
             break
         after = successor(reader, after)
-    return Change(before=shown(memory, now), after=None if after is None else shown(after, now))
+    return MemoryChange(before=shown(memory, now), after=None if after is None else shown(after, now))

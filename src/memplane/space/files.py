@@ -9,14 +9,14 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.errors import InvalidRequest, NotFound, PathTaken
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Put, decode
+from memplane.ledger.payloads import PutPayload, decode
 from memplane.memory import projection
 from memplane.memory.checks import check_encodable, check_news
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
-from memplane.safety.sanitize import Splice, Veil
+from memplane.safety.sanitize import SanitizedText, Splice
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer
-from memplane.storage.filter import Filter, Scope
+from memplane.storage.filter import Filter, ForgetScope
 from memplane.types import Memory, Op, Receipt
 
 CATEGORY = "memory_files"
@@ -58,7 +58,7 @@ class Files(Writing):
             memory = reader.keyed(path, now=self._clock())
             if memory is None:
                 raise NotFound("file", path)
-            return File(path=path, text=Veil(_value(reader, memory)).text)
+            return File(path=path, text=SanitizedText(_value(reader, memory)).text)
 
     def create_file(self, path: str, text: str) -> File:
         """A new file; folders come into being with it. Nothing is written over."""
@@ -73,10 +73,10 @@ class Files(Writing):
                 raise InvalidRequest(
                     f"there are {self._settings.files_max:,} files already; delete some", field="path"
                 )
-            self._put(writer, Op.PUT, Put(key=path, value=text, category=CATEGORY, at=now), now)
+            self._put(writer, Op.PUT, PutPayload(key=path, value=text, category=CATEGORY, at=now), now)
 
         self._write("create_file", work)
-        return File(path=path, text=Veil(text).text)
+        return File(path=path, text=SanitizedText(text).text)
 
     def edit_file(self, path: str, edit: Callable[[str], Iterable[Splice]]) -> File:
         """Change a file. `edit` is given the text as it is shown and says what to put where; what it raises reaches the
@@ -87,13 +87,13 @@ class Files(Writing):
             memory = writer.keyed(path, now=now)
             if memory is None:
                 raise NotFound("file", path)
-            veil = Veil(_value(writer, memory))
+            veil = SanitizedText(_value(writer, memory))
             text = veil.spliced(edit(veil.text))
             self._check_content(text)
             self._put(writer, Op.PUT, _again(memory, path, text, now), now)
             return text
 
-        return File(path=path, text=Veil(self._write("edit_file", work)).text)
+        return File(path=path, text=SanitizedText(self._write("edit_file", work)).text)
 
     def rename_file(self, path: str, new_path: str) -> int:
         """Move a file, or a folder with everything in it; returns how many files that were. Nothing is written over."""
@@ -128,13 +128,13 @@ class Files(Writing):
                 for version in (memory, *writer.key_history(_key(memory)))
                 for id_ in _versions(writer, version.entry_id)
             ]
-            return self._forget(writer, Scope(entries=tuple(dict.fromkeys(versions))), reason="deleted")
+            return self._forget(writer, ForgetScope(entries=tuple(dict.fromkeys(versions))), reason="deleted")
 
         return self._finish_forget(self._write("delete_file", work))
 
     def _move(self, writer: Writer, memory: Memory, target: str, now: Instant) -> None:
         if writer.holder(target) is not None:  # expired, and not swept yet
-            self._forget(writer, Scope(key=target), reason="expired", op=Op.SWEEP)
+            self._forget(writer, ForgetScope(key=target), reason="expired", op=Op.SWEEP)
         put = _again(memory, target, _value(writer, memory), now)
         put = msgspec.structs.replace(put, created=to_instant(memory.created_at))
         entry = projection.record(writer, self._draft(new_id("put", now), Op.PUT, put, memory.id), now)
@@ -146,9 +146,9 @@ class Files(Writing):
             check_news(text, field="text")
 
 
-def _again(memory: Memory, path: str, text: str, now: Instant) -> Put:
+def _again(memory: Memory, path: str, text: str, now: Instant) -> PutPayload:
     """The next version; what another door said about the fact still holds."""
-    return Put(
+    return PutPayload(
         key=path,
         value=text,
         category=memory.category or CATEGORY,
@@ -166,7 +166,7 @@ def _value(reader: Reader, memory: Memory) -> str:
     """The text as it was written, out of the ledger: the memory is what may be told of it."""
     entry = reader.entry(memory.entry_id)
     payload = None if entry is None or entry.body is None else decode(entry)
-    return payload.value if isinstance(payload, Put) else memory.text
+    return payload.value if isinstance(payload, PutPayload) else memory.text
 
 
 def _below(reader: Reader, folder: str, now: Instant) -> Iterator[Memory]:

@@ -6,7 +6,7 @@ from memplane.clock import DAY, parse_instant, to_datetime
 from memplane.compaction.digests import learned_from
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Purged
+from memplane.ledger.payloads import PurgePayload
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_list, check_text
 from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
@@ -14,7 +14,7 @@ from memplane.space.records import Moment
 from memplane.space.writing import Writing
 from memplane.storage.base import Writer
 from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import Scope
+from memplane.storage.filter import ForgetScope
 from memplane.types import Kind, Op, Receipt
 
 
@@ -36,7 +36,7 @@ class Forgetting(Writing):
                 )
             said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
             said += learned_from(writer, memory.entry_id)
-            return self._forget(writer, Scope(entries=tuple(dict.fromkeys(said))), reason="deleted")
+            return self._forget(writer, ForgetScope(entries=tuple(dict.fromkeys(said))), reason="deleted")
 
         return self._finish_forget(self._write("delete", work))
 
@@ -65,7 +65,7 @@ class Forgetting(Writing):
                 f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
             )
         scope = checked_scope(
-            Scope(
+            ForgetScope(
                 entries=check_list(entries, field="entries"),
                 key=None if key is None else key.strip(),
                 prefix=prefix,
@@ -92,7 +92,7 @@ class Forgetting(Writing):
 
     def sweep(self) -> int:
         """Erase what has expired; returns how many facts that were."""
-        scope = Scope(expired_by=self._clock())
+        scope = ForgetScope(expired_by=self._clock())
 
         def work(writer: Writer) -> Receipt | None:
             return (
@@ -121,13 +121,13 @@ class Forgetting(Writing):
         def work(writer: Writer) -> int:
             count = writer.purge_superseded(before=before)
             if count:
-                payload = Purged(before=before, count=count)
+                payload = PurgePayload(before=before, count=count)
                 projection.record(writer, self._draft(new_id("purge", now), Op.PURGE, payload), now)
             return count
 
         return self._write("purge", work)
 
-    def _dry_run(self, scope: Scope, reason: str) -> Receipt:
+    def _dry_run(self, scope: ForgetScope, reason: str) -> Receipt:
         with self._read() as reader:
             counts = counts_of(reader, scope)
         return Receipt(

@@ -10,7 +10,7 @@ from memplane.documents.parsed import ParseLimits
 from memplane.documents.preparation import shelved
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Collected, Payload, Uploaded
+from memplane.ledger.payloads import CollectPayload, DocumentPayload, Payload
 from memplane.memory import projection
 from memplane.memory.checks import (
     check_asked,
@@ -22,9 +22,19 @@ from memplane.memory.checks import (
 )
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
-from memplane.storage.directory import Sort
-from memplane.storage.filter import Scope
-from memplane.types import Collection, Document, Draft, Member, Op, Receipt, Section, Span, WholeDocument
+from memplane.storage.directory import ResourceKind
+from memplane.storage.filter import ForgetScope
+from memplane.types import (
+    Collection,
+    CollectionMember,
+    Document,
+    NewEntry,
+    Op,
+    Receipt,
+    Section,
+    Span,
+    WholeDocument,
+)
 
 _NAME_CHARS_MAX = 512
 _SPANS_DEFAULT = 1_000
@@ -78,7 +88,7 @@ class Library(Writing):
         document_id = check_name(id, field="id") or new_id("doc", now)
         project = check_name(project, field="project")
         kind = media_type_of(content, name=name, given=media_type)
-        uploaded = Uploaded(
+        uploaded = DocumentPayload(
             document=document_id,
             name=name,
             media_type=kind,
@@ -109,7 +119,7 @@ class Library(Writing):
                 self._add_member(writer, collection, document_id, position)
             return WholeDocument(document=_present(writer, document_id), sections=ready.sections)
 
-        self._parts.directory.note(self.tenant, Sort.DOCUMENT, document_id, self.owner, now=now)
+        self._parts.directory.note(self.tenant, ResourceKind.DOCUMENT, document_id, self.owner, now=now)
         return self._write("upload", work)
 
     def document(self, document_id: str) -> Document:
@@ -175,7 +185,7 @@ class Library(Writing):
 
         def work(writer: Writer) -> Receipt:
             _present(writer, document_id)
-            return self._forget(writer, Scope(document=document_id), reason="deleted")
+            return self._forget(writer, ForgetScope(document=document_id), reason="deleted")
 
         return self._finish_forget(self._write("delete_document", work))
 
@@ -186,7 +196,7 @@ class Library(Writing):
     ) -> Collection:
         """A new collection; in an `ordered` one documents have positions."""
         now = self._clock()
-        collected = Collected(
+        collected = CollectPayload(
             action="create",
             collection=check_name(id, field="id") or new_id("col", now),
             at=now,
@@ -202,7 +212,7 @@ class Library(Writing):
             return _existing_collection(writer, collected.collection)
 
         made = collected.collection
-        self._parts.directory.note(self.tenant, Sort.COLLECTION, made, self.owner, now=now)
+        self._parts.directory.note(self.tenant, ResourceKind.COLLECTION, made, self.owner, now=now)
         return self._write("create_collection", work)
 
     def collection(self, collection_id: str) -> Collection:
@@ -221,7 +231,7 @@ class Library(Writing):
         with self._operation("collections") as reader:
             return reader.collections(project=project, limit=limit, offset=offset)
 
-    def members(self, collection_id: str) -> list[Member]:
+    def members(self, collection_id: str) -> list[CollectionMember]:
         """The documents of a collection: by position in an ordered one, then as they were added."""
         check_asked(id=collection_id)
         with self._operation("members") as reader:
@@ -234,7 +244,7 @@ class Library(Writing):
 
         def work(writer: Writer) -> None:
             there = _existing_collection(writer, collection_id)
-            collected = Collected(
+            collected = CollectPayload(
                 action="delete", collection=collection_id, at=self._clock(), project=there.project
             )
             self._collect(writer, collected, undoes=there.entry_id)
@@ -261,7 +271,7 @@ class Library(Writing):
             brought = writer.membership(collection_id, document_id)
             if brought is None:
                 raise NotFound("document", document_id, place=f"collection {collection_id!r}")
-            collected = Collected(
+            collected = CollectPayload(
                 action="remove",
                 collection=collection_id,
                 at=self._clock(),
@@ -274,7 +284,7 @@ class Library(Writing):
 
     def _add_member(self, writer: Writer, collection_id: str, document_id: str, position: int | None) -> None:
         there = _existing_collection(writer, collection_id)
-        collected = Collected(
+        collected = CollectPayload(
             action="add",
             collection=collection_id,
             at=self._clock(),
@@ -284,11 +294,11 @@ class Library(Writing):
         )
         self._collect(writer, collected, undoes=writer.membership(collection_id, document_id))
 
-    def _collect(self, writer: Writer, collected: Collected, undoes: str | None = None) -> None:
+    def _collect(self, writer: Writer, collected: CollectPayload, undoes: str | None = None) -> None:
         now = self._clock()
         projection.record(writer, self._draft(new_id("collect", now), Op.COLLECT, collected, undoes), now)
 
-    def _document_draft(self, id_: str, payload: Payload, ref: str | None) -> Draft:
+    def _document_draft(self, id_: str, payload: Payload, ref: str | None) -> NewEntry:
         """A document may be larger than anything said."""
         return self._draft(
             id_, Op.DOCUMENT, payload, ref, bytes_max=2 * self._settings.document_bytes_max + 65_536

@@ -10,7 +10,7 @@ from memplane.errors import NotFound, StorageError
 from memplane.memory.checks import check_asked, check_limit
 from memplane.memory.forget import receipt_of
 from memplane.storage.base import Reader, Stores
-from memplane.storage.directory import Directory, Sort
+from memplane.storage.directory import Directory, ResourceKind
 from memplane.types import Op, Receipt
 
 _COLLECTIONS_MAX = 1 << 31
@@ -32,7 +32,7 @@ class ReceiptPage(msgspec.Struct, frozen=True):
     total: int
 
 
-class Whereabouts:
+class Locator:
     """Finds things of a tenant by their ids. A look creates no space."""
 
     def __init__(self, stores: Stores, directory: Directory, clock: Clock) -> None:
@@ -41,7 +41,7 @@ class Whereabouts:
         self._clock = clock
         self._completing = threading.Lock()
 
-    def whose(self, tenant: str, sort: Sort, id: str) -> list[str]:
+    def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         """Owners in whose spaces it is."""
         check_asked(id=id)
         found = self._there(tenant, sort, id)
@@ -55,31 +55,33 @@ class Whereabouts:
         check_limit(limit)
         offset = min(max(0, offset), _OFFSET_MAX)
         self._complete(tenant, owners)
-        places = self._directory.newest(tenant, Sort.RECEIPT, owners=owners, limit=limit, offset=offset)
+        places = self._directory.newest(
+            tenant, ResourceKind.RECEIPT, owners=owners, limit=limit, offset=offset
+        )
         found = [
             OwnedReceipt(place.owner, receipt)
             for place in places
             if (receipt := self._receipt(tenant, place.owner, place.id)) is not None
         ]
-        total = self._directory.count(tenant, Sort.RECEIPT, owners=owners)
+        total = self._directory.count(tenant, ResourceKind.RECEIPT, owners=owners)
         return ReceiptPage(tuple(found), total - len(places) + len(found))
 
     def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None) -> OwnedReceipt:
-        for owner in self.whose(tenant, Sort.RECEIPT, receipt_id):
+        for owner in self.whose(tenant, ResourceKind.RECEIPT, receipt_id):
             if owners is None or owner in owners:
                 receipt = self._receipt(tenant, owner, receipt_id)
                 if receipt is not None:
                     return OwnedReceipt(owner, receipt)
         raise NotFound("receipt", receipt_id)
 
-    def _there(self, tenant: str, sort: Sort, id: str) -> list[str]:
+    def _there(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         return [
             owner
             for owner in self._directory.owners(tenant, sort, id)
             if self._is_in(tenant, owner, sort, id)
         ]
 
-    def _is_in(self, tenant: str, owner: str, sort: Sort, id: str) -> bool:
+    def _is_in(self, tenant: str, owner: str, sort: ResourceKind, id: str) -> bool:
         try:
             with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
                 there = _has(reader, sort, id)
@@ -90,7 +92,7 @@ class Whereabouts:
         return there
 
     def _receipt(self, tenant: str, owner: str, receipt_id: str) -> Receipt | None:
-        if not self._is_in(tenant, owner, Sort.RECEIPT, receipt_id):
+        if not self._is_in(tenant, owner, ResourceKind.RECEIPT, receipt_id):
             return None
         with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
             (row,) = reader.ledger_rows(after=reader.known([receipt_id])[receipt_id] - 1, limit=1)
@@ -129,18 +131,20 @@ class Whereabouts:
         except (NotFound, StorageError):
             return False
         note_all = self._directory.note_all
-        note_all(tenant, Sort.RECEIPT, {one.id: to_instant(one.at) for one in receipts}, owner, now=now)
-        note_all(tenant, Sort.DOCUMENT, dict.fromkeys(documents, now), owner, now=now)
-        note_all(tenant, Sort.COLLECTION, dict.fromkeys(collections, now), owner, now=now)
+        note_all(
+            tenant, ResourceKind.RECEIPT, {one.id: to_instant(one.at) for one in receipts}, owner, now=now
+        )
+        note_all(tenant, ResourceKind.DOCUMENT, dict.fromkeys(documents, now), owner, now=now)
+        note_all(tenant, ResourceKind.COLLECTION, dict.fromkeys(collections, now), owner, now=now)
         return True
 
 
-def _has(reader: Reader, sort: Sort, id: str) -> bool:
+def _has(reader: Reader, sort: ResourceKind, id: str) -> bool:
     match sort:
-        case Sort.DOCUMENT:
+        case ResourceKind.DOCUMENT:
             return reader.document(id) is not None
-        case Sort.COLLECTION:
+        case ResourceKind.COLLECTION:
             return reader.collection(id) is not None
-        case Sort.RECEIPT:
+        case ResourceKind.RECEIPT:
             entry = reader.entry(id)
             return entry is not None and entry.op is Op.FORGET

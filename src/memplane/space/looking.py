@@ -8,7 +8,7 @@ from memplane.safety.sanitize import shown
 from memplane.space.access import Access
 from memplane.space.comparison import Comparison, compare
 from memplane.space.graph import Graph, graph_of, subject_of
-from memplane.space.summary import DAYS, Glance, counted, health_of, marks_of, needs_of, today_of
+from memplane.space.summary import DAYS, SpaceSummary, counted, health_of, marks_of, needs_of, today_of
 from memplane.storage.overview import TurnSpan
 from memplane.types import Memory, Receipt
 
@@ -16,7 +16,7 @@ from memplane.types import Memory, Receipt
 class Looking(Access):
     """Everything here is bounded, and reads only."""
 
-    def glance(self) -> Glance:
+    def glance(self) -> SpaceSummary:
         """How much there is, how busy it was, how enrichment gets on, and what needs a person."""
         now = self._clock()
         today = today_of(now)
@@ -26,7 +26,7 @@ class Looking(Access):
             )
             lag = self._parts.worker.lag(reader)
             waiting = max(lag.entries, reader.index_lag() + reader.head().seq - reader.cursor())
-            return Glance(
+            return SpaceSummary(
                 owner=self.owner,
                 entries=reader.head().seq,
                 memories=counts.memories - reader.expired_count(now=now),

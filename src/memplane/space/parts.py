@@ -4,20 +4,20 @@ import msgspec
 
 from memplane.clock import Clock
 from memplane.config import Settings
-from memplane.extract.catalog import Catalog
+from memplane.extract.catalog import PredicateCatalog
 from memplane.models.embedding import Embedder
-from memplane.recall.access_counts import Uses
+from memplane.recall.access_counts import AccessCounts
 from memplane.recall.indexes import Indexes
 from memplane.recall.question_vectors import Questions
-from memplane.space.summary import Kept
+from memplane.space.summary import CountsCache
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory
 from memplane.telemetry import Events
-from memplane.worker.batch import Enriching
+from memplane.worker.batch import Enricher
 from memplane.worker.pipeline import Worker
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
+class SpaceServices(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's own; spaces share them."""
 
     stores: Stores
@@ -26,13 +26,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     events: Events
     embedder: Embedder | None
-    catalog: Catalog
+    catalog: PredicateCatalog
     worker: Worker
-    background: Enriching | None
+    background: Enricher | None
     indexes: Indexes
-    uses: Uses
+    uses: AccessCounts
     questions: Questions
-    kept: Kept = msgspec.field(default_factory=Kept)
+    kept: CountsCache = msgspec.field(default_factory=CountsCache)
     """Counts of spaces that somebody looked at."""
 
     def notify(self, tenant: str, owner: str) -> None:

@@ -10,12 +10,12 @@ from memplane.clock import Instant, parse_instant
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid, StorageError
 from memplane.extract.feedback import can_be_rated
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Rated, Resolved
+from memplane.ledger.payloads import FeedbackPayload, ResolvePayload
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts, check_ids, check_name, check_rating
 from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
-from memplane.recall.recall import Tools, recall, recall_by_words
+from memplane.recall.recall import RecallServices, recall, recall_by_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
 from memplane.safety.sanitize import shown
@@ -23,7 +23,7 @@ from memplane.space.records import Moment, Records, waiting
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter
 from memplane.types import Memory, Op
-from memplane.worker.pipeline import Enrichment, note_accesses
+from memplane.worker.pipeline import EnrichmentStatus, note_accesses
 
 _EXPLAINED = Limits(turns=1_000, facts=1_000)
 
@@ -129,7 +129,7 @@ class Recalling(Records):
         with self._store() as store:
             return self._parts.worker.drain(store, progress=progress)
 
-    def enrichment(self) -> Enrichment:
+    def enrichment(self) -> EnrichmentStatus:
         """How much waits to be enriched, what could not be, and what a language model has cost."""
         with self._read() as reader:
             return self._parts.worker.enrichment(reader)
@@ -172,7 +172,7 @@ class Recalling(Records):
             losers = [other for pair in writer.conflicts((winner,)) for other in pair if other != winner]
             if not losers:
                 raise NotFound("conflict of memory", winner)
-            payload = Resolved(winner=winner, losers=tuple(losers), at=now)
+            payload = ResolvePayload(winner=winner, losers=tuple(losers), at=now)
             projection.record(writer, self._draft(new_id("resolve", now), Op.RESOLVE, payload), now)
 
         self._write("resolve", work)
@@ -205,7 +205,7 @@ class Recalling(Records):
 
         def work(writer: Writer) -> int:
             there = {id_ for id_ in (*chosen, *passed) if can_be_rated(writer.memory(id_))}
-            rated = Rated(
+            rated = FeedbackPayload(
                 recall=name,
                 selected=tuple(id_ for id_ in chosen if id_ in there),
                 ignored=tuple(id_ for id_ in passed if id_ in there),
@@ -257,7 +257,7 @@ class Recalling(Records):
 
     def _told(self, request: RecallRequest) -> Recall:
         turn_index, memory_index, span_index = self._parts.indexes.of(self.tenant, self.owner)
-        tools = Tools(
+        tools = RecallServices(
             questions=self._parts.questions,
             catalog=self._parts.catalog,
             settings=self._settings,

@@ -6,30 +6,39 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.compaction.days import SaidPage, said_since
+from memplane.compaction.days import EntryPage, said_since
 from memplane.errors import NotFound
-from memplane.ledger.payloads import KEEPING, Derived, Forgotten, Promoted, Said, decode, decode_body, encode
+from memplane.ledger.payloads import (
+    KEEPING,
+    DerivePayload,
+    ForgetPayload,
+    PromotePayload,
+    TurnPayload,
+    decode,
+    decode_body,
+    encode,
+)
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
 from memplane.memory.forget import bury, receipt_of
-from memplane.memory.merge import Taken, merge
+from memplane.memory.merge import MergeResult, merge
 from memplane.safety.sanitize import shown, shown_turn
 from memplane.space.access import Access, redacted
-from memplane.space.timeline import Happening, names_lately, tell, told
-from memplane.storage.base import Reader, Sizes, Writer
+from memplane.space.timeline import TimelineEvent, names_lately, tell, told
+from memplane.storage.base import Reader, SpaceSizes, Writer
 from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import Narrowed, Scope
+from memplane.storage.filter import EntryFilter, ForgetScope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import (
     AboutDocument,
     AuditRecord,
-    Draft,
     Entry,
-    Loaded,
+    LoadResult,
     Memory,
-    Merged,
+    MergeReport,
+    NewEntry,
     Op,
-    Pins,
+    PinnedTexts,
     Receipt,
     Tombstone,
     Turn,
@@ -95,7 +104,7 @@ class Records(Access):
         return {
             id_: AboutDocument(payload.document, payload.document_name)
             for id_, payload in said
-            if isinstance(payload, Said) and payload.document is not None
+            if isinstance(payload, TurnPayload) and payload.document is not None
         }
 
     def said(self, *, after: int = 0, limit: int = 1_000) -> list[int]:
@@ -103,8 +112,8 @@ class Records(Access):
         with self._read() as reader:
             return reader.said(after=after, limit=limit)
 
-    def said_since(self, after: Instant, *, limit: int) -> SaidPage:
-        """Where something was said after then, in the order it was said; see `SaidPage`."""
+    def said_since(self, after: Instant, *, limit: int) -> EntryPage:
+        """Where something was said after then, in the order it was said; see `EntryPage`."""
         with self._read() as reader:
             if reader.cursor() == reader.head().seq:
                 return said_since(reader, after, limit)
@@ -153,18 +162,18 @@ class Records(Access):
         return [shown_turn(turn) for turn in found]
 
     def timeline(
-        self, narrowed: Narrowed | None = None, *, before: int | None = None, limit: int = 50
-    ) -> list[Happening]:
+        self, narrowed: EntryFilter | None = None, *, before: int | None = None, limit: int = 50
+    ) -> list[TimelineEvent]:
         """The ledger as a person reads it, the newest first; `before` goes on where a page ended."""
         with self._read() as reader:
-            return tell(reader, narrowed or Narrowed(), before=before, limit=limit)
+            return tell(reader, narrowed or EntryFilter(), before=before, limit=limit)
 
     def names_lately(self) -> tuple[list[str], list[str]]:
         """The conversations and the doors of what came in last, to narrow a timeline by."""
         with self._read() as reader:
             return names_lately(reader)
 
-    def happening(self, entry_id: str) -> Happening:
+    def happening(self, entry_id: str) -> TimelineEvent:
         """One entry of it."""
         with self._read() as reader:
             entry = reader.entry(entry_id)
@@ -207,7 +216,7 @@ class Records(Access):
         records.sort(key=lambda record: record.at, reverse=True)
         return records[:limit]
 
-    def stats(self) -> Sizes:
+    def stats(self) -> SpaceSizes:
         """How much the space holds."""
         with self._read() as reader:
             return reader.sizes(now=self._clock())
@@ -217,12 +226,12 @@ class Records(Access):
         with self._read() as reader:
             return reader.marks().generation
 
-    def pins(self, names: Iterable[str]) -> Pins:
+    def pins(self, names: Iterable[str]) -> PinnedTexts:
         """What was pinned under these names by `retain_entry`, at any process; what is not there is left out."""
         with self._read() as reader:
             found = ((name, reader.pinned(name)) for name in names)
             texts = {name: text for name, text in found if text is not None}
-            return Pins(erasures=reader.erasures(), texts=texts)
+            return PinnedTexts(erasures=reader.erasures(), texts=texts)
 
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
@@ -239,28 +248,28 @@ class Records(Access):
         with self._store() as store:
             return store.check()
 
-    def load(self, drafts: Sequence[Draft]) -> Loaded:
+    def load(self, drafts: Sequence[NewEntry]) -> LoadResult:
         """Append many entries at once, those with a known or forgotten id left out. `catch_up` makes their turns
         searchable. Those that were recorded elsewhere before are put in their places, as `merge` does."""
         timed = [draft for draft in drafts if draft.recorded is not None]
-        merged = self._merge(timed, {}) if timed else Merged(added=0, known=0, forgotten=0)
+        merged = self._merge(timed, {}) if timed else MergeReport(added=0, known=0, forgotten=0)
         loaded = self._load([draft for draft in drafts if draft.recorded is None])
-        return Loaded(
+        return LoadResult(
             added=loaded.added + merged.added,
             known=loaded.known + merged.known,
             forgotten=loaded.forgotten + merged.forgotten,
         )
 
-    def _load(self, drafts: Sequence[Draft]) -> Loaded:
+    def _load(self, drafts: Sequence[NewEntry]) -> LoadResult:
         now = self._clock()
         if self._settings.redact_ledger:
             drafts = [_redacted_draft(draft) for draft in drafts]
 
-        def work(writer: Writer) -> Loaded:
+        def work(writer: Writer) -> LoadResult:
             ids = [draft.id for draft in drafts]
             forgotten = writer.tombstoned(ids) | _of_forgotten(writer, drafts)
             seen = set(writer.known(ids))
-            fresh: dict[str, Draft] = {}
+            fresh: dict[str, NewEntry] = {}
             for draft in drafts:
                 if draft.id not in seen and draft.id not in forgotten:
                     fresh.setdefault(draft.id, draft)
@@ -268,14 +277,14 @@ class Records(Access):
             self._note_library(fresh.values())
             projection.load(writer, list(fresh.values()), now)
             dropped = sum(draft.id in forgotten for draft in drafts)
-            return Loaded(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
+            return LoadResult(added=len(fresh), known=len(drafts) - len(fresh) - dropped, forgotten=dropped)
 
         with self._store() as store:
             return store.write(work)
 
     def merge(
-        self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]], *, origin: str = ""
-    ) -> Merged:
+        self, drafts: Sequence[NewEntry], forgets: Mapping[str, Mapping[str, str]], *, origin: str = ""
+    ) -> MergeReport:
         """Take in what another replica of this space knows: its entries, each with the time it was recorded at, and its
         tombstones, forget id to (entry id to reason). Whatever came first, replicas that know the same remember the same.
 
@@ -293,7 +302,7 @@ class Records(Access):
         with self._read() as reader:
             return reader.variants()
 
-    def _merge(self, drafts: Sequence[Draft], forgets: Mapping[str, Mapping[str, str]]) -> Merged:
+    def _merge(self, drafts: Sequence[NewEntry], forgets: Mapping[str, Mapping[str, str]]) -> MergeReport:
         now = self._clock()
         drafts = [
             draft if draft.recorded is not None else msgspec.structs.replace(draft, recorded=now)
@@ -302,7 +311,7 @@ class Records(Access):
         if self._settings.redact_ledger:
             drafts = [_redacted_draft(draft) for draft in drafts]
 
-        def work(writer: Writer) -> Taken:
+        def work(writer: Writer) -> MergeResult:
             taken = merge(writer, drafts, forgets, now=now, same=_is_redacted)
             self._note_receipts(_forgets_among(taken.fresh))
             self._note_library(taken.fresh)
@@ -331,7 +340,7 @@ class Records(Access):
             self._derive_again(store)
         self._parts.notify(self.tenant, self.owner)
         added = sum(not draft.erased for draft in taken.fresh)
-        return Merged(
+        return MergeReport(
             added=added,
             known=len(drafts) - added - taken.forgotten,
             forgotten=taken.forgotten,
@@ -353,7 +362,7 @@ class Records(Access):
     def _bury(self, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
         """Somebody forgot these, and there is no record of it: then it is recorded that they are forgotten here."""
         ids = list(reasons)
-        erasable = {id_: seq for seq, id_ in writer.in_scope(Scope(entries=tuple(ids)))}
+        erasable = {id_: seq for seq, id_ in writer.in_scope(ForgetScope(entries=tuple(ids)))}
         records = {entry.id for entry in writer.entries_of(ids) if entry.op in projection.RECORDS}
         passed = records | writer.tombstoned(ids)
         victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ not in passed]
@@ -365,7 +374,11 @@ class Records(Access):
         bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
 
     def _bury_promoted(
-        self, writer: Writer, forgets: Mapping[str, Mapping[str, str]], fresh: Iterable[Draft], now: Instant
+        self,
+        writer: Writer,
+        forgets: Mapping[str, Mapping[str, str]],
+        fresh: Iterable[NewEntry],
+        now: Instant,
     ) -> bool:
         """What compaction kept of something that somebody forgot, even where retention took the thing itself before; and
         whether there was any. Under a forget of its own: the one elsewhere did not know of it."""
@@ -383,17 +396,17 @@ class Records(Access):
             bury(writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now))
         return bool(victims)
 
-    def _recorded(self, writer: Writer, now: Instant) -> Callable[[Forgotten], Entry]:
+    def _recorded(self, writer: Writer, now: Instant) -> Callable[[ForgetPayload], Entry]:
         """How a forget of this caller comes into the ledger."""
 
-        def record(payload: Forgotten) -> Entry:
+        def record(payload: ForgetPayload) -> Entry:
             self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, Op.FORGET, payload), now)
 
         return record
 
 
-def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
+def _of_forgotten(writer: Writer, drafts: Sequence[NewEntry]) -> set[str]:
     """What a model read out of an entry that is forgotten here is forgotten too, and so is what compaction kept of one,
     unless retention alone took it."""
     kept = {
@@ -401,7 +414,7 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
         for draft in drafts
         if draft.op in KEEPING
         and draft.body
-        and isinstance(payload := decode_body(draft.op, draft.body), Promoted)
+        and isinstance(payload := decode_body(draft.op, draft.body), PromotePayload)
     }
     lost = writer.forgotten_by_someone([id_ for ids in kept.values() for id_ in ids]) if kept else set()
     sources = {
@@ -409,7 +422,7 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
         for draft in drafts
         if draft.op is Op.DERIVE
         and draft.body
-        and isinstance(record := decode_body(draft.op, draft.body), Derived)
+        and isinstance(record := decode_body(draft.op, draft.body), DerivePayload)
     }
     gone = writer.tombstoned(list(sources.values())) if sources else set()
     return {id_ for id_, source in sources.items() if source in gone} | {
@@ -417,22 +430,22 @@ def _of_forgotten(writer: Writer, drafts: Sequence[Draft]) -> set[str]:
     }
 
 
-def _forgets_among(drafts: Iterable[Draft]) -> Iterator[Forgotten]:
+def _forgets_among(drafts: Iterable[NewEntry]) -> Iterator[ForgetPayload]:
     for draft in drafts:
         if draft.op is Op.FORGET and draft.body:
             forgotten = decode_body(draft.op, draft.body)
-            assert isinstance(forgotten, Forgotten)
+            assert isinstance(forgotten, ForgetPayload)
             yield forgotten
 
 
-def _redacted_draft(draft: Draft) -> Draft:
+def _redacted_draft(draft: NewEntry) -> NewEntry:
     """A history line stays as it is, because its id proves its bytes."""
     if draft.op is Op.HISTORY or not draft.body:
         return draft
     return msgspec.structs.replace(draft, body=encode(redacted(decode_body(draft.op, draft.body))))
 
 
-def _is_redacted(draft: Draft, body: bytes) -> bool:
+def _is_redacted(draft: NewEntry, body: bytes) -> bool:
     """Whether a body that is here is this one without its secrets, or the other way round: one replica takes them out."""
     if draft.op is Op.HISTORY or not draft.body or not body:
         return False

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Sequence
 
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Pinned, Released
+from memplane.ledger.payloads import PinPayload, ReleasePayload
 from memplane.memory import projection
 from memplane.memory.checks import check_asked, check_counts, check_limit, check_list
 from memplane.memory.forget import checked_scope
-from memplane.safety.quarantine import Suspect, suspects, turns_of
+from memplane.safety.quarantine import QuarantinedEntry, suspects, turns_of
 from memplane.safety.sanitize import looked_at, shown, shown_turn
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
-from memplane.storage.filter import Scope
+from memplane.storage.filter import ForgetScope
 from memplane.types import RESERVED_CATEGORIES, Kind, Memory, Op, Receipt, State
 
 
 class Rulings(Writing):
     """Quarantine and pins of a space."""
 
-    def quarantine(self, *, limit: int = 100, offset: int = 0) -> list[Suspect]:
+    def quarantine(self, *, limit: int = 100, offset: int = 0) -> list[QuarantinedEntry]:
         """What is flagged and waits for a decision, the newest first: `release` it, or forget it with
         `forget_suspects`."""
         check_limit(limit)
@@ -51,7 +51,7 @@ class Rulings(Writing):
             if not _is_flagged(writer, id_):
                 raise InvalidRequest(f"{id_!r} is not flagged; there is nothing to release", field="id")
             if not writer.ruling(id_).released:
-                draft = self._draft(new_id("release", now), Op.RELEASE, Released(id=id_, at=now))
+                draft = self._draft(new_id("release", now), Op.RELEASE, ReleasePayload(id=id_, at=now))
                 projection.record(writer, draft, now)
 
         self._write("release", work)
@@ -59,7 +59,7 @@ class Rulings(Writing):
     def forget_suspects(self, entries: Iterable[str]) -> Receipt:
         """Forget entries that are in quarantine for good, with all that was read out of them. Where one of them is not,
         nothing is forgotten: a slip of the hand cannot be taken back."""
-        scope = checked_scope(Scope(entries=check_list(entries, field="entries")))
+        scope = checked_scope(ForgetScope(entries=check_list(entries, field="entries")))
         self.catch_up()
 
         def work(writer: Writer) -> Receipt:
@@ -81,7 +81,7 @@ class Rulings(Writing):
             if pinned:
                 _check_can_be_pinned(shown(memory, now), memory_id)
             if writer.ruling(memory_id).pinned is not pinned:
-                payload = Pinned(memory=memory_id, at=now, pinned=pinned)
+                payload = PinPayload(memory=memory_id, at=now, pinned=pinned)
                 projection.record(writer, self._draft(new_id("pin", now), Op.PIN, payload), now)
             after = writer.memory(memory_id)
             assert after is not None

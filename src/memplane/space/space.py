@@ -10,7 +10,7 @@ from memplane.clock import parse_instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_text import received_line, scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, is_variant, keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import Said, Stored
+from memplane.ledger.payloads import StorePayload, TurnPayload
 from memplane.memory import projection
 from memplane.memory.checks import (
     check_asked,
@@ -59,7 +59,17 @@ from memplane.space.rulings import Rulings
 from memplane.space.writing import present
 from memplane.storage.base import Category, Writer
 from memplane.storage.filter import Audience, Filter
-from memplane.types import STORABLE_KINDS, Conversation, Draft, Memory, Op, Pins, Reach, Retained, Turn
+from memplane.types import (
+    STORABLE_KINDS,
+    Conversation,
+    Memory,
+    NewEntry,
+    Op,
+    PinnedTexts,
+    Retained,
+    Turn,
+    Visibility,
+)
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
@@ -83,7 +93,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         idempotency_key: str | None = None,
         idempotency_window: timedelta | None = None,
         metadata: Mapping[str, Any] | None = None,
-        scope: str = Reach.GLOBAL,
+        scope: str = Visibility.GLOBAL,
         document: str | None = None,
         document_name: str | None = None,
     ) -> Retained:
@@ -99,7 +109,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         """
         now = self._clock()
         check_depth(metadata, field="metadata")
-        said = Said(
+        said = TurnPayload(
             role=check_role(role),
             content=check_text(content, field="content", bytes_max=self._settings.entry_bytes_max),
             at=now if at is None else parse_instant(at, field="at"),
@@ -126,7 +136,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
 
         return self._write("retain", work)
 
-    def retain_entry(self, entry: bytes, *, pins: Pins | None = None) -> Retained:
+    def retain_entry(self, entry: bytes, *, pins: PinnedTexts | None = None) -> Retained:
         """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
 
         What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
@@ -138,7 +148,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         given = _given_id(line.id, None)
         assert given is not None
         body = scrub_line(line.line)[0] if self._settings.redact_ledger else line.line
-        draft = Draft(given, Op.HISTORY, body, self.caller)
+        draft = NewEntry(given, Op.HISTORY, body, self.caller)
 
         def work(writer: Writer) -> Retained:
             if before := _seen_before(writer, given):
@@ -166,7 +176,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         `supersedes` names the memory this one replaces; where that was replaced already, the newest of its chain is.
         """
         now = self._clock()
-        stored = Stored(
+        stored = StorePayload(
             kind=check_storable_kind(kind),
             content=check_news(
                 check_text(content, field="content", chars_max=self._settings.content_chars_max),

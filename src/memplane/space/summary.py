@@ -11,7 +11,7 @@ from memplane.clock import DAY, Instant
 from memplane.compaction.review import learnings_of
 from memplane.memory import projection
 from memplane.storage.base import Reader
-from memplane.storage.compaction import Standing
+from memplane.storage.compaction import LearningStatus
 from memplane.worker.pipeline import POISONED
 
 DAYS = 30
@@ -22,7 +22,7 @@ BEHIND_ENTRIES = 500
 _KEPT_MAX = 4_096
 
 
-class Need(StrEnum):
+class ReviewNeed(StrEnum):
     """What a person has to look at."""
 
     CONFLICTS = "conflicts"
@@ -34,7 +34,7 @@ class Need(StrEnum):
     """Entries that no memory could be read from."""
 
 
-class Health(StrEnum):
+class EnrichmentHealth(StrEnum):
     """How enrichment gets on, from good to bad."""
 
     WELL = "well"
@@ -54,7 +54,7 @@ class Counts(msgspec.Struct, frozen=True):
     days: tuple[int, ...]
 
 
-class Glance(msgspec.Struct, frozen=True, kw_only=True):
+class SpaceSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What a list of spaces says of one."""
 
     owner: str
@@ -67,32 +67,34 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them, counted from 1970."""
     waiting: int
     """Entries that are not read for facts, or not searchable, yet."""
-    health: Health
-    needs: dict[Need, int]
+    health: EnrichmentHealth
+    needs: dict[ReviewNeed, int]
     """Only what there is."""
 
 
-def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[Need, int]:
+def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[ReviewNeed, int]:
     """What needs a person, and how often. Whatever else comes to need one is counted here."""
     found = {
-        Need.CONFLICTS: reader.conflict_count(),
-        Need.DRAFTS: counts.drafts,
-        Need.QUARANTINE: reader.quarantine_size(now=now),
-        Need.DOCUMENTS: reader.failed_document_count(),
-        Need.DEAD_LETTERS: sum(int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)),
+        ReviewNeed.CONFLICTS: reader.conflict_count(),
+        ReviewNeed.DRAFTS: counts.drafts,
+        ReviewNeed.QUARANTINE: reader.quarantine_size(now=now),
+        ReviewNeed.DOCUMENTS: reader.failed_document_count(),
+        ReviewNeed.DEAD_LETTERS: sum(
+            int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)
+        ),
     }
     return {need: count for need, count in found.items() if count}
 
 
-def health_of(*, waiting: int, whole: bool, failing: bool) -> Health:
+def health_of(*, waiting: int, whole: bool, failing: bool) -> EnrichmentHealth:
     if failing:
-        return Health.FAILING
+        return EnrichmentHealth.FAILING
     if waiting >= BEHIND_ENTRIES:
-        return Health.BEHIND
-    return Health.WELL if whole else Health.DEGRADED
+        return EnrichmentHealth.BEHIND
+    return EnrichmentHealth.WELL if whole else EnrichmentHealth.DEGRADED
 
 
-class Kept:
+class CountsCache:
     """Counts of the spaces looked at last, each with the marks it was counted at: whoever wrote since has moved them."""
 
     def __init__(self) -> None:
@@ -120,7 +122,7 @@ def today_of(now: Instant) -> int:
 def counted(reader: Reader, today: int) -> Counts:
     return Counts(
         memories=reader.current_count(),
-        drafts=sum(learning.standing is Standing.OPEN for learning in learnings_of(reader)),
+        drafts=sum(learning.standing is LearningStatus.OPEN for learning in learnings_of(reader)),
         days=tuple(reader.activity(today - DAYS + 1, today)),
     )
 

@@ -12,7 +12,7 @@ from memplane.ledger.payloads import decode
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import shown_turn
 from memplane.storage.base import Reader
-from memplane.storage.filter import Narrowed
+from memplane.storage.filter import EntryFilter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Caller, Entry, Op, Turn
 
@@ -39,7 +39,7 @@ _NAMES_MAX = 100
 _AT_ONCE = timedelta(minutes=1)
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One entry, told."""
 
     seq: int
@@ -61,7 +61,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.recorded - self.said) >= _AT_ONCE
 
 
-def tell(reader: Reader, narrowed: Narrowed, *, before: int | None, limit: int) -> list[Happening]:
+def tell(reader: Reader, narrowed: EntryFilter, *, before: int | None, limit: int) -> list[TimelineEvent]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
     given up after a while: what it found by then is told."""
     last = reader.head().seq + 1
@@ -76,14 +76,14 @@ def names_lately(reader: Reader) -> tuple[list[str], list[str]]:
     return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
 
 
-def told(reader: Reader, entry: Entry) -> Happening:
+def told(reader: Reader, entry: Entry) -> TimelineEvent:
     turns: tuple[Turn, ...] = ()
     if entry.op in _SAYING:
         first = turn_number(entry.seq, 0)
         between = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
         turns = tuple(shown_turn(turn) for turn in between)
     recorded = to_datetime(entry.recorded)
-    return Happening(
+    return TimelineEvent(
         seq=entry.seq,
         id=entry.id,
         op=entry.op,

@@ -5,14 +5,14 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.errors import LimitReached, MemplaneError, StorageError, StorageFull
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import Forgotten, Put
+from memplane.ledger.payloads import ForgetPayload, PutPayload
 from memplane.memory import projection
 from memplane.memory.forget import forget
 from memplane.safety.sanitize import has_expired
 from memplane.space.recalling import Recalling
 from memplane.storage.base import Writer
-from memplane.storage.directory import Sort
-from memplane.storage.filter import Scope
+from memplane.storage.directory import ResourceKind
+from memplane.storage.filter import ForgetScope
 from memplane.types import Entry, Memory, Op, Receipt
 
 _SHELF_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
@@ -22,7 +22,9 @@ _SHELF_SCOPES = frozenset({"document", "project", "since", "until", "everything"
 class Writing(Recalling):
     """How a space puts and forgets; `Space` and `Files` say what."""
 
-    def _put(self, writer: Writer, op: Op, fact: Put, now: Instant, *, keep_category: bool = False) -> Memory:
+    def _put(
+        self, writer: Writer, op: Op, fact: PutPayload, now: Instant, *, keep_category: bool = False
+    ) -> Memory:
         # An expired value that was not swept yet still occupies the key, but the key begins anew.
         before = writer.holder(fact.key)
         if before is not None and not has_expired(before, now):
@@ -32,7 +34,7 @@ class Writing(Recalling):
         entry = projection.record(writer, draft, now)
         return present(writer.memory(entry.id))
 
-    def _forget(self, writer: Writer, scope: Scope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
+    def _forget(self, writer: Writer, scope: ForgetScope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
         limited = self.caller.session and op is Op.FORGET
         if limited and writer.usage(self.caller.session).deletes >= self._settings.session_deletes_max:
             raise LimitReached("delete", self._settings.session_deletes_max)
@@ -40,7 +42,7 @@ class Writing(Recalling):
             pass
         now = self._clock()
 
-        def record(payload: Forgotten) -> Entry:
+        def record(payload: ForgetPayload) -> Entry:
             if op is Op.FORGET:
                 self._note_receipts([payload])
             return projection.record(writer, self._draft(payload.receipt, op, payload), now)
@@ -69,12 +71,12 @@ class Writing(Recalling):
             if (asked := receipt.scope.get("document")) is not None:
                 documents, collections = [asked], []
             else:
-                documents = directory.of(tenant, Sort.DOCUMENT, owner)
-                collections = directory.of(tenant, Sort.COLLECTION, owner)
+                documents = directory.of(tenant, ResourceKind.DOCUMENT, owner)
+                collections = directory.of(tenant, ResourceKind.COLLECTION, owner)
             with self._read() as reader:
                 gone = {
-                    Sort.DOCUMENT: [id_ for id_ in documents if reader.document(id_) is None],
-                    Sort.COLLECTION: [id_ for id_ in collections if reader.collection(id_) is None],
+                    ResourceKind.DOCUMENT: [id_ for id_ in documents if reader.document(id_) is None],
+                    ResourceKind.COLLECTION: [id_ for id_ in collections if reader.collection(id_) is None],
                 }
             for sort, ids in gone.items():
                 directory.drop(tenant, sort, ids, owner)

@@ -23,7 +23,7 @@ class Account(NamedTuple):
     endpoint: str
 
 
-class Tally(msgspec.Struct, kw_only=True, gc=False):
+class UsageCounts(msgspec.Struct, kw_only=True, gc=False):
     """What was counted. The names are the columns'."""
 
     requests: int = 0
@@ -35,7 +35,7 @@ class Tally(msgspec.Struct, kw_only=True, gc=False):
     tokens: int = 0
     work_units: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "UsageCounts") -> None:
         self.requests += other.requests
         self.errors += other.errors
         self.latency_us += other.latency_us
@@ -53,7 +53,7 @@ class Quota(msgspec.Struct, frozen=True):
     since: int
 
 
-class Taken(msgspec.Struct, frozen=True):
+class UseResult(msgspec.Struct, frozen=True):
     """How an attempt to use something ended; it was counted unless one of these says no."""
 
     wait: Instant = 0
@@ -65,16 +65,18 @@ class Taken(msgspec.Struct, frozen=True):
 class Accounts(Protocol):
     """Any number of threads and processes use it at once; what one adds, all see."""
 
-    def add(self, tallies: Mapping[Account, Tally], *, oldest: int) -> None:
+    def add(self, tallies: Mapping[Account, UsageCounts], *, oldest: int) -> None:
         """Add to what is there, all or none; what is of a day before `oldest` is dropped."""
 
-    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, Tally]]:
+    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, UsageCounts]]:
         """Of the days from the first to the last, in their order."""
 
     def begin(self, tenant: str, what: str, *, since: int) -> None:
         """Count a quota from what was metered since then, where that is more than was counted."""
 
-    def take(self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None) -> Taken:
+    def take(
+        self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None
+    ) -> UseResult:
         """Use one. Exact, whichever processes ask: of any minute no more than `rate` are let through, of the cycle no more
         than the quota. What is refused is not counted."""
 

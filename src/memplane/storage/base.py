@@ -18,7 +18,7 @@ from memplane.storage.claims import ClaimReader, ClaimWriter
 from memplane.storage.compaction import CompactionReader, CompactionWriter
 from memplane.storage.directory import Directory
 from memplane.storage.episodes import EpisodeReader, EpisodeWriter
-from memplane.storage.filter import EVERYWHERE, Audience, Filter, Narrowed, Scope
+from memplane.storage.filter import EVERYWHERE, Audience, EntryFilter, Filter, ForgetScope
 from memplane.storage.index import IndexReader, IndexWriter
 from memplane.storage.library import LibraryReader, LibraryWriter
 from memplane.storage.moving import MoveReader, MoveWriter, Rows
@@ -26,7 +26,17 @@ from memplane.storage.overview import OverviewReader
 from memplane.storage.replica import ReplicaReader, ReplicaWriter
 from memplane.storage.rulings import RulingReader, RulingWriter
 from memplane.storage.work import Work
-from memplane.types import AuditRecord, Caller, Conversation, Draft, Entry, Head, Memory, Tombstone, Turn
+from memplane.types import (
+    AuditRecord,
+    Caller,
+    Conversation,
+    Entry,
+    LedgerHead,
+    Memory,
+    NewEntry,
+    Tombstone,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -35,14 +45,14 @@ LOOKED_THROUGH_MAX = 50_000
 """So many entries are looked through for those that pass a filter."""
 
 
-class SaidAt(msgspec.Struct, frozen=True, order=True, gc=False):
+class EntryTime(msgspec.Struct, frozen=True, order=True, gc=False):
     """An entry in which something was said, and when."""
 
     seq: int
     at: Instant
 
 
-class Usage(msgspec.Struct, frozen=True):
+class SessionUsage(msgspec.Struct, frozen=True):
     """What a session has used of its limits."""
 
     stores: int
@@ -50,7 +60,7 @@ class Usage(msgspec.Struct, frozen=True):
     deletes: int
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class SpaceSizes(msgspec.Struct, frozen=True):
     """How much a space holds."""
 
     entries: int
@@ -116,7 +126,7 @@ class Reader(
         where each would take one. Calls each at most once, with a reader that finds nothing, and may cut it short at any
         question: it changes nothing, keeps nothing that the reader gave it, and copes with nothing found."""
 
-    def head(self) -> Head:
+    def head(self) -> LedgerHead:
         """The ledger's last place, and the end of its chain; zeros when it is empty."""
 
     def cursor(self) -> int:
@@ -134,7 +144,7 @@ class Reader(
     def said(self, *, after: int, limit: int) -> list[int]:
         """The seqs of turns and histories with seq > after that still have a payload, in order."""
 
-    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[SaidAt]:
+    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[EntryTime]:
         """Entries that show turns, by the time they were said at, after < at < until, then by seq. That of a turn of our
         own counts in whole seconds, as a line of a session history says it."""
 
@@ -171,7 +181,7 @@ class Reader(
         """Everything that was written to replace it, in order. More than one, where two did so without knowing of each
         other."""
 
-    def usage(self, session: str) -> Usage:
+    def usage(self, session: str) -> SessionUsage:
         """Counted from the ledger, so it survives a restart, a replay and a forget."""
 
     def memory(self, memory_id: str) -> Memory | None:
@@ -221,7 +231,7 @@ class Reader(
     def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
         """Categories of live keyed facts by name, reserved ones left out."""
 
-    def in_scope(self, scope: Scope) -> list[tuple[int, str]]:
+    def in_scope(self, scope: ForgetScope) -> list[tuple[int, str]]:
         """(seq, id) of the entries a forget of this scope would erase."""
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
@@ -234,7 +244,7 @@ class Reader(
     def index_lag(self) -> int:
         """How many projected turns a search cannot reach; 0 for an engine that indexes within the commit."""
 
-    def sizes(self, *, now: Instant) -> Sizes:
+    def sizes(self, *, now: Instant) -> SpaceSizes:
         """Exact counts; may take time on a large space."""
 
     def audit_size(self) -> int:
@@ -246,7 +256,7 @@ class Reader(
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
         """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
 
-    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+    def entries_before(self, seq: int, where: EntryFilter, *, limit: int) -> list[Entry]:
         """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
         `LOOKED_THROUGH_MAX` only; of a time, fewer yet."""
 
@@ -286,7 +296,7 @@ class Writer(
 ):
     """The same view inside a write transaction."""
 
-    def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
+    def append(self, drafts: Sequence[NewEntry], *, recorded: Instant) -> list[Entry]:
         """Give each the next place, in the ledger and in the chain. Ids must be new, `known` tells; a repeated one is a bug,
         and the whole commit fails. `recorded` is the time of those that do not bring one from another ledger; a
         microsecond after the last entry where the clock is not beyond that, so that no later entry ever sorts before

@@ -10,7 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Caller, Draft
+from memplane.types import Caller, NewEntry
 
 GENESIS = bytes(32)
 SALT_BYTES = 16
@@ -22,7 +22,7 @@ def payload_digest(salt: bytes, body: bytes) -> bytes:
     return sha256(salt + body).digest()
 
 
-def entry_digest(previous: bytes, payload: bytes, position: int, draft: Draft, recorded: Instant) -> bytes:
+def entry_digest(previous: bytes, payload: bytes, position: int, draft: NewEntry, recorded: Instant) -> bytes:
     caller = draft.caller
     header = (position, draft.id, draft.op, recorded, caller.actor, caller.door, caller.session, draft.ref)
     if draft.origin:

@@ -23,7 +23,7 @@ class Layer(StrEnum):
     SUMMARY = "summarize"
 
 
-class Standing(StrEnum):
+class LearningStatus(StrEnum):
     """How a learning stands."""
 
     OPEN = "open"
@@ -31,7 +31,7 @@ class Standing(StrEnum):
     REJECTED = "rejected"
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CompactionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something that compaction kept, with what it was read from."""
 
     id: str
@@ -50,7 +50,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     within: str | None = None
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LearningDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was said about a learning: once confirmed, it stays so."""
 
     learning: str
@@ -60,7 +60,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     memory: str | None = None
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class JudgementRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What compaction decided about one thing of a raw entry: a memory, or a turn that holds none."""
 
     day: str
@@ -71,7 +71,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-class Raw(msgspec.Struct, frozen=True, gc=False):
+class RawEntryPosition(msgspec.Struct, frozen=True, gc=False):
     """An entry in which something was said, and when."""
 
     seq: int
@@ -82,28 +82,28 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
 class CompactionReader(Protocol):
     """What compaction, review and retention ask of a store, beside `Reader`."""
 
-    def raw_between(self, since: Instant, until: Instant) -> list[Raw]:
+    def raw_between(self, since: Instant, until: Instant) -> list[RawEntryPosition]:
         """Turns and histories that show a turn said in this time, by when and seq."""
 
     def raw_days(self, before: Instant) -> list[Instant]:
         """The first moment of every day (UTC) on which such a turn was said before then, in order."""
 
-    def judged(self, entry_ids: Sequence[str]) -> list[Judged]:
+    def judged(self, entry_ids: Sequence[str]) -> list[JudgementRow]:
         """What was decided about these entries, by entry and item."""
 
-    def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[Judged]:
+    def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[JudgementRow]:
         """What was decided about a day, or about all; the newest day first, then by entry and item."""
 
-    def lines(self, layer: Layer, day: str | None = None) -> list[Line]:
+    def lines(self, layer: Layer, day: str | None = None) -> list[CompactionLine]:
         """Everything that is kept there, or what is of one day, by day, then when it was said, then id."""
 
-    def lines_at(self, ids: Sequence[str]) -> list[Line]:
+    def lines_at(self, ids: Sequence[str]) -> list[CompactionLine]:
         """Those of these that are there, whatever their layer, by seq."""
 
-    def lines_from(self, entry_ids: Sequence[str]) -> list[Line]:
+    def lines_from(self, entry_ids: Sequence[str]) -> list[CompactionLine]:
         """What was read from one of these entries at least, by seq."""
 
-    def verdicts(self) -> dict[str, Decision]:
+    def verdicts(self) -> dict[str, LearningDecision]:
         """By learning, what was decided about it, also where it was forgotten since."""
 
     def payloads_left(self, entry_ids: Sequence[str]) -> set[str]:
@@ -122,11 +122,11 @@ class CompactionReader(Protocol):
 class CompactionWriter(Protocol):
     """The same inside a write transaction."""
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: CompactionLine) -> None:
         """A line goes when its entry is erased. Adding it again changes nothing."""
 
-    def add_judged(self, judged: Sequence[Judged]) -> None:
+    def add_judged(self, judged: Sequence[JudgementRow]) -> None:
         """What was decided first about an item stays."""
 
-    def add_decision(self, decision: Decision) -> None:
+    def add_decision(self, decision: LearningDecision) -> None:
         """A confirmation wins over a rejection; otherwise what was decided first stays."""

@@ -29,7 +29,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created: Instant
     expires: Instant | None = None
     used: Instant | None = None
-    """Roughly: see `Credentials.touch`."""
+    """Roughly: see `CredentialStore.touch`."""
     revoked: Instant | None = None
     parent: str | None = None
     """The id of the key it was made with and ends with: that of a session somebody signed in to."""
@@ -40,7 +40,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
         return f"KeyRecord(id={self.id!r}, name={self.name!r}, …)"
 
 
-class Credentials(Protocol):
+class CredentialStore(Protocol):
     """Durable home of keys. Any number of threads and processes use it at once; each read sees what any process
     finished writing before the read began."""
 

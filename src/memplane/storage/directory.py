@@ -20,7 +20,7 @@ KEPT = 3_600 * SECOND
 """An entry this new is not dropped, though its space does not have the thing: it may be about to."""
 
 
-class Sort(StrEnum):
+class ResourceKind(StrEnum):
     """What is found by its id alone."""
 
     DOCUMENT = "document"
@@ -28,7 +28,7 @@ class Sort(StrEnum):
     RECEIPT = "receipt"
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class ResourceLocation(msgspec.Struct, frozen=True, gc=False):
     """Where a thing is said to be."""
 
     id: str
@@ -39,34 +39,34 @@ class Directory(Protocol):
     """Any number of threads and processes use it at once; each read sees what any process finished writing before
     the read began. One id may live in several spaces."""
 
-    def note(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+    def note(self, tenant: str, sort: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
         """Called before the space commits. When it returns, every process finds the thing there, and if this is ever lost, the
         owner is not `complete`."""
 
     def note_all(
-        self, tenant: str, sort: Sort, ids: Mapping[str, Instant], owner: str, *, now: Instant
+        self, tenant: str, sort: ResourceKind, ids: Mapping[str, Instant], owner: str, *, now: Instant
     ) -> None:
         """As `note`, for many at once; each with the time it is listed under."""
 
-    def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+    def forget(self, tenant: str, sort: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
         """Drop an entry whose space does not have the thing, unless it was noted within `KEPT`."""
 
-    def drop(self, tenant: str, sort: Sort, ids: Collection[str], owner: str) -> None:
+    def drop(self, tenant: str, sort: ResourceKind, ids: Collection[str], owner: str) -> None:
         """Of what was forgotten not even the id is left. Somebody may have noted one of them anew and be about to commit, so
         the owner is not `complete` any more."""
 
-    def of(self, tenant: str, sort: Sort, owner: str) -> list[str]:
+    def of(self, tenant: str, sort: ResourceKind, owner: str) -> list[str]:
         """The ids of all that an owner is said to have."""
 
-    def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
+    def owners(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         """In a stable order."""
 
     def newest(
-        self, tenant: str, sort: Sort, *, owners: Collection[str] | None, limit: int, offset: int
-    ) -> list[Place]:
+        self, tenant: str, sort: ResourceKind, *, owners: Collection[str] | None, limit: int, offset: int
+    ) -> list[ResourceLocation]:
         """Those of these owners, or of all; the newest first."""
 
-    def count(self, tenant: str, sort: Sort, *, owners: Collection[str] | None) -> int:
+    def count(self, tenant: str, sort: ResourceKind, *, owners: Collection[str] | None) -> int:
         """How many `newest` would list in all."""
 
     def complete(self, tenant: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from memplane.storage.filter import Filter
 from memplane.types import Memory, Turn
 
 
-class Untold(msgspec.Struct, frozen=True, gc=False):
+class OpenSitting(msgspec.Struct, frozen=True, gc=False):
     """A conversation that goes on beyond its last episode."""
 
     conversation: str
@@ -22,10 +22,10 @@ class Untold(msgspec.Struct, frozen=True, gc=False):
 class EpisodeReader(Protocol):
     """What telling asks of a store, beside `Reader`."""
 
-    def untold(self, *, before: Instant, limit: int) -> list[Untold]:
+    def untold(self, *, before: Instant, limit: int) -> list[OpenSitting]:
         """Conversations whose last turn was before then and that no episode tells to the end."""
 
-    def untold_in(self, conversation: str) -> Untold | None:
+    def untold_in(self, conversation: str) -> OpenSitting | None:
         """What no episode tells of a conversation."""
 
     def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
@@ -53,7 +53,7 @@ class EpisodeWriter(Protocol):
     def drop_episodes(self, conversation: str) -> None:
         """Take a conversation's episodes away, so that it can be told anew."""
 
-    def set_untold(self, untold: Untold) -> None:
+    def set_untold(self, untold: OpenSitting) -> None:
         """Add or replace."""
 
     def set_told(self, conversation: str) -> None:

@@ -3,7 +3,7 @@
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Kind, Op, Reach, State, Tier
+from memplane.types import Kind, Op, State, Tier, Visibility
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class Audience(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def places(self) -> tuple[str, ...]:
         """What `within` may say besides nothing."""
-        named = ((Reach.CONVERSATION, self.conversation), (Reach.PROJECT, self.project))
+        named = ((Visibility.CONVERSATION, self.conversation), (Visibility.PROJECT, self.project))
         return tuple(f"{reach}:{name}" for reach, name in named if name is not None)
 
     def hears(self, within: str | None) -> bool:
@@ -58,7 +58,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
 
 
-class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
+class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which entries of the ledger to tell. Every condition narrows."""
 
     ops: frozenset[Op] = frozenset()
@@ -71,7 +71,7 @@ class Narrowed(msgspec.Struct, frozen=True, kw_only=True):
     """When it was said, where it says something, else when it was recorded."""
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ForgetScope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What to forget. Conditions narrow each other; a scope without any is refused."""
 
     entries: tuple[str, ...] = ()

@@ -93,7 +93,7 @@ class NearMemory(msgspec.Struct, frozen=True, gc=False):
     nearness: float
 
 
-class Holders(msgspec.Struct, frozen=True):
+class WordHolders(msgspec.Struct, frozen=True):
     """Which turns of a large space hold the words of a question."""
 
     counts: Mapping[str, int]
@@ -118,7 +118,7 @@ class VectorSearch(Protocol):
         """The nearest that this audience may hear, and those of these numbers, in the ledger's order, with how near each
         is; None for one without a vector."""
 
-    def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> Holders:
+    def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> WordHolders:
         """`turns` is about how many there are, `usual` how many words one has. A stem that `each` turns or more hold does
         not choose."""
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from memplane.clock import Instant
-from memplane.types import Collection, Document, Member, Section, Span
+from memplane.types import Collection, CollectionMember, Document, Section, Span
 
 SPANS_PER_DOCUMENT_MAX = 1 << 20
 """How many spans one document may have; a span's number is its entry's seq times this, plus its ordinal."""
@@ -63,7 +63,7 @@ class DocumentHead(msgspec.Struct, frozen=True, gc=False):
     project: str | None
 
 
-class Shelved(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document made ready to be kept: where it came from is the ledger entry's to say."""
 
     text: str
@@ -157,7 +157,7 @@ class LibraryReader(Protocol):
     def collections(self, *, project: str | None, limit: int, offset: int) -> list[Collection]:
         """The newest first."""
 
-    def members(self, collection_id: str) -> list[Member]:
+    def members(self, collection_id: str) -> list[CollectionMember]:
         """The documents of a collection: by position where it is ordered, then as they were added."""
 
     def shelved_beside(self, seqs: Sequence[int]) -> bool:
@@ -170,7 +170,7 @@ class LibraryReader(Protocol):
 class LibraryWriter(LibraryReader, Protocol):
     """The same inside a write transaction."""
 
-    def shelve(self, document: Document, shelved: Shelved) -> None:
+    def shelve(self, document: Document, shelved: PreparedDocument) -> None:
         """Keep a document; findable within the commit. What was kept under its id before is gone with it."""
 
     def unshelve(self, entry_id: str) -> None:

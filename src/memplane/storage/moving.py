@@ -16,7 +16,7 @@ Key = tuple[Any, ...]
 Indexed = Literal["turn", "memory", "span"]
 
 
-class Sort(StrEnum):
+class RowStability(StrEnum):
     """What may have become of a row since it was copied."""
 
     LEDGER = "ledger"
@@ -37,7 +37,7 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     key: tuple[str, ...]
     others: tuple[str, ...] = ()
-    sort: Sort = Sort.CHANGES
+    sort: RowStability = RowStability.CHANGES
     heavy: str | None = None
     """A column that may be large: a page takes as many rows as fit into memory."""
     words: Indexed | None = None
@@ -67,16 +67,18 @@ LEDGER = _table(
     "ledger",
     "position",
     "seq id op recorded actor door session ref payload_digest digest chained_id origin",
-    sort=Sort.LEDGER,
+    sort=RowStability.LEDGER,
 )
-PAYLOAD = _table("payload", "position", "salt body", sort=Sort.ERASED, heavy="body")
+PAYLOAD = _table("payload", "position", "salt body", sort=RowStability.ERASED, heavy="body")
 META = _table("meta", "name", "value", only="name <> 'indexed' AND substr(name, 1, 9) <> 'searched:'")
 SPACE_TABLES = (
     LEDGER,
-    _table("variant", "id", "base", sort=Sort.GROWS),
-    _table("tombstone", "id position", "at reason cause", sort=Sort.GROWS),
+    _table("variant", "id", "base", sort=RowStability.GROWS),
+    _table("tombstone", "id position", "at reason cause", sort=RowStability.GROWS),
     PAYLOAD,
-    _table("audit", "seq", "at actor door session action target outcome detail digest", sort=Sort.GROWS),
+    _table(
+        "audit", "seq", "at actor door session action target outcome detail digest", sort=RowStability.GROWS
+    ),
     _table("model", "n", "id dimension"),
     _table("turn", "n", "role text at conversation project speaker within flags", heavy="text", words="turn"),
     _table(
@@ -127,12 +129,12 @@ SPACE_TABLES = (
 """In the order in which they are copied: what a tombstone allows comes after it, and how far a space is comes last."""
 
 CATALOG_TABLES = (
-    _table("once", "word", sort=Sort.GROWS),
+    _table("once", "word", sort=RowStability.GROWS),
     _table(
         "key",
         "id",
         "agent salt digest name tenant subject spaces doors rights created expires used revoked parent passing",
-        sort=Sort.LISTED,
+        sort=RowStability.LISTED,
         flags=("passing",),
     ),
     _table("lock", "place", "until"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from memplane.clock import Instant
-from memplane.types import Draft, Entry, Variant
+from memplane.types import Entry, NewEntry, Variant
 
 
 class ReplicaReader(Protocol):
@@ -48,7 +48,7 @@ class ReplicaWriter(Protocol):
     def sorts_last(self, recorded: Instant, entry_id: str) -> bool:
         """Whether an entry with this time and id comes after all that are there."""
 
-    def place(self, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
+    def place(self, drafts: Sequence[NewEntry]) -> list[tuple[int, int]]:
         """Append these to the chain, and put each where it belongs by `recorded` and then by id; returns the entries that
         had to move, each as (seq before, seq now). Vectors move along; everything else that is derived must be
         cleared. In a ledger that is not ordered, all entries are put in order."""

@@ -15,7 +15,7 @@ FLAGGED_MAX = 1_000
 """Flagged memories may be near in any number; so many more are looked at, that they keep nobody out."""
 
 
-class Ruling(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ReviewDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was ruled last about a memory or an entry."""
 
     released: bool = False
@@ -27,7 +27,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class RulingReader(Protocol):
     """What is kept apart, and what is always told, beside `Reader`."""
 
-    def ruling(self, id_: str) -> Ruling:
+    def ruling(self, id_: str) -> ReviewDecision:
         """What was ruled about a memory or an entry, whether that is there or not."""
 
     def pinned_memories(self, where: Filter, *, limit: int) -> list[Memory]:
@@ -52,5 +52,5 @@ class RulingReader(Protocol):
 class RulingWriter(Protocol):
     """The same inside a write transaction."""
 
-    def rule(self, id_: str, ruling: Ruling) -> None:
+    def rule(self, id_: str, ruling: ReviewDecision) -> None:
         """What is ruled now takes the place of what was ruled before."""

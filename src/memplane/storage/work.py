@@ -15,7 +15,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.storage.episodes import EpisodeReader
 from memplane.storage.index import IndexReader
-from memplane.types import Head
+from memplane.types import LedgerHead
 
 LOST = "lost"
 """In place of an error's code: whoever had the lease was not heard of again."""
@@ -40,18 +40,18 @@ class Lease(msgspec.Struct, frozen=True):
 class WorkReader(IndexReader, EpisodeReader, Protocol):
     """What shows whether anything waits; every `Reader` is one."""
 
-    def head(self) -> Head:
+    def head(self) -> LedgerHead:
         """The ledger's last place, and the end of its chain."""
 
 
-class Rest(msgspec.Struct, frozen=True):
+class NoWork(msgspec.Struct, frozen=True):
     """Nothing is to be done now."""
 
     length: Instant | None = None
     """In so long there will be, by itself; None: not before something comes in."""
 
 
-class Dead(msgspec.Struct, frozen=True):
+class DeadSpace(msgspec.Struct, frozen=True):
     """A space that failed too often: it waits for a person."""
 
     tenant: str
@@ -79,7 +79,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Entries that no memories are derived from yet."""
 
 
-class Done(msgspec.Struct):
+class WorkerCounts(msgspec.Struct):
     """What a worker has done since it began."""
 
     taken: int = 0
@@ -90,7 +90,7 @@ class Done(msgspec.Struct):
     """Leases it took over from a worker that was not heard of again."""
 
 
-class Colleague(msgspec.Struct, frozen=True):
+class WorkerInfo(msgspec.Struct, frozen=True):
     """A worker, as the others see it."""
 
     holder: str
@@ -98,7 +98,7 @@ class Colleague(msgspec.Struct, frozen=True):
     seen: Instant
     ended: bool
     """It said so, or was not heard of for a while."""
-    done: Done
+    done: WorkerCounts
 
 
 class Job(Enum):
@@ -124,7 +124,7 @@ class Work(Protocol):
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         """More is to be done, by whoever comes next; with `got_on`, what failed before is forgotten."""
 
-    def finish(self, lease: Lease, decide: Callable[[WorkReader], Rest | None]) -> bool:
+    def finish(self, lease: Lease, decide: Callable[[WorkReader], NoWork | None]) -> bool:
         """Nothing waits there, if `decide` finds so: it reads the space while nobody can write to it, and answers None
         where something came in meanwhile. False then, or where the lease is not ours any more."""
 
@@ -134,7 +134,7 @@ class Work(Protocol):
     def bury(self, lease: Lease, *, error: str) -> None:
         """It is not tried again until somebody says so."""
 
-    def dead(self, *, limit: int) -> list[Dead]:
+    def dead(self, *, limit: int) -> list[DeadSpace]:
         """Those buried, the longest dead first."""
 
     def retry(self, tenant: str | None = None, owner: str | None = None) -> int:
@@ -162,13 +162,13 @@ class Work(Protocol):
     def put_job_off(self, name: str, period: str, holder: str, *, length: Instant) -> None:
         """It failed; whoever asks in so long may try again."""
 
-    def report(self, holder: str, done: Done, *, ended: bool = False) -> None:
+    def report(self, holder: str, done: WorkerCounts, *, ended: bool = False) -> None:
         """I am here, and this is what I did."""
 
-    def colleagues(self, *, silent: Instant) -> list[Colleague]:
+    def colleagues(self, *, silent: Instant) -> list[WorkerInfo]:
         """Everybody who reported of late, those who began first at the beginning. Whoever was silent for so long ended."""
 
-    def worked(self) -> Done:
+    def worked(self) -> WorkerCounts:
         """What all workers did that there ever were."""
 
     def add_up(self, *, kept: Instant) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteUnavailable
-from memplane.sync.store import ABSENT, Got, ObjectStore, shown
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject, shown
 
 Keys = list[str]
 Pause = Callable[[float], None]
@@ -25,7 +25,7 @@ _PAUSE_MAX_S = 2.0
 
 
 @runtime_checkable
-class Backend(Protocol):
+class TextBackend(Protocol):
     """Where texts are kept. Keys are those of `ObjectStore`; a text is any Unicode."""
 
     def read_text(self, key: str) -> str | None:
@@ -62,7 +62,7 @@ class RemoteBackend:
         others it is not assumed, since the same words may be someone else's."""
         more = bytes_of(text, key)
         for attempt in range(_TRIES_MAX):
-            got = self._store.get(key) or Got(b"", ABSENT)
+            got = self._store.get(key) or StoredObject(b"", ABSENT)
             if attempt and has_lines_of(more, got.data):
                 return
             try:

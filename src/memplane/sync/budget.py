@@ -45,7 +45,7 @@ class LayerSize(msgspec.Struct, frozen=True, kw_only=True):
         return -(-self.bytes // BYTES_PER_TOKEN)
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class TokenBudget(msgspec.Struct, frozen=True, kw_only=True):
     """The whole table."""
 
     layers: tuple[LayerSize, ...]
@@ -74,7 +74,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return self.tokens <= self.budget_tokens
 
 
-def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | None = None) -> Budget:
+def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | None = None) -> TokenBudget:
     """Measure a space. `summaries` are those that another program wrote, beside those that the space has itself. With a
     `sample`, a layer that has more items is estimated from so many of them, and says so: for who waits for an answer."""
     policy, settings = retention_of(space.settings), space.settings
@@ -98,7 +98,7 @@ def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | No
             setting="MEMPLANE_BRIEF_CHARS_MAX",
         ),
     )
-    return Budget(
+    return TokenBudget(
         layers=layers,
         budget_tokens=settings.budget_tokens,
         window_tokens=settings.budget_window_tokens,

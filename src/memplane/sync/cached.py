@@ -39,8 +39,8 @@ from memplane.safety.safe_directory import Folder
 from memplane.sync import manifest as manifests
 from memplane.sync.backend import Keys, Pause, bytes_of, has_lines_of, pause_s, text_of
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.store import ABSENT, Got, ObjectStore, checked, order, shown
-from memplane.sync.write_ahead import Ahead, Batch, Operation, digest_of
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject, checked, order, shown
+from memplane.sync.write_ahead import WriteBatch, WriteOperation, WriteQueue, digest_of
 
 BATCHED = ("interactions/",)
 
@@ -62,7 +62,7 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True):
     """When the manifest was last known to be as it is here; None: never."""
 
 
-class Copy(msgspec.Struct, frozen=True, kw_only=True):
+class CachedText(msgspec.Struct, frozen=True, kw_only=True):
     """A text as the store had it."""
 
     key: str
@@ -99,7 +99,7 @@ class CachedBackend:
     ) -> None:
         self._store = store
         self._root = Path(cache_dir).expanduser().absolute()
-        self._ahead = Ahead(self._root)
+        self._ahead = WriteQueue(self._root)
         self._copies = _Copies(self._root)
         self._validate = validate
         self._batched = batched
@@ -152,7 +152,7 @@ class CachedBackend:
         if copy is None and not operations:
             self._may_be_absent(key)
             return None
-        batch = Batch(key=key, token="", operations=tuple(operations))
+        batch = WriteBatch(key=key, token="", operations=tuple(operations))
         return text_of(batch.applied(copy.data if copy else b""), key)
 
     def write_text(self, key: str, text: str) -> None:
@@ -205,7 +205,9 @@ class CachedBackend:
             copy = self._copies.load(key) if do == "write" else None
             base = copy.version if copy else ABSENT
             nonce = random_bytes(6).hex()
-            self._ahead.add(Operation(key=key, do=do, text=text, at=self._clock(), nonce=nonce, base=base))
+            self._ahead.add(
+                WriteOperation(key=key, do=do, text=text, at=self._clock(), nonce=nonce, base=base)
+            )
 
     def _send_waiting(self, *, all_of_it: bool) -> None:
         age, size = self._batch
@@ -238,7 +240,7 @@ class CachedBackend:
                 with self._ahead.locked():
                     self._ahead.done(batch)
 
-    def _sent_or_refused(self, batch: Batch, *, is_new: bool) -> Copy:
+    def _sent_or_refused(self, batch: WriteBatch, *, is_new: bool) -> CachedText:
         """What the store will never take must not wait for ever, and must not be lost either."""
         try:
             return self._sent(batch, is_new=is_new)
@@ -248,12 +250,12 @@ class CachedBackend:
                 self._ahead.done(batch)
             raise
 
-    def _sent(self, batch: Batch, *, is_new: bool) -> Copy:
+    def _sent(self, batch: WriteBatch, *, is_new: bool) -> CachedText:
         """The object with the batch in it, once and for all."""
         got = self._guess(batch, is_new=is_new)
         for attempt in range(_TRIES_MAX):
             if got is None:
-                got = self._store.get(batch.key) or Got(b"", ABSENT)
+                got = self._store.get(batch.key) or StoredObject(b"", ABSENT)
                 is_there = (
                     batch.is_in(got.data) if attempt == 0 else has_lines_of(batch.applied(b""), got.data)
                 )
@@ -270,25 +272,25 @@ class CachedBackend:
                 self._pause(pause_s(attempt))
         raise RemoteUnavailable(f"{shown(batch.key)} in {self._store.url} is changed by others all the time")
 
-    def _guess(self, batch: Batch, *, is_new: bool) -> Got | None:
+    def _guess(self, batch: WriteBatch, *, is_new: bool) -> StoredObject | None:
         """What the object is thought to be, which saves asking: a write under its version finds out."""
         if batch.attempt is not None:
             return None
         if batch.replaces:
-            return Got(b"", ABSENT) if is_new else None
+            return StoredObject(b"", ABSENT) if is_new else None
         with self._ahead.locked():
             copy = self._copies.load(batch.key)
-        return None if copy is None else Got(copy.data, copy.version)
+        return None if copy is None else StoredObject(copy.data, copy.version)
 
-    def _set_aside(self, batch: Batch, got: Got) -> None:
+    def _set_aside(self, batch: WriteBatch, got: StoredObject) -> None:
         """A text that waited replaces one that somebody else wrote meanwhile: the last writer wins, and theirs is kept
         here, in `conflicts/`."""
         bases = [operation.base for operation in batch.operations if operation.do == "write"]
         if bases and got.version not in {ABSENT, bases[0]} and got.data != batch.applied(b""):
             self._copies.set_aside(batch.key, got.data)
 
-    def _copy(self, batch: Batch, data: bytes, version: str) -> Copy:
-        return Copy(
+    def _copy(self, batch: WriteBatch, data: bytes, version: str) -> CachedText:
+        return CachedText(
             key=batch.key,
             version=version,
             sha256=hashlib.sha256(data).hexdigest(),
@@ -297,7 +299,7 @@ class CachedBackend:
             data=data,
         )
 
-    def _enter(self, copy: Copy) -> None:
+    def _enter(self, copy: CachedText) -> None:
         """Tell the manifest."""
         entry = ManifestEntry(size=len(copy.data), mtime=copy.mtime, sha256=copy.sha256)
         try:
@@ -361,10 +363,10 @@ class CachedBackend:
                 self._replace(copy, None, key)
                 return
             digest = hashlib.sha256(got.data).hexdigest()
-            new = Copy(key=key, version=got.version, sha256=digest, mtime=mtime, data=got.data)
+            new = CachedText(key=key, version=got.version, sha256=digest, mtime=mtime, data=got.data)
             self._replace(copy, new, key)
 
-    def _replace(self, old: Copy | None, new: Copy | None, key: str = "") -> None:
+    def _replace(self, old: CachedText | None, new: CachedText | None, key: str = "") -> None:
         """Unless somebody else was faster: then theirs is newer than what we fetched."""
         with self._ahead.locked():
             there = self._copies.load(old.key if old else key)
@@ -422,17 +424,17 @@ class _Copies:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def load(self, key: str) -> Copy | None:
+    def load(self, key: str) -> CachedText | None:
         raw = self._read("copies", digest_of(key))
         if raw is None:
             return None
         head, _, data = raw.partition(b"\n")
         try:
-            return msgspec.structs.replace(msgspec.json.decode(head, type=Copy), data=data)
+            return msgspec.structs.replace(msgspec.json.decode(head, type=CachedText), data=data)
         except msgspec.MsgspecError:
             return None  # a damaged copy is no copy
 
-    def save(self, copy: Copy) -> None:
+    def save(self, copy: CachedText) -> None:
         head = msgspec.json.encode(msgspec.structs.replace(copy, data=b""))
         self._write("copies", digest_of(copy.key), head + b"\n" + copy.data)
 
@@ -444,7 +446,7 @@ class _Copies:
         with self._folder("copies") as folder:
             names = [name for name in folder.names() if not name.startswith(".")]
             heads = [(folder.read(name, bytes_max=_BYTES_MAX) or b"").partition(b"\n")[0] for name in names]
-        return {msgspec.json.decode(head, type=Copy).key for head in heads if head}
+        return {msgspec.json.decode(head, type=CachedText).key for head in heads if head}
 
     def set_aside(self, key: str, data: bytes) -> None:
         name = f"{digest_of(key)[:16]}-{hashlib.sha256(data).hexdigest()[:16]}"

@@ -18,12 +18,21 @@ from obstore import exceptions
 
 from memplane.errors import Changed, InvalidRequest, MemplaneError, RemoteDenied, RemoteUnavailable, Unchanged
 from memplane.sync.backend import Pause, pause_s
-from memplane.sync.store import ABSENT, KEY_BYTES_MAX, Got, Listed, from_name, order, shown, to_name
+from memplane.sync.store import (
+    ABSENT,
+    KEY_BYTES_MAX,
+    ObjectInfo,
+    StoredObject,
+    from_name,
+    order,
+    shown,
+    to_name,
+)
 
 Provider = Literal["az", "s3", "gs"]
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How long a store may keep us waiting before it counts as not to be reached."""
 
     tries: int = 8
@@ -56,7 +65,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-PATIENT: Final = Patience()
+PATIENT: Final = RetryPolicy()
 
 _SIGN_IN: Final[Mapping[str, str]] = {
     "az": "sign in with `az login`, or renew what AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_ACCOUNT_KEY or "
@@ -113,7 +122,7 @@ class CloudObjects:
     def url(self) -> str:
         return self._url
 
-    def get(self, key: str, *, unless: str | None = None) -> Got | None:
+    def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         options: Any = {"if_none_match": unless} if unless else None
         for attempt in range(_LOST_TRIES):
             try:
@@ -121,7 +130,7 @@ class CloudObjects:
                     got = obstore.get(self._client, self._name(key), options=options)
                     data = bytes(got.bytes())
                     if len(data) == got.meta["size"]:
-                        return Got(data, _etag(got.meta))
+                        return StoredObject(data, _etag(got.meta))
             except FileNotFoundError:
                 return None
             except _Lost:
@@ -157,18 +166,18 @@ class CloudObjects:
                 return
         raise self._unavailable("its answers are lost")
 
-    def list(self, prefix: str = "") -> Iterator[Listed]:
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Providers list by whole parts and each in its own order, so the last part is looked at here."""
         whole, _, _ = prefix.rpartition("/")
         folder = self._prefix + (f"{to_name(whole)}/" if whole else "")
-        found: dict[str, Listed] = {}
+        found: dict[str, ObjectInfo] = {}
         try:
             with self._translated(prefix or "a listing"):
                 for chunk in obstore.list(self._client, folder.rstrip("/") or None, chunk_size=1_000):
                     for meta in chunk:
                         key = from_name(meta["path"].removeprefix(self._prefix))
                         if key is not None and key.startswith(prefix):
-                            found[key] = Listed(key, meta["size"], _etag(meta), meta["last_modified"])
+                            found[key] = ObjectInfo(key, meta["size"], _etag(meta), meta["last_modified"])
         except FileNotFoundError:
             raise self._no_place() from None
         except _Lost:

@@ -12,7 +12,7 @@ from typing import Final
 from memplane.compaction.retention import last_day_of, week_of
 from memplane.safety.sanitize import encodable, one_line
 from memplane.space import Space
-from memplane.storage.compaction import Line
+from memplane.storage.compaction import CompactionLine
 
 # Files that are made out of the ledger for people to read: digests and summaries. Other programs write such files too; the
 # note tells ours from theirs, so that ours can be written anew, and theirs stay as they are.
@@ -45,7 +45,7 @@ def digest_files(space: Space) -> Iterator[tuple[str, bytes]]:
         yield f"{PREFIX}{week}.md", _file(week, lines)
 
 
-def _file(week: str, lines: Iterable[Line]) -> bytes:
+def _file(week: str, lines: Iterable[CompactionLine]) -> bytes:
     last = last_day_of(week)
     parts = [f"# Week {week}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n{COMMENT}\n"]
     for day, said in groupby(lines, key=lambda line: line.day):
@@ -53,7 +53,7 @@ def _file(week: str, lines: Iterable[Line]) -> bytes:
     return "".join(parts).encode()
 
 
-def _told(lines: Iterable[Line]) -> Iterator[str]:
+def _told(lines: Iterable[CompactionLine]) -> Iterator[str]:
     """What was said several times that day is told once, with the ids of all."""
     ids: dict[tuple[str, str], list[str]] = {}
     for line in lines:

@@ -9,9 +9,9 @@ from memplane.clock import Instant
 from memplane.ledger.ids import base_of, is_variant, variant_id
 from memplane.memory.projection import RECORDS
 from memplane.space import Space
-from memplane.sync.segments import Positions, Written, written
-from memplane.transfer.full import TOMBSTONE, Line, draft_of, line_of, line_of_tombstone
-from memplane.types import Entry, Merged, Op, Tombstone
+from memplane.sync.segments import Positions, SegmentLine, written
+from memplane.transfer.full import TOMBSTONE, ExportLine, draft_of, line_of, line_of_tombstone
+from memplane.types import Entry, MergeReport, Op, Tombstone
 
 _CHUNK = 5_000
 _PAGE = 1_000
@@ -20,12 +20,12 @@ Forgets = Mapping[str, Mapping[str, str]]
 """Forget id to (entry id to reason), as `Space.merge` takes them."""
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedEntry(msgspec.Struct, frozen=True):
     """Where in our own chain an entry stands, and the lines that say it: itself, and the tombstones it must not be
     read without."""
 
     position: int
-    lines: tuple[Written, ...]
+    lines: tuple[SegmentLine, ...]
     has_payload: bool
 
 
@@ -34,17 +34,17 @@ def head_of(space: Space) -> int:
     return space.position()
 
 
-def lines_at(space: Space, positions: Positions) -> Iterator[Placed]:
+def lines_at(space: Space, positions: Positions) -> Iterator[PlacedEntry]:
     """What is at these positions. A forget brings its tombstones along, and so does whatever is erased."""
-    stones: Stones | None = None
+    stones: TombstoneIndex | None = None
     for position, entry in entries_at(space, positions):
         line = line_of(entry)
         extra: Iterable[Tombstone] = ()
         if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
-            stones = stones or Stones(space.tombstones())
+            stones = stones or TombstoneIndex(space.tombstones())
             extra = [*stones.on(entry.id), *stones.set_by(entry.id)]
         lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
-        yield Placed(position, lines, bool(bytes(line.body)))
+        yield PlacedEntry(position, lines, bool(bytes(line.body)))
 
 
 def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]]:
@@ -64,7 +64,7 @@ def buried_positions(space: Space) -> Positions:
     return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
 
 
-def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
+def forgets_in(lines: Iterable[ExportLine]) -> dict[str, dict[str, str]]:
     """The tombstones among these lines."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for line in lines:
@@ -73,13 +73,13 @@ def forgets_in(lines: Iterable[Line]) -> dict[str, dict[str, str]]:
     return dict(found)
 
 
-def merge_lines(space: Space, lines: Iterable[Line], forgets: Forgets) -> Merged:
+def merge_lines(space: Space, lines: Iterable[ExportLine], forgets: Forgets) -> MergeReport:
     """Take entries in; what one of these forgets buries comes without its payload."""
     drafts = [draft_of(line, erased=False) for line in lines if line.op != TOMBSTONE]
     return space.merge(drafts, forgets)
 
 
-class Place(msgspec.Struct, frozen=True):
+class BodyPosition(msgspec.Struct, frozen=True):
     """Where with us the body of a line stands."""
 
     position: int
@@ -88,7 +88,7 @@ class Place(msgspec.Struct, frozen=True):
     the first: whoever recorded it earlier has to say so."""
 
 
-def places_of(space: Space, lines: Sequence[Line]) -> list[Place | None]:
+def places_of(space: Space, lines: Sequence[ExportLine]) -> list[BodyPosition | None]:
     """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
     ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
     found: dict[str, tuple[int, Instant]] = {}
@@ -105,11 +105,11 @@ def places_of(space: Space, lines: Sequence[Line]) -> list[Place | None]:
     ]
 
 
-def _place(line: Line, recorded: tuple[int, Instant] | None) -> Place | None:
-    return None if recorded is None else Place(recorded[0], recorded[1] == line.recorded)
+def _place(line: ExportLine, recorded: tuple[int, Instant] | None) -> BodyPosition | None:
+    return None if recorded is None else BodyPosition(recorded[0], recorded[1] == line.recorded)
 
 
-def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -> Place | None:
+def _place_in_family(space: Space, line: ExportLine, shared: Mapping[str, set[str]]) -> BodyPosition | None:
     """Several bodies came under this id: which of them it is, its body says, and when it was recorded."""
     base = base_of(line.id)
     known = space.entries_named({line.id, base, *shared.get(base, ())})
@@ -122,25 +122,25 @@ def _place_in_family(space: Space, line: Line, shared: Mapping[str, set[str]]) -
     return _place(line, space.recordings([chosen]).get(chosen))
 
 
-def forgotten_payloads(space: Space, lines: Sequence[Line]) -> bool:
+def forgotten_payloads(space: Space, lines: Sequence[ExportLine]) -> bool:
     """Whether any of them brings the payload of something that is forgotten here."""
     ids = list(dict.fromkeys(name for line in lines if has_payload(line) for name in names_of(line)))
     return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
 
 
-def has_payload(line: Line) -> bool:
+def has_payload(line: ExportLine) -> bool:
     """Whether it brings something that can be forgotten."""
     return line.op != TOMBSTONE and line.op not in RECORDS and bool(bytes(line.body))
 
 
-def names_of(line: Line) -> tuple[str, ...]:
+def names_of(line: ExportLine) -> tuple[str, ...]:
     """What an entry with a body may be called on a replica, and whose forgetting takes it along."""
     base = base_of(line.id)
     body = draft_of(line, erased=False).body
     return tuple(dict.fromkeys((variant_id(base, body), line.id, base)))
 
 
-class Stones:
+class TombstoneIndex:
     """Tombstones by what they stand on and by who set them. Those that follow from others are not told: whoever reads
     the others sets them too."""
 

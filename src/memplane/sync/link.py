@@ -18,8 +18,8 @@ from memplane.sync import manifest as manifests
 from memplane.sync import segments
 from memplane.sync.backend import Pause
 from memplane.sync.manifest import Change, Manifest, ManifestEntry
-from memplane.sync.remote_state import Seen, keep, seen_of
-from memplane.sync.store import Listed, ObjectStore
+from memplane.sync.remote_state import RemoteState, keep, seen_of
+from memplane.sync.store import ObjectInfo, ObjectStore
 from memplane.sync.tree.names import FILES, INTERACTIONS, MADE, PREFIXES, STATE, below
 
 # Which replica of a space this is: the name under which it writes segments.
@@ -76,7 +76,7 @@ def silent(_what: str, _done: int, _total: int) -> None:
     """Tells nobody."""
 
 
-class Link:
+class SyncLink:
     """For the length of one pull or push, under a lock: nobody else on this machine syncs the same two meanwhile."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Link:
         self.clock = clock
         self.progress = progress
         self.replica = replica_of_space(space, data).name
-        self.seen: Seen = seen_of(space, store.url, self.replica)
+        self.seen: RemoteState = seen_of(space, store.url, self.replica)
         self._pause = pause
         self._manifest: tuple[Manifest, str] | None = None
         self.orphans: list[str] = []
@@ -141,7 +141,7 @@ class Link:
             self.seen.version = self.version
         return self.manifest
 
-    def note_orphans(self, listed: Iterable[Listed]) -> None:
+    def note_orphans(self, listed: Iterable[ObjectInfo]) -> None:
         """A machine that has just written a segment is about to name it; what nobody has named for a day is nobody's."""
         before = to_datetime(self.clock() - DAY)
         self.orphans = [

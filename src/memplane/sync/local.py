@@ -17,7 +17,7 @@ from memplane.clock import to_datetime
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteDenied, RemoteUnavailable, StorageError, Unchanged
 from memplane.safety.safe_directory import Folder, write_all
-from memplane.sync.store import Got, Listed, from_name, order, shown, to_name
+from memplane.sync.store import ObjectInfo, StoredObject, from_name, order, shown, to_name
 
 _WAITING = "%new-"
 """Begins the name of a file that is being written; no key's name does (`keys.py`)."""
@@ -42,7 +42,7 @@ class LocalObjects:
     def root(self) -> Path:
         return self._root
 
-    def get(self, key: str, *, unless: str | None = None) -> Got | None:
+    def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         *folders, name = to_name(key).split("/")
         with self._translated(key), _nothing_there(), self._folder(folders) as folder:
             descriptor = folder.open(name)
@@ -53,7 +53,7 @@ class LocalObjects:
                         raise Unchanged(key)
                     data = file.read()
                     if _version(os.fstat(descriptor)) == version:
-                        return Got(data, version)
+                        return StoredObject(data, version)
                     file.seek(0)  # somebody edits it as it is read
         return None
 
@@ -77,12 +77,12 @@ class LocalObjects:
                 folder.sync()
             self._tidy(root, folders)
 
-    def list(self, prefix: str = "") -> Iterator[Listed]:
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         with self._translated(prefix):
             found = [listed for listed in self._walk(prefix) if listed.key.startswith(prefix)]
         yield from sorted(found, key=lambda listed: order(listed.key))
 
-    def _walk(self, prefix: str) -> Iterator[Listed]:
+    def _walk(self, prefix: str) -> Iterator[ObjectInfo]:
         """All there is in the directories that can hold the prefix, and perhaps a little more."""
         whole, _, _ = prefix.rpartition("/")
         todo: list[tuple[str, ...]] = [tuple(to_name(whole).split("/")) if whole else ()]
@@ -99,7 +99,7 @@ class LocalObjects:
                         stat.S_ISREG(status.st_mode)
                         and (key := from_name("/".join((*path, name)))) is not None
                     ):
-                        yield Listed(
+                        yield ObjectInfo(
                             key, status.st_size, _version(status), to_datetime(status.st_mtime_ns // 1_000)
                         )
 

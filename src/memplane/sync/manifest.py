@@ -23,7 +23,7 @@ import msgspec
 from memplane.clock import Clock, iso, system_clock
 from memplane.errors import Changed, InvalidRequest, ManifestUnreadable, RemoteUnavailable, Unchanged
 from memplane.sync.backend import Pause, pause_s
-from memplane.sync.store import ABSENT, Got, ObjectStore, checked
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject, checked
 
 KEY: Final = "manifest.json"
 SCHEMA_VERSION: Final = 1
@@ -147,7 +147,7 @@ def is_manifest(key: str) -> bool:
 class _Read:
     """A root manifest and those split off from it, each in the version it was read in."""
 
-    def __init__(self, store: ObjectStore, root: Got | None) -> None:
+    def __init__(self, store: ObjectStore, root: StoredObject | None) -> None:
         self._store = store
         self._root = _parsed(root, KEY, store)
         self._versions = {KEY: ABSENT if root is None else root.version}
@@ -281,7 +281,7 @@ def _is_unchanged(store: ObjectStore, version: str) -> bool:
     return True
 
 
-def _parsed(got: Got | None, key: str, store: ObjectStore) -> Manifest:
+def _parsed(got: StoredObject | None, key: str, store: ObjectStore) -> Manifest:
     if got is None:
         return Manifest()
     try:

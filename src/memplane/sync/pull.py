@@ -7,12 +7,12 @@ import msgspec
 from memplane.clock import iso
 from memplane.sync import segments
 from memplane.sync.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, places_of
-from memplane.sync.link import Link
+from memplane.sync.link import SyncLink
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.remote_state import Held
-from memplane.sync.segments import Positions, SegmentDamaged, Written
+from memplane.sync.remote_state import SegmentEntries
+from memplane.sync.segments import Positions, SegmentDamaged, SegmentLine
 from memplane.sync.store import ABSENT
-from memplane.transfer.full import Line
+from memplane.transfer.full import ExportLine
 
 KEPT_BYTES_MAX = 256 * 1024 * 1024
 """Of segments that are held in memory between looking for tombstones in all and taking the first in; what is beyond is
@@ -23,7 +23,7 @@ BATCH_BYTES_MAX = 32 * 1024 * 1024
 _LOOKS_MAX = 10
 
 
-class Taken(msgspec.Struct, kw_only=True):
+class PullCounts(msgspec.Struct, kw_only=True):
     """What was taken in."""
 
     changed: bool = False
@@ -43,7 +43,7 @@ class Taken(msgspec.Struct, kw_only=True):
     """Lines that this version cannot read."""
 
 
-def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
+def pull_segments(link: SyncLink, taken: PullCounts, *, again: bool = False) -> bool:
     """Whether anything changed; one request where nothing has. With `again`, what is known is looked through all the
     same."""
     if not link.read_manifest(again=again) and not link.names_more:
@@ -70,7 +70,7 @@ def pull_segments(link: Link, taken: Taken, *, again: bool = False) -> bool:
     return True
 
 
-def _name_what_is_there(link: Link) -> None:
+def _name_what_is_there(link: SyncLink) -> None:
     """Where the manifest was lost, segments are there all the same, and perhaps nobody else has what they hold."""
     found = {
         item.key: ManifestEntry(size=item.size, mtime=iso(item.modified))
@@ -81,10 +81,10 @@ def _name_what_is_there(link: Link) -> None:
         link.update_manifest(lambda there: there if there.updated_at else there.with_entries(found))
 
 
-def take_orphans(link: Link, taken: Taken) -> None:
+def take_orphans(link: SyncLink, taken: PullCounts) -> None:
     """Before they are deleted, what segments hold that nobody names is taken in: a manifest that was lost or cut off may
     have named them. Damaged ones say nothing any more."""
-    read: list[list[Written]] = []
+    read: list[list[SegmentLine]] = []
     for key in link.orphans:
         try:
             got = link.store.get(key)
@@ -103,13 +103,13 @@ def take_orphans(link: Link, taken: Taken) -> None:
 class _Fetch:
     """Segments by name, read once as long as there is room for them."""
 
-    def __init__(self, link: Link, taken: Taken) -> None:
+    def __init__(self, link: SyncLink, taken: PullCounts) -> None:
         self._link = link
         self._taken = taken
         self._kept: dict[str, bytes] = {}
         self._room = KEPT_BYTES_MAX
 
-    def __call__(self, key: str) -> list[Written] | None:
+    def __call__(self, key: str) -> list[SegmentLine] | None:
         """None where it is not there. Raises `SegmentDamaged`."""
         data = self._kept.get(key)
         if data is None:
@@ -127,7 +127,7 @@ class _Fetch:
         self._room += len(self._kept.pop(key, b""))
 
 
-def _take(link: Link, fetch: _Fetch, taken: Taken) -> list[str]:
+def _take(link: SyncLink, fetch: _Fetch, taken: PullCounts) -> list[str]:
     """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
     that what is forgotten does not appear, not even for a moment."""
     new = sorted(
@@ -157,8 +157,10 @@ def _take(link: Link, fetch: _Fetch, taken: Taken) -> list[str]:
     return absent
 
 
-def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, taken: Taken) -> list[str]:
-    read: dict[str, list[Written]] = {}
+def _merge(
+    link: SyncLink, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, taken: PullCounts
+) -> list[str]:
+    read: dict[str, list[SegmentLine]] = {}
     absent: list[str] = []
     for key in batch:
         found = fetch(key)
@@ -181,12 +183,12 @@ def _merge(link: Link, batch: Sequence[str], fetch: _Fetch, forgets: Forgets, ta
     return absent
 
 
-def held(link: Link, found: Sequence[Written]) -> Held:
+def held(link: SyncLink, found: Sequence[SegmentLine]) -> SegmentEntries:
     """Which of our entries a segment holds that was just taken in."""
     lines = list(_read(found))
     places = places_of(link.space, lines)
     known = [(line, place) for line, place in zip(lines, places, strict=True) if place is not None]
-    return Held(
+    return SegmentEntries(
         entries=tuple(Positions.of(place.position for _, place in known if place.is_same).runs),
         payloads=tuple(Positions.of(place.position for line, place in known if bytes(line.body)).runs),
         size=sum(len(written.raw) + 1 for written in found),
@@ -194,7 +196,7 @@ def held(link: Link, found: Sequence[Written]) -> Held:
     )
 
 
-def _read(found: Sequence[Written]) -> Iterator[Line]:
+def _read(found: Sequence[SegmentLine]) -> Iterator[ExportLine]:
     return (written.line for written in found if written.line is not None)
 
 
@@ -211,7 +213,7 @@ def _batches(keys: Sequence[str], manifest: Manifest) -> Iterator[tuple[int, lis
         yield done, batch
 
 
-def _drop_unnamed(link: Link) -> None:
+def _drop_unnamed(link: SyncLink) -> None:
     """What the manifest does not name any more is held by other segments now, which were taken in before this."""
     link.seen.segments = {
         key: segment for key, segment in link.seen.segments.items() if key in link.manifest.entries

@@ -15,11 +15,19 @@ from memplane.clock import SECOND, Instant, iso
 from memplane.errors import Changed
 from memplane.space import Space
 from memplane.sync import segments
-from memplane.sync.lines import Placed, Stones, buried_positions, has_payload, head_of, lines_at, names_of
-from memplane.sync.link import Link
+from memplane.sync.lines import (
+    PlacedEntry,
+    TombstoneIndex,
+    buried_positions,
+    has_payload,
+    head_of,
+    lines_at,
+    names_of,
+)
+from memplane.sync.link import SyncLink
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.remote_state import Held
-from memplane.sync.segments import Positions, Segment, SegmentDamaged, Written, union, written
+from memplane.sync.remote_state import SegmentEntries
+from memplane.sync.segments import Positions, Segment, SegmentDamaged, SegmentLine, union, written
 from memplane.sync.store import ABSENT
 from memplane.transfer.full import line_of_tombstone, without_body
 
@@ -34,7 +42,7 @@ _CLASS_BYTES = 4 * 1024
 _CLASS_FACTOR = 8
 
 
-class Given(msgspec.Struct, kw_only=True):
+class PushCounts(msgspec.Struct, kw_only=True):
     """What was given out."""
 
     segments: int = 0
@@ -45,16 +53,16 @@ class Given(msgspec.Struct, kw_only=True):
     deleted: int = 0
 
 
-class _Made(msgspec.Struct, frozen=True):
+class _NewSegment(msgspec.Struct, frozen=True):
     """A segment to be written, and those in whose place it comes."""
 
     segment: Segment
-    held: Held
+    held: SegmentEntries
     replaces: tuple[str, ...] = ()
     foul: bool = False
 
 
-def push_segments(link: Link, given: Given) -> None:
+def push_segments(link: SyncLink, given: PushCounts) -> None:
     """Call it right after a pull: what the manifest names is known then."""
     while made := _next_round(link):
         _write(link, made, given)
@@ -67,36 +75,36 @@ def push_segments(link: Link, given: Given) -> None:
     _delete_due(link, given)
 
 
-def unpushed(link: Link) -> Positions:
+def unpushed(link: SyncLink) -> Positions:
     """Our entries that are not there yet."""
     return link.seen.there.missing(head_of(link.space))
 
 
-def is_foul(held: Held, buried: Positions) -> bool:
+def is_foul(held: SegmentEntries, buried: Positions) -> bool:
     return held.foul or bool(Positions(held.payloads) & buried)
 
 
-def _next_round(link: Link) -> list[_Made]:
+def _next_round(link: SyncLink) -> list[_NewSegment]:
     made = list(_fresh(link))
     if not made:
         made = list(_without_forgotten(link)) or list(_gathered(link))
     return made
 
 
-def _fresh(link: Link) -> Iterator[_Made]:
+def _fresh(link: SyncLink) -> Iterator[_NewSegment]:
     """Our entries that are not there yet, at most a round of them."""
     size = 0
     for chunk in _chunks(lines_at(link.space, unpushed(link))):
         lines = [line for placed in chunk for line in placed.lines]
         segment = segments.make(link.replica, chunk[0].position, lines)
-        yield _Made(segment, _held_by(chunk, segment))
+        yield _NewSegment(segment, _held_by(chunk, segment))
         size += len(segment.data)
         if size >= ROUND_BYTES_MAX:
             return
 
 
-def _chunks(found: Iterable[Placed]) -> Iterator[list[Placed]]:
-    chunk: list[Placed] = []
+def _chunks(found: Iterable[PlacedEntry]) -> Iterator[list[PlacedEntry]]:
+    chunk: list[PlacedEntry] = []
     size = 0
     for placed in found:
         more = sum(len(line.raw) + 1 for line in placed.lines)
@@ -109,15 +117,15 @@ def _chunks(found: Iterable[Placed]) -> Iterator[list[Placed]]:
         yield chunk
 
 
-def _held_by(chunk: Sequence[Placed], segment: Segment) -> Held:
-    return Held(
+def _held_by(chunk: Sequence[PlacedEntry], segment: Segment) -> SegmentEntries:
+    return SegmentEntries(
         entries=tuple(Positions.of(placed.position for placed in chunk).runs),
         payloads=tuple(Positions.of(placed.position for placed in chunk if placed.has_payload).runs),
         size=len(segment.data),
     )
 
 
-def _without_forgotten(link: Link) -> Iterator[_Made]:
+def _without_forgotten(link: SyncLink) -> Iterator[_NewSegment]:
     """Whatever holds a payload that is forgotten by now, whoever wrote it, is written anew without."""
     seen, generation = link.seen, link.space.generation()
     if generation == seen.generation and not any(held.foul for held in seen.segments.values()):
@@ -136,7 +144,7 @@ def _without_forgotten(link: Link) -> Iterator[_Made]:
         link.save()
 
 
-def _gathered(link: Link) -> Iterator[_Made]:
+def _gathered(link: SyncLink) -> Iterator[_NewSegment]:
     """Many small segments of our own become a larger one."""
     sizes = {
         key: held.size
@@ -157,27 +165,29 @@ def _size_class(size: int) -> int:
     return 0 if size <= _CLASS_BYTES else 1 + int(math.log(size / _CLASS_BYTES, _CLASS_FACTOR))
 
 
-def _replacement(link: Link, keys: tuple[str, ...], buried: Positions, *, foul: bool = False) -> _Made | None:
+def _replacement(
+    link: SyncLink, keys: tuple[str, ...], buried: Positions, *, foul: bool = False
+) -> _NewSegment | None:
     """One segment in place of these, without what is forgotten; None where one of them is not there any more, which the
     next pull finds out about."""
     helds = [link.seen.segments[key] for key in keys]
-    lines: dict[bytes, Written] = {}
-    stones = Stones(link.space.tombstones())
+    lines: dict[bytes, SegmentLine] = {}
+    stones = TombstoneIndex(link.space.tombstones())
     for key, held in zip(keys, helds, strict=True):
         found = _read(link, key, held)
         if found is None:
             return None
         lines |= {line.raw: line for line in _scrubbed(link.space, found, stones)}
     segment = segments.make(link.replica, min(map(segments.first_of, keys)), lines.values())
-    held = Held(
+    held = SegmentEntries(
         entries=tuple(union(Positions(held.entries) for held in helds).runs),
         payloads=tuple((union(Positions(held.payloads) for held in helds) - buried).runs),
         size=len(segment.data),
     )
-    return _Made(segment, held, keys, foul)
+    return _NewSegment(segment, held, keys, foul)
 
 
-def _read(link: Link, key: str, held: Held) -> list[Written] | None:
+def _read(link: SyncLink, key: str, held: SegmentEntries) -> list[SegmentLine] | None:
     """As it is there; where that was damaged since it was taken in, out of our own ledger."""
     got = link.store.get(key)
     if got is None:
@@ -188,7 +198,7 @@ def _read(link: Link, key: str, held: Held) -> list[Written] | None:
         return [line for placed in lines_at(link.space, Positions(held.entries)) for line in placed.lines]
 
 
-def _scrubbed(space: Space, found: Sequence[Written], stones: Stones) -> Iterator[Written]:
+def _scrubbed(space: Space, found: Sequence[SegmentLine], stones: TombstoneIndex) -> Iterator[SegmentLine]:
     """The same lines; of what is forgotten only what stays of it, and the tombstones beside it."""
     for line in found:
         if line.line is None:
@@ -210,7 +220,7 @@ def _scrubbed(space: Space, found: Sequence[Written], stones: Stones) -> Iterato
         yield from (written(line_of_tombstone(stone)) for name in gone for stone in stones.on(name))
 
 
-def _write(link: Link, made: Sequence[_Made], given: Given) -> None:
+def _write(link: SyncLink, made: Sequence[_NewSegment], given: PushCounts) -> None:
     """Journal, write, name, and let go of what is not needed."""
     seen = link.seen
     seen.pending = tuple(dict.fromkeys((*seen.pending, *(one.segment.key for one in made))))
@@ -231,7 +241,7 @@ def _write(link: Link, made: Sequence[_Made], given: Given) -> None:
     _settle(link, made, manifest, given)
 
 
-def _put(link: Link, segment: Segment) -> None:
+def _put(link: SyncLink, segment: Segment) -> None:
     try:
         link.store.put(segment.key, segment.data, expect=ABSENT)
     except Changed:
@@ -241,7 +251,7 @@ def _put(link: Link, segment: Segment) -> None:
             link.store.put(segment.key, segment.data)
 
 
-def _named(found: Manifest, made: Sequence[_Made], now: Instant) -> Manifest:
+def _named(found: Manifest, made: Sequence[_NewSegment], now: Instant) -> Manifest:
     """Each takes the place of others only where all of those are still there: somebody else may have replaced one, and
     then there is something that this does not know of."""
     for one in made:
@@ -252,7 +262,7 @@ def _named(found: Manifest, made: Sequence[_Made], now: Instant) -> Manifest:
     return found
 
 
-def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, given: Given) -> None:
+def _settle(link: SyncLink, made: Sequence[_NewSegment], manifest: Manifest, given: PushCounts) -> None:
     """What the manifest says became of what we were about to do."""
     seen, now = link.seen, link.clock()
     for one in made:
@@ -270,7 +280,7 @@ def _settle(link: Link, made: Sequence[_Made], manifest: Manifest, given: Given)
     _delete_due(link, given)
 
 
-def _delete_due(link: Link, given: Given) -> None:
+def _delete_due(link: SyncLink, given: PushCounts) -> None:
     due = [key for key, since in link.seen.doomed.items() if link.clock() - since >= GRACE]
     for key in due:
         link.store.delete(key)

@@ -17,12 +17,12 @@ from memplane.errors import Changed, RemoteUnavailable, Unchanged
 from memplane.space import Space
 from memplane.sync.interactions import day_of_key
 from memplane.sync.lines import entries_at, head_of
-from memplane.sync.link import Link, is_file
+from memplane.sync.link import SyncLink, is_file
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.pull import Taken, pull_segments, take_orphans
-from memplane.sync.remote_state import FileSeen
+from memplane.sync.pull import PullCounts, pull_segments, take_orphans
+from memplane.sync.remote_state import RemoteFile
 from memplane.sync.segments import Positions
-from memplane.sync.store import ABSENT, Got, Listed
+from memplane.sync.store import ABSENT, ObjectInfo, StoredObject
 from memplane.sync.tree import TreeReport, files_of, take_in
 from memplane.sync.tree.daily import day_of_summary, is_over, made_files
 from memplane.sync.tree.interactions import day_of_entry, joined
@@ -34,7 +34,7 @@ _VERSION = "version"
 """In the manifest, of a file that a Memplane wrote: the version it has since."""
 
 
-class FilesTaken(msgspec.Struct, kw_only=True):
+class FilePullCounts(msgspec.Struct, kw_only=True):
     """What became of files that others wrote."""
 
     taken: list[str] = []
@@ -51,7 +51,7 @@ class FilesTaken(msgspec.Struct, kw_only=True):
         self.entries += report.entries
 
 
-class FilesGiven(msgspec.Struct, kw_only=True):
+class FilePushCounts(msgspec.Struct, kw_only=True):
     """What became of files that we wrote."""
 
     written: list[str] = []
@@ -60,7 +60,7 @@ class FilesGiven(msgspec.Struct, kw_only=True):
     """What somebody else wrote and we cannot take in: it is left as it is."""
 
 
-def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
+def pull_files(link: SyncLink, done: FilePullCounts, taken: PullCounts) -> None:
     """Take in what others wrote since the files were looked at last. The files are listed before the ledger is read once
     more: what a Memplane made of its ledger is then known here, and not taken for an edit."""
     everything = list(link.store.list())
@@ -68,7 +68,7 @@ def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
     pull_segments(link, taken)
     link.note_orphans(everything)
     take_orphans(link, taken)
-    fetched: dict[str, Got] = {}
+    fetched: dict[str, StoredObject] = {}
     for key, item in listed.items():
         if _is_seen(link, item) or _is_written(link, item, link.manifest.entries.get(key)):
             continue
@@ -81,7 +81,7 @@ def pull_files(link: Link, done: FilesTaken, taken: Taken) -> None:
     link.save()
 
 
-def push_files(link: Link, done: FilesGiven, files: FilesTaken, taken: Taken) -> None:
+def push_files(link: SyncLink, done: FilePushCounts, files: FilePullCounts, taken: PullCounts) -> None:
     """Write what has changed since files were written last. Where somebody else was faster, theirs is taken in first."""
     for _ in range(_TRIES_MAX):
         before = _mark(link)
@@ -102,20 +102,25 @@ def push_files(link: Link, done: FilesGiven, files: FilesTaken, taken: Taken) ->
 # ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_seen(link: Link, item: Listed) -> bool:
+def _is_seen(link: SyncLink, item: ObjectInfo) -> bool:
     seen = link.seen.files.get(item.key)
     return seen is not None and seen.version == item.version
 
 
-def _is_written(link: Link, item: Listed, entry: ManifestEntry | None) -> bool:
+def _is_written(link: SyncLink, item: ObjectInfo, entry: ManifestEntry | None) -> bool:
     """Whether it is as a Memplane wrote it, whose ledger is here by now."""
     if entry is None or entry.sha256 is None or entry.others.get(_VERSION) != item.version:
         return False
-    link.seen.files[item.key] = FileSeen(item.version, entry.sha256, item.size)
+    link.seen.files[item.key] = RemoteFile(item.version, entry.sha256, item.size)
     return True
 
 
-def _take_in(link: Link, fetched: Mapping[str, Got], listed: Mapping[str, Listed], done: FilesTaken) -> None:
+def _take_in(
+    link: SyncLink,
+    fetched: Mapping[str, StoredObject],
+    listed: Mapping[str, ObjectInfo],
+    done: FilePullCounts,
+) -> None:
     files = {key: got.data for key, got in fetched.items()}
     if WRITTEN in listed and WRITTEN not in files and (got := link.store.get(WRITTEN)) is not None:
         files[WRITTEN] = got.data
@@ -124,18 +129,18 @@ def _take_in(link: Link, fetched: Mapping[str, Got], listed: Mapping[str, Listed
     done.add(report)
     apart = {path for path, _ in report.rejected} | set(report.left)
     for key, got in fetched.items():
-        link.seen.files[key] = FileSeen(got.version, digest_of(got.data), len(got.data), apart=key in apart)
+        link.seen.files[key] = RemoteFile(got.version, digest_of(got.data), len(got.data), apart=key in apart)
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mark(link: Link) -> str:
+def _mark(link: SyncLink) -> str:
     """What the space is like: how much came in, how often something went, and which day it is."""
     return f"{head_of(link.space)}:{link.space.generation()}:{day_of(link.space.now())}"
 
 
-def _days(link: Link) -> Collection[str] | None:
+def _days(link: SyncLink) -> Collection[str] | None:
     """The days of which something was said since files were written last, and those that are over since; None: all of
     them, because something went."""
     position, generation, written = (*link.seen.rendered.split(":"), "", "")[:3]
@@ -146,9 +151,9 @@ def _days(link: Link) -> Collection[str] | None:
     return said | {day for day in link.space.days_said() if day >= written}
 
 
-def _write(link: Link, done: FilesGiven, days: Collection[str] | None) -> bool:
+def _write(link: SyncLink, done: FilePushCounts, days: Collection[str] | None) -> bool:
     """False where somebody else wrote one of them meanwhile."""
-    there = _There(link)
+    there = _DayFile(link)
     made: set[str] = set()
     for path, data in files_of(link.space, there=there, days=days, others=made_files(link.space, days)):
         if there.unseen:
@@ -181,10 +186,10 @@ def _was_asked_for(space: Space, path: str, days: Collection[str] | None) -> boo
     return over or days is None or day is None or day in days
 
 
-class _There:
+class _DayFile:
     """What stands in a day's file. Where that is not what was seen last, somebody wrote lines that are not taken in."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: SyncLink) -> None:
         self._link = link
         self.unseen = False
 
@@ -197,7 +202,7 @@ class _There:
         return None if got is None else got.data
 
 
-def _put(link: Link, path: str, data: bytes, expect: str) -> bool:
+def _put(link: SyncLink, path: str, data: bytes, expect: str) -> bool:
     try:
         version = link.store.put(path, data, expect=expect)
     except Changed:
@@ -205,11 +210,11 @@ def _put(link: Link, path: str, data: bytes, expect: str) -> bool:
         if got is None or got.data != data:
             return False
         version = got.version
-    link.seen.files[path] = FileSeen(version, digest_of(data), len(data), written=True)
+    link.seen.files[path] = RemoteFile(version, digest_of(data), len(data), written=True)
     return True
 
 
-def _remove(link: Link, path: str, done: FilesGiven) -> bool:
+def _remove(link: SyncLink, path: str, done: FilePushCounts) -> bool:
     """What nothing is to be said of any more. Of a day, lines that are not ours stay."""
     seen = link.seen.files[path]
     if below(path, INTERACTIONS) is not None:
@@ -231,7 +236,7 @@ def _remove(link: Link, path: str, done: FilesGiven) -> bool:
     return True
 
 
-def _name(link: Link, removed: Collection[str]) -> None:
+def _name(link: SyncLink, removed: Collection[str]) -> None:
     """The manifest says what we wrote, and not what we removed."""
     now = iso(link.clock())
     written = {key: seen for key, seen in link.seen.files.items() if seen.written}
@@ -247,5 +252,5 @@ def _name(link: Link, removed: Collection[str]) -> None:
     link.update_manifest(change)
 
 
-def _is_named(entry: ManifestEntry | None, seen: FileSeen) -> bool:
+def _is_named(entry: ManifestEntry | None, seen: RemoteFile) -> bool:
     return entry is not None and (entry.sha256, entry.others.get(_VERSION)) == (seen.digest, seen.version)

@@ -17,7 +17,7 @@ _TARGET = "sync-target"
 _PLACES = "sync-places"
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True):
+class SegmentEntries(msgspec.Struct, frozen=True, array_like=True):
     """Which of our entries a segment holds."""
 
     entries: tuple[Run, ...] = ()
@@ -29,7 +29,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     """It holds the payload of something that was forgotten before it came here."""
 
 
-class FileSeen(msgspec.Struct, frozen=True, array_like=True):
+class RemoteFile(msgspec.Struct, frozen=True, array_like=True):
     """A file of the tree as it was when we read or wrote it."""
 
     version: str
@@ -41,14 +41,14 @@ class FileSeen(msgspec.Struct, frozen=True, array_like=True):
     """It cannot be taken in, and must not be written over."""
 
 
-class Seen(msgspec.Struct):
+class RemoteState(msgspec.Struct):
     """Changed in place by whoever holds the lock, and kept with `keep`."""
 
     replica: str = ""
     """Who knows this. A copy of a data directory is another one, and what the first was about to do is not its own."""
     version: str = ""
     """Of the manifest; everything it names is taken in. Empty: none yet."""
-    segments: dict[str, Held] = {}
+    segments: dict[str, SegmentEntries] = {}
     """Those that the manifest names and that are taken in."""
     pending: tuple[str, ...] = ()
     """Segments that we were about to write: unless the manifest names them, nobody knows them but us."""
@@ -60,7 +60,7 @@ class Seen(msgspec.Struct):
     """Segments that nobody names any more, and since when."""
     generation: int = -1
     """Up to which forget all segments were looked through."""
-    files: dict[str, FileSeen] = {}
+    files: dict[str, RemoteFile] = {}
     rendered: str = ""
     """What the space was like when its files were written last."""
 
@@ -70,25 +70,25 @@ class Seen(msgspec.Struct):
         return union(Positions(held.entries) for held in self.segments.values())
 
 
-def seen_of(space: Space, url: str, replica: str) -> Seen:
+def seen_of(space: Space, url: str, replica: str) -> RemoteState:
     kept = space.bookmark(_name(url))
-    seen = Seen(replica=replica) if kept is None else msgspec.json.decode(kept, type=Seen)
+    seen = RemoteState(replica=replica) if kept is None else msgspec.json.decode(kept, type=RemoteState)
     if seen.replica != replica:
         seen.replica, seen.pending, seen.replacing, seen.foul, seen.doomed = replica, (), (), (), {}
     return seen
 
 
-def keep(space: Space, url: str, seen: Seen) -> None:
+def keep(space: Space, url: str, seen: RemoteState) -> None:
     space.set_bookmark(_name(url), msgspec.json.encode(seen).decode())
 
 
-def last_seen(space: Space, url: str) -> Seen | None:
+def last_seen(space: Space, url: str) -> RemoteState | None:
     """What is known of a place, for who only looks; None where that is nothing."""
     kept = space.bookmark(_name(url))
-    return None if kept is None else msgspec.json.decode(kept, type=Seen)
+    return None if kept is None else msgspec.json.decode(kept, type=RemoteState)
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SyncPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Somewhere the space was synced with, and when that last went well."""
 
     url: str
@@ -97,17 +97,17 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     pushed: Instant | None = None
 
 
-def places_of(space: Space) -> list[Place]:
+def places_of(space: Space) -> list[SyncPlace]:
     """By URL."""
     kept = space.bookmark(_PLACES)
-    return [] if kept is None else msgspec.json.decode(kept, type=list[Place])
+    return [] if kept is None else msgspec.json.decode(kept, type=list[SyncPlace])
 
 
 def note_synced(space: Space, url: str, *, at: Instant, pushed: bool) -> None:
     """A push has pulled before."""
     places = {place.url: place for place in places_of(space)}
-    before = places.get(url) or Place(url=url)
-    places[url] = Place(url=url, pulled=at, pushed=at if pushed else before.pushed)
+    before = places.get(url) or SyncPlace(url=url)
+    places[url] = SyncPlace(url=url, pulled=at, pushed=at if pushed else before.pushed)
     space.set_bookmark(_PLACES, msgspec.json.encode([places[name] for name in sorted(places)]).decode())
 
 

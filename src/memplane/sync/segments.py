@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from memplane.errors import RemoteError
-from memplane.transfer.full import UNREADABLE, Line, decoded, encoded
+from memplane.transfer.full import UNREADABLE, ExportLine, decoded, encoded
 
 # Sets of positions in a replica's own chain, kept as runs: what is pushed and pulled in order is one run, however long.
 
@@ -137,11 +137,11 @@ class Segment(msgspec.Struct, frozen=True):
     count: int
 
 
-class Written(msgspec.Struct, frozen=True):
+class SegmentLine(msgspec.Struct, frozen=True):
     """A line as it stands in a segment."""
 
     raw: bytes
-    line: Line | None
+    line: ExportLine | None
     """None where it is no line of this version's: it is kept, and passed over."""
 
 
@@ -149,11 +149,11 @@ def is_segment(key: str) -> bool:
     return key.startswith(PREFIX)
 
 
-def written(line: Line) -> Written:
-    return Written(encoded(line), line)
+def written(line: ExportLine) -> SegmentLine:
+    return SegmentLine(encoded(line), line)
 
 
-def make(replica: str, first: int, lines: Iterable[Written]) -> Segment:
+def make(replica: str, first: int, lines: Iterable[SegmentLine]) -> Segment:
     """One segment of these lines; `first` is where in the replica's own chain the first of them stands."""
     raws = [line.raw for line in lines]
     data = b"".join(raw + b"\n" for raw in raws)
@@ -168,14 +168,14 @@ def checked(key: str) -> str:
     return key
 
 
-def read(key: str, data: bytes) -> list[Written]:
+def read(key: str, data: bytes) -> list[SegmentLine]:
     """Raises `SegmentDamaged` where the content is not what the name says."""
     named = _KEY.fullmatch(checked(key))
     assert named is not None
     if sha256(data).hexdigest()[:_DIGEST_HEX] != named["digest"]:
         raise SegmentDamaged(key, "its content is not what was written")
     # A line ends with a line feed and nothing else: JSON may hold whatever else breaks a line.
-    return [Written(raw, _line(raw)) for raw in data.split(b"\n") if raw]
+    return [SegmentLine(raw, _line(raw)) for raw in data.split(b"\n") if raw]
 
 
 def loose_id(raw: bytes) -> str | None:
@@ -205,7 +205,7 @@ class _Loose(msgspec.Struct):
 _loose = msgspec.json.Decoder(_Loose).decode
 
 
-def _line(raw: bytes) -> Line | None:
+def _line(raw: bytes) -> ExportLine | None:
     try:
         return decoded(raw)
     except UNREADABLE:

@@ -8,10 +8,10 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.space import Space
-from memplane.sync.remote_state import Place, Seen, last_seen, places_of, target_of
+from memplane.sync.remote_state import RemoteState, SyncPlace, last_seen, places_of, target_of
 
 
-class PlaceStanding(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One place: when it was synced with last, and what waits here."""
 
     url: str
@@ -26,22 +26,22 @@ class PlaceStanding(msgspec.Struct, frozen=True, kw_only=True):
     files: int
 
 
-class SyncStanding(msgspec.Struct, frozen=True, kw_only=True):
+class SyncOverview(msgspec.Struct, frozen=True, kw_only=True):
     """Every place that a space was synced with."""
 
     target: str | None
     """Where the next sync goes that names no place."""
-    places: tuple[PlaceStanding, ...]
+    places: tuple[PlaceStatus, ...]
 
 
-def standing_of(space: Space) -> SyncStanding:
+def standing_of(space: Space) -> SyncOverview:
     """What others pushed since is known only to the place: `Sync.status` asks it."""
     target = target_of(space)
     last, generation = space.position(), space.generation()
-    return SyncStanding(
+    return SyncOverview(
         target=None if target is None else without_secrets(target),
         places=tuple(
-            _place(place, last_seen(space, place.url) or Seen(), last, generation)
+            _place(place, last_seen(space, place.url) or RemoteState(), last, generation)
             for place in places_of(space)
         ),
     )
@@ -58,8 +58,8 @@ def without_secrets(url: str) -> str:
         return f"{url.partition('://')[0]}://…"
 
 
-def _place(place: Place, seen: Seen, last: int, generation: int) -> PlaceStanding:
-    return PlaceStanding(
+def _place(place: SyncPlace, seen: RemoteState, last: int, generation: int) -> PlaceStatus:
+    return PlaceStatus(
         url=without_secrets(place.url),
         pulled=_moment(place.pulled),
         pushed=_moment(place.pushed),

@@ -112,14 +112,14 @@ ABSENT: Final = ""
 """As `expect`: only where there is no such object yet. No version is an empty word."""
 
 
-class Got(msgspec.Struct, frozen=True, gc=False):
+class StoredObject(msgspec.Struct, frozen=True, gc=False):
     """An object and the version it was read in."""
 
     data: bytes
     version: str
 
 
-class Listed(msgspec.Struct, frozen=True, gc=False):
+class ObjectInfo(msgspec.Struct, frozen=True, gc=False):
     """What a listing says of an object."""
 
     key: str
@@ -139,7 +139,7 @@ class ObjectStore(Protocol):
     def url(self) -> str:
         """Where it is, without anything secret; for messages."""
 
-    def get(self, key: str, *, unless: str | None = None) -> Got | None:
+    def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         """The object as it is now; None where there is none. Raises `Unchanged` where its version is `unless`."""
 
     def put(self, key: str, data: bytes, *, expect: str | None = None) -> str:
@@ -149,6 +149,6 @@ class ObjectStore(Protocol):
     def delete(self, key: str) -> None:
         """Remove it; no error where there is none."""
 
-    def list(self, prefix: str = "") -> Iterator[Listed]:
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Every object whose key begins with `prefix` (letter by letter, not part by part), in the order of their keys'
         UTF-8; however many there are."""

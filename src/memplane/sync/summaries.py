@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 from memplane.sync.interactions import TERMINAL, checked_day, key_of, logged_in
 
 PREFIX: Final = "summaries/"
@@ -33,7 +33,7 @@ class Buckets(TypedDict):
     heads_up: list[dict[str, Any]]
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a day. `archive` is the key of its page."""
 
     day: str
@@ -158,7 +158,7 @@ def json_key(day: str) -> str:
     return f"{PREFIX}{day}.json"
 
 
-def archive(backend: Backend, *, day: str, html: str, buckets: Buckets) -> str:
+def archive(backend: TextBackend, *, day: str, html: str, buckets: Buckets) -> str:
     """Keep the page and its numbers; returns the key of the page."""
     key = html_key(checked_day(day))
     backend.write_text(key, html)
@@ -166,13 +166,13 @@ def archive(backend: Backend, *, day: str, html: str, buckets: Buckets) -> str:
     return key
 
 
-def summarize(backend: Backend, day: str, *, agent: str | None = None) -> Summary:
+def summarize(backend: TextBackend, day: str, *, agent: str | None = None) -> SummaryResult:
     """Read a day's log, sort it and keep the result. Doing it again replaces it."""
     text = backend.read_text(key_of(checked_day(day)))
     buckets = triage(logged_in(text or ""), agent=agent)
     html = render(buckets, day=day)
     key = archive(backend, day=day, html=html, buckets=buckets)
-    return Summary(day=day, counts=counts_of(buckets), archive=key, html=html)
+    return SummaryResult(day=day, counts=counts_of(buckets), archive=key, html=html)
 
 
 def next_run_at(now: datetime, *, hour: int = HOUR) -> datetime:

@@ -10,21 +10,21 @@ from memplane.space import Space
 from memplane.sync import segments
 from memplane.sync.backend import Pause
 from memplane.sync.lines import buried_positions, lines_at
-from memplane.sync.link import Link, Progress, only_one, silent
-from memplane.sync.pull import Taken, pull_segments
-from memplane.sync.push import Given, is_foul, push_segments, unpushed
-from memplane.sync.readable_files import FilesGiven, FilesTaken, pull_files, push_files
+from memplane.sync.link import Progress, SyncLink, only_one, silent
+from memplane.sync.pull import PullCounts, pull_segments
+from memplane.sync.push import PushCounts, is_foul, push_segments, unpushed
+from memplane.sync.readable_files import FilePullCounts, FilePushCounts, pull_files, push_files
 from memplane.sync.remote_state import note_synced
 from memplane.sync.segments import Positions
 from memplane.sync.store import ObjectStore
 
 
-class Pulled(msgspec.Struct, frozen=True, kw_only=True):
+class PullReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a pull brought."""
 
     url: str
-    taken: Taken
-    files: FilesTaken
+    taken: PullCounts
+    files: FilePullCounts
 
     @property
     def idle(self) -> bool:
@@ -32,14 +32,14 @@ class Pulled(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.taken.changed or self.files.taken)
 
 
-class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+class PushReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a push brought first, and then gave out."""
 
     url: str
-    taken: Taken
-    given: Given
-    files_taken: FilesTaken
-    files_given: FilesGiven
+    taken: PullCounts
+    given: PushCounts
+    files_taken: FilePullCounts
+    files_given: FilePushCounts
 
     @property
     def idle(self) -> bool:
@@ -53,7 +53,7 @@ class Pushed(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Status(msgspec.Struct, kw_only=True):
+class SyncStatus(msgspec.Struct, kw_only=True):
     """How far both sides are."""
 
     url: str
@@ -107,12 +107,12 @@ class Sync:
         """Where to, without anything secret."""
         return self._store.url
 
-    def pull(self, *, look: bool = False) -> Pulled:
+    def pull(self, *, look: bool = False) -> PullReport:
         """Take in what others pushed. One request where there is nothing new.
 
         Whoever edits a file by hand does not tell the manifest. With `look`, files are listed even if that is as it was.
         """
-        pulled = Pulled(url=self.url, taken=Taken(), files=FilesTaken())
+        pulled = PullReport(url=self.url, taken=PullCounts(), files=FilePullCounts())
         with only_one(self._data, self._space, self.url):
             link = self._link()
             before = set(link.seen.files)
@@ -121,10 +121,14 @@ class Sync:
             note_synced(self._space, self.url, at=self._clock(), pushed=False)
         return pulled
 
-    def push(self, *, look: bool = False) -> Pushed:
+    def push(self, *, look: bool = False) -> PushReport:
         """Take in what others pushed, and give out what is new here. One request where there is neither."""
-        pushed = Pushed(
-            url=self.url, taken=Taken(), given=Given(), files_taken=FilesTaken(), files_given=FilesGiven()
+        pushed = PushReport(
+            url=self.url,
+            taken=PullCounts(),
+            given=PushCounts(),
+            files_taken=FilePullCounts(),
+            files_given=FilePushCounts(),
         )
         with only_one(self._data, self._space, self.url):
             link = self._link()
@@ -138,7 +142,7 @@ class Sync:
             note_synced(self._space, self.url, at=self._clock(), pushed=True)
         return pushed
 
-    def _pull(self, link: Link, taken: Taken, files: FilesTaken, *, look: bool) -> None:
+    def _pull(self, link: SyncLink, taken: PullCounts, files: FilePullCounts, *, look: bool) -> None:
         unsettled = bool(link.seen.pending or link.seen.replacing)
         changed = pull_segments(link, taken, again=unsettled)
         if self._files and (changed or look):
@@ -147,12 +151,12 @@ class Sync:
             link.seen.version = link.version
             link.save()
 
-    def _wipe_names(self, link: Link, before: set[str]) -> None:
+    def _wipe_names(self, link: SyncLink, before: set[str]) -> None:
         """A file's name tells what its memory says. Where one went, nothing is left of its name on the disk either."""
         if not before <= link.seen.files.keys():
             self._space.wipe()
 
-    def status(self) -> Status:
+    def status(self) -> SyncStatus:
         """How far both sides are, by the manifest alone; changes nothing."""
         link = self._link()
         manifest = link.manifest
@@ -160,7 +164,7 @@ class Sync:
         new = [key for key in named if key not in link.seen.segments]
         link.seen.segments = {key: held for key, held in link.seen.segments.items() if key in named}
         buried = buried_positions(self._space)
-        return Status(
+        return SyncStatus(
             url=self._store.url,
             replica=link.replica,
             unpushed=len(unpushed(link)),
@@ -179,8 +183,8 @@ class Sync:
         found: Positions = unpushed(self._link())
         return sum(len(line.raw) + 1 for placed in lines_at(self._space, found) for line in placed.lines)
 
-    def _link(self) -> Link:
-        return Link(
+    def _link(self) -> SyncLink:
+        return SyncLink(
             self._space,
             self._store,
             self._data,

@@ -11,7 +11,7 @@ from memplane.errors import InvalidRequest, RemoteError, SettingsInvalid, Storag
 from memplane.space import Space
 from memplane.sync.opening import check_local, open_store
 from memplane.sync.remote_state import target_of
-from memplane.sync.sync import Pushed, Sync
+from memplane.sync.sync import PushReport, Sync
 
 Wait = Callable[[float], bool]
 """Waits so many seconds, or until somebody says stop; whether they did."""
@@ -25,20 +25,20 @@ _JITTER = 0.2
 """Of the interval, either way: machines that started together do not all come at once."""
 
 
-class Stopped(Exception):
+class WatchStopped(Exception):
     """Somebody said stop in the middle of a push; the next one goes on where it was. Nothing is wrong, so it is no error of
     ours, and nobody takes it for an outage."""
 
 
-class Round(msgspec.Struct, frozen=True):
+class PushRound(msgspec.Struct, frozen=True):
     """How one push went, and when the next one comes."""
 
-    pushed: Pushed | None
+    pushed: PushReport | None
     trouble: RemoteError | StorageBusy | None
     next_s: float
 
 
-class Watch:
+class SyncWatcher:
     """Pushes until it is told to stop. Trouble of the place is told and waited out; anything else ends it."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Watch:
         sync: Sync,
         *,
         wait: Wait,
-        told: Callable[[Round], None],
+        told: Callable[[PushRound], None],
         interval_s: float = INTERVAL_S,
         rng: random.Random | None = None,
     ) -> None:
@@ -62,21 +62,21 @@ class Watch:
         while True:
             try:
                 done = self._round()
-            except Stopped:
+            except WatchStopped:
                 return
             self._told(done)
             if self._wait(done.next_s):
                 return
 
-    def _round(self) -> Round:
+    def _round(self) -> PushRound:
         self._rounds += 1
         try:
             pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
         except (RemoteError, StorageBusy) as exc:
             self._failures += 1
-            return Round(None, exc, self._pause())
+            return PushRound(None, exc, self._pause())
         self._failures = 0
-        return Round(pushed, None, self._pause())
+        return PushRound(pushed, None, self._pause())
 
     def _pause(self) -> float:
         longest = max(self._interval_s, BACK_OFF_S_MAX)

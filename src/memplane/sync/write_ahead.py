@@ -32,7 +32,7 @@ _SENDING = ".sending"
 _ATTEMPT = ".attempt"
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class WriteOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One change to a text."""
 
     key: str
@@ -45,12 +45,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a write: the version that was known when it was made."""
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class WriteBatch(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent as one: the operations on one key, in their order."""
 
     key: str
     token: str
-    operations: tuple[Operation, ...]
+    operations: tuple[WriteOperation, ...]
     attempt: int | None = None
     """How long the object was to which the batch was put at least once; None: it was never sent."""
 
@@ -73,7 +73,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return data[self.attempt : self.attempt + len(more)] == more or has_lines_of(more, data)
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class PendingWrites(msgspec.Struct, frozen=True):
     """How much of a key waits, and since when."""
 
     key: str
@@ -82,7 +82,7 @@ class Waiting(msgspec.Struct, frozen=True):
     is_sending: bool
 
 
-class Ahead:
+class WriteQueue:
     """The files of one cache directory, shared by all its processes."""
 
     def __init__(self, root: Path) -> None:
@@ -102,7 +102,7 @@ class Ahead:
         with self._lock("send-lock", wait=wait) as is_ours:
             yield is_ours
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: WriteOperation) -> None:
         """On disk when it returns. The caller holds the lock."""
         name = digest_of(operation.key)
         with self._folder() as folder:
@@ -113,7 +113,7 @@ class Ahead:
             if is_new:
                 folder.sync()
 
-    def take(self, key: str) -> Batch | None:
+    def take(self, key: str) -> WriteBatch | None:
         """The batch to be sent next: one that was begun, or all that waits. The caller is alone and holds the lock."""
         begun = self.begun(key)
         if begun is not None:
@@ -127,7 +127,7 @@ class Ahead:
             folder.sync()
         return self.begun(key)
 
-    def begun(self, key: str) -> Batch | None:
+    def begun(self, key: str) -> WriteBatch | None:
         """The batch that is being sent, or was when something broke. The caller holds the lock."""
         name = digest_of(key)
         with self._folder() as folder:
@@ -139,28 +139,28 @@ class Ahead:
         token = hashlib.sha256(raw or b"").hexdigest()[:16]
         attempted, _, length = noted.decode().partition(" ")
         attempt = int(length) if attempted == token else None
-        return Batch(key=key, token=token, operations=operations, attempt=attempt)
+        return WriteBatch(key=key, token=token, operations=operations, attempt=attempt)
 
-    def attempting(self, batch: Batch, length: int) -> Batch:
+    def attempting(self, batch: WriteBatch, length: int) -> WriteBatch:
         """Note where the batch will stand before it is sent: an object that is so long is what it is put behind."""
         with self._folder() as folder:
             folder.replace(digest_of(batch.key) + _ATTEMPT, f"{batch.token} {length}".encode())
         return msgspec.structs.replace(batch, attempt=length)
 
-    def done(self, batch: Batch) -> None:
+    def done(self, batch: WriteBatch) -> None:
         """The store has it. The caller holds the lock."""
         with self._folder() as folder:
             folder.remove(digest_of(batch.key) + _SENDING)
             folder.remove(digest_of(batch.key) + _ATTEMPT)
 
-    def operations(self, key: str, *, sent: str = "") -> list[Operation]:
+    def operations(self, key: str, *, sent: str = "") -> list[WriteOperation]:
         """What is to be done to a text that is known to have the batch `sent`. The caller holds the lock."""
         begun = self.begun(key)
         first = () if begun is None or begun.token == sent else begun.operations
         with self._folder() as folder:
             return [*first, *_operations(folder.read(digest_of(key), bytes_max=_BYTES_MAX))]
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[PendingWrites]:
         """All keys that have something to be sent. The caller holds the lock."""
         found = []
         with self._folder() as folder:
@@ -171,7 +171,7 @@ class Ahead:
                 if operations:
                     size = sum(len(operation.text.encode()) for operation in operations)
                     first = operations[0]
-                    found.append(Waiting(first.key, size, first.at, name.endswith(_SENDING)))
+                    found.append(PendingWrites(first.key, size, first.at, name.endswith(_SENDING)))
         return found
 
     def _mend(self, folder: Folder, name: str) -> None:
@@ -212,7 +212,7 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _operations(raw: bytes | None) -> tuple[Operation, ...]:
+def _operations(raw: bytes | None) -> tuple[WriteOperation, ...]:
     """Whole lines only: what has no end was never acknowledged."""
     lines = (raw or b"").split(b"\n")[:-1]
-    return tuple(msgspec.json.decode(line, type=Operation) for line in lines)
+    return tuple(msgspec.json.decode(line, type=WriteOperation) for line in lines)

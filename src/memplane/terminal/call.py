@@ -16,7 +16,7 @@ from memplane.storage.work import Work
 from memplane.telemetry import Listener
 from memplane.terminal.exits import SpaceMissing
 from memplane.terminal.output import Output
-from memplane.transfer.move import MoveReport, Progress
+from memplane.transfer.move import MoveProgress, MoveReport
 from memplane.types import Caller
 
 SPACE_DEFAULT = "default"
@@ -24,7 +24,7 @@ SPACE_DEFAULT = "default"
 _SPACES_NAMED_MAX = 10
 
 
-class Plane(Protocol):
+class Installation(Protocol):
     """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
 
     settings: Settings
@@ -43,10 +43,10 @@ class Plane(Protocol):
     def holds_anything(self) -> bool: ...
 
     def move_to(
-        self, target: Any, progress: Callable[[Progress], None], *, passes_max: int = ...
+        self, target: Any, progress: Callable[[MoveProgress], None], *, passes_max: int = ...
     ) -> MoveReport: ...
 
-    def compare_with(self, target: Any, progress: Callable[[Progress], None]) -> MoveReport: ...
+    def compare_with(self, target: Any, progress: Callable[[MoveProgress], None]) -> MoveReport: ...
 
     def close(self) -> None: ...
 
@@ -57,7 +57,7 @@ class Plane(Protocol):
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     """What the program's start gives the CLI, which itself knows no storage and reads no environment."""
 
-    open: Callable[[str | None, Mapping[str, str]], Plane]
+    open: Callable[[str | None, Mapping[str, str]], Installation]
     """A data directory (None: the default one) and an environment make a plane."""
     environment: Mapping[str, str]
     actor: str = ""
@@ -69,7 +69,7 @@ Run = Callable[[Wiring, Sequence[str]], int]
 """How a command runs another command line; answers its exit code."""
 
 
-class Call:
+class CommandContext:
     """Opens the plane when it is first needed; whoever made the call closes it."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Call:
         self._defaults = defaults
 
     @cached_property
-    def plane(self) -> Plane:
+    def plane(self) -> Installation:
         return self.wiring.open(self._data, {**self._defaults, **self.wiring.environment})
 
     @property

@@ -11,12 +11,12 @@ import typer
 from rich.markup import escape
 
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.terminal.call import Call, Wiring
+from memplane.terminal.call import CommandContext, Wiring
 from memplane.terminal.exits import BROKEN_PIPE, MENDABLE, exit_code, report
 from memplane.terminal.options import Data, Json, SpaceName
 
 P = ParamSpec("P")
-Command = Callable[Concatenate[Call, P], None]
+Command = Callable[Concatenate[CommandContext, P], None]
 
 _SHARED: dict[str, tuple[Any, Any]] = {
     "data": (Data, None),
@@ -65,7 +65,7 @@ def _invoked(work: Callable[..., None]) -> Callable[..., None]:
                 raise typer.BadParameter(f"give options after `{context.invoked_subcommand}`")
             return
 
-        def checked(call: Call) -> None:
+        def checked(call: CommandContext) -> None:
             _check_utf8(given)
             work(call, **given)
 
@@ -109,7 +109,7 @@ def _signature(function: Callable[..., None]) -> inspect.Signature:
     return inspect.Signature([context, *(parameter.replace(kind=keyword) for parameter in own), *shared])
 
 
-def _carry_out(context: typer.Context, after: dict[str, Any], work: Callable[[Call], None]) -> None:
+def _carry_out(context: typer.Context, after: dict[str, Any], work: Callable[[CommandContext], None]) -> None:
     """Run a command; what goes wrong on purpose becomes its exit code, anything else is a bug and goes on."""
     wiring = context.find_object(Wiring)
     assert wiring is not None
@@ -122,7 +122,7 @@ def _carry_out(context: typer.Context, after: dict[str, Any], work: Callable[[Ca
         return program.main(arguments, prog_name=program.name, standalone_mode=False, obj=wiring) or 0
 
     try:
-        call = Call(wiring, run=run, data=data, space=space, json=json)
+        call = CommandContext(wiring, run=run, data=data, space=space, json=json)
         try:
             work(call)
         finally:

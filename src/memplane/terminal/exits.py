@@ -80,7 +80,7 @@ class SpaceMissing(InvalidRequest):
     code = "not_found"
 
 
-class NothingThere(InvalidRequest):
+class NothingToImport(InvalidRequest):
     """A command that takes something in was pointed at a place where nothing is."""
 
     code = "not_found"

@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from memplane.errors import InvalidRequest, MemplaneError
-from memplane.terminal.call import Call, Wiring
-from memplane.types import STORABLE_KINDS, Reach, Role
+from memplane.terminal.call import CommandContext, Wiring
+from memplane.types import STORABLE_KINDS, Role, Visibility
 
 COMMON = "Common options"
 
@@ -44,7 +44,7 @@ def complete_role(incomplete: str) -> list[str]:
 
 
 def complete_scope(incomplete: str) -> list[str]:
-    return [reach for reach in Reach if reach.startswith(incomplete)]
+    return [reach for reach in Visibility if reach.startswith(incomplete)]
 
 
 def read_ttl(value: str) -> timedelta:
@@ -79,7 +79,7 @@ def read_metadata(value: str | None) -> Mapping[str, Any] | None:
         raise typer.BadParameter(f"--metadata is not a JSON object: {exc}") from exc
 
 
-def read_content(call: Call, given: str) -> str:
+def read_content(call: CommandContext, given: str) -> str:
     """What was given as an argument, or all of stdin for `-` without its last line end."""
     if given != "-":
         return given

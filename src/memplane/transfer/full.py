@@ -12,25 +12,25 @@ from memplane.clock import Instant, to_datetime
 from memplane.compaction.retention import begin_of
 from memplane.errors import InvalidRequest
 from memplane.extract.proposition import Proposition
-from memplane.ledger.history import EXCERPT_BYTES_MAX, Rejected, parse_line
+from memplane.ledger.history import EXCERPT_BYTES_MAX, RejectedLine, parse_line
 from memplane.ledger.ids import DERIVED_PREFIXES, base_of, came_under, content_id, models_of
 from memplane.ledger.payloads import (
-    Compacted,
-    Derived,
-    Distilled,
+    CompactPayload,
+    DecidePayload,
+    DerivePayload,
+    DistilPayload,
     Payload,
-    Promoted,
-    Put,
-    Said,
-    Stored,
-    Verdict,
+    PromotePayload,
+    PutPayload,
+    StorePayload,
+    TurnPayload,
     decode_body,
     encode,
 )
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role, check_storable_kind
 from memplane.memory.projection import IMPORTED, RECORDS
 from memplane.space import Space
-from memplane.types import Caller, Draft, Entry, Loaded, Merged, Op, Tombstone, within
+from memplane.types import Caller, Entry, LoadResult, MergeReport, NewEntry, Op, Tombstone, within
 
 # What an import did, line by line where it matters.
 
@@ -47,34 +47,34 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     known: int
     forgotten: int
     legacy: int
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedLine, ...]
     rejected_count: int
 
 
-class Tally:
+class ImportTally:
     """Counts while an import goes on."""
 
     def __init__(self, format_: str) -> None:
         self._format = format_
-        self._loaded = Loaded(added=0, known=0, forgotten=0)
-        self._rejected: list[Rejected] = []
+        self._loaded = LoadResult(added=0, known=0, forgotten=0)
+        self._rejected: list[RejectedLine] = []
         self._rejected_count = 0
         self.read = 0
         self.legacy = 0
 
-    def load(self, loaded: Loaded | Merged) -> None:
+    def load(self, loaded: LoadResult | MergeReport) -> None:
         before = self._loaded
-        self._loaded = Loaded(
+        self._loaded = LoadResult(
             added=before.added + loaded.added,
             known=before.known + loaded.known,
             forgotten=before.forgotten + loaded.forgotten,
         )
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadResult:
         return self._loaded
 
-    def reject(self, rejected: Rejected) -> None:
+    def reject(self, rejected: RejectedLine) -> None:
         self._rejected_count += 1
         if len(self._rejected) < REJECTED_KEPT_MAX:
             self._rejected.append(rejected)
@@ -108,7 +108,7 @@ _NONE = msgspec.Raw()
 _TURNS = (Op.TURN, Op.HISTORY)
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ExportLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One ledger entry, or one tombstone. `body` is missing where it was erased; `forget` is the id of the forget that
     set a tombstone."""
 
@@ -126,7 +126,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(ExportLine).decode
 
 
 def full_lines(space: Space) -> Iterator[bytes]:
@@ -142,10 +142,10 @@ def full_lines(space: Space) -> Iterator[bytes]:
             yield encoded(line_of_tombstone(tombstone))
 
 
-def line_of(entry: Entry, *, erased: bool = False) -> Line:
+def line_of(entry: Entry, *, erased: bool = False) -> ExportLine:
     """An entry as it travels; where it is erased, what stays of it."""
     caller = entry.caller
-    return Line(
+    return ExportLine(
         id=entry.id,
         op=entry.op,
         recorded=entry.recorded,
@@ -157,23 +157,23 @@ def line_of(entry: Entry, *, erased: bool = False) -> Line:
     )
 
 
-def line_of_tombstone(tombstone: Tombstone) -> Line:
-    return Line(id=tombstone.id, op=TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
+def line_of_tombstone(tombstone: Tombstone) -> ExportLine:
+    return ExportLine(id=tombstone.id, op=TOMBSTONE, reason=tombstone.reason, forget=tombstone.forget_id)
 
 
-def encoded(line: Line) -> bytes:
+def encoded(line: ExportLine) -> bytes:
     """Without a line end. The mark is the beginning of every line, so that a file is known by its first bytes."""
     return MARK + _encode(line)[1:]
 
 
-def decoded(raw: bytes) -> Line:
+def decoded(raw: bytes) -> ExportLine:
     """Raises one of `UNREADABLE` for what no engine would have written."""
     line = _decode(raw)
     _check(line)
     return line
 
 
-def without_body(line: Line) -> Line:
+def without_body(line: ExportLine) -> ExportLine:
     """What stays of an entry when it is forgotten; a record of forgetting is never erased."""
     return line if line.op in RECORDS else msgspec.structs.replace(line, body=_NONE)
 
@@ -181,14 +181,14 @@ def without_body(line: Line) -> Line:
 def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None]) -> ImportReport:
     """Merge a whole space into this one. Two passes: the tombstones first, so that what was forgotten there does not
     appear here, not even for a moment; then the entries."""
-    tally = Tally("full")
+    tally = ImportTally("full")
     total = path.stat().st_size
     forgets: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for _, line in _lines(path, None):
         if line.op == TOMBSTONE:
             forgets[line.forget][line.id] = line.reason
     buried = {id_ for reasons in forgets.values() for id_ in reasons}
-    drafts: list[Draft] = []
+    drafts: list[NewEntry] = []
     size = 0
     for done, line in _lines(path, tally):
         if line.op == TOMBSTONE:
@@ -206,7 +206,7 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
     return tally.report()
 
 
-def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
+def _lines(path: Path, tally: ImportTally | None) -> Iterator[tuple[int, ExportLine]]:
     """(bytes read, line); what is no line of this format is told to the tally."""
     done = 0
     with path.open("rb") as file:
@@ -222,12 +222,12 @@ def _lines(path: Path, tally: Tally | None) -> Iterator[tuple[int, Line]]:
                 line = decoded(raw)
             except UNREADABLE as exc:
                 if tally is not None:
-                    tally.reject(Rejected(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
+                    tally.reject(RejectedLine(path.name, number, str(exc), raw[:EXCERPT_BYTES_MAX]))
                 continue
             yield done, line
 
 
-def _check(line: Line) -> None:
+def _check(line: ExportLine) -> None:
     """An entry that the engine itself would not have written is refused now, not at some later read."""
     for text in (line.id, line.actor, line.door, line.session, line.ref or "", line.forget):
         check_encodable(text, field="line")
@@ -256,42 +256,42 @@ def _check_body(id_: str, op: Op, body: bytes) -> None:
 
 def _check_payload(id_: str, op: Op, payload: Payload) -> None:
     match payload:
-        case Said() as said:
+        case TurnPayload() as said:
             check_role(said.role)
             check_name(said.speaker, field="speaker")
             within(said.scope, conversation=said.conversation, project=said.project)
             _check_time(said.at)
-        case Stored() as stored:
+        case StorePayload() as stored:
             within(stored.scope, conversation=stored.conversation, project=stored.project)
             _check_time(stored.at)
-        case Put() as put:
+        case PutPayload() as put:
             for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
-        case Derived() | Distilled() as made:
+        case DerivePayload() | DistilPayload() as made:
             _check_made(id_, made)
-        case Promoted() | Compacted() | Verdict() as kept:
+        case PromotePayload() | CompactPayload() | DecidePayload() as kept:
             _check_kept(id_, op, kept)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
 
 
-def _check_made(id_: str, made: Derived | Distilled) -> None:
+def _check_made(id_: str, made: DerivePayload | DistilPayload) -> None:
     """What a model made of an entry has an id that follows from that entry's."""
     if id_ not in models_of(made.entry):
         raise InvalidRequest("the id of the record is not that of the entry it was read out of")
-    if isinstance(made, Derived):
+    if isinstance(made, DerivePayload):
         msgspec.convert(made.claims, list[list[Proposition]])
 
 
-def _check_kept(id_: str, op: Op, payload: Promoted | Compacted | Verdict) -> None:
+def _check_kept(id_: str, op: Op, payload: PromotePayload | CompactPayload | DecidePayload) -> None:
     """Its id proves what it holds, so that two machines never mean different things by one."""
     if base_of(id_) != content_id(op.value, encode(payload)):
         raise InvalidRequest("the id of the line is not that of what it holds")
-    if isinstance(payload, Verdict):
+    if isinstance(payload, DecidePayload):
         return
     begin_of(payload.day)
-    if isinstance(payload, Promoted):
+    if isinstance(payload, PromotePayload):
         _check_time(payload.at)
         within(payload.scope, conversation=payload.conversation, project=payload.project)
         if op is Op.LEARN:
@@ -305,11 +305,11 @@ def _check_time(instant: Instant) -> None:
     to_datetime(instant)  # raises OverflowError outside of the years 1 to 9999
 
 
-def draft_of(line: Line, *, erased: bool) -> Draft:
+def draft_of(line: ExportLine, *, erased: bool) -> NewEntry:
     op = Op(line.op)
     body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
     door = IMPORTED + line.door.removeprefix(IMPORTED)
-    return Draft(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
+    return NewEntry(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
 
 
 def _as_json(op: Op, body: bytes) -> bytes:

@@ -14,12 +14,12 @@ import msgspec
 from memplane.errors import NotFound
 from memplane.ledger.verify import verify
 from memplane.storage.base import Reader, Store, Stores, Writer
-from memplane.storage.moving import CATALOG_TABLES, LEDGER, SPACE_TABLES, Key, Row, Sort, Table
+from memplane.storage.moving import CATALOG_TABLES, LEDGER, SPACE_TABLES, Key, Row, RowStability, Table
 from memplane.transfer.tables import (
+    CopyCounts,
     Count,
-    Made,
     NotACopy,
-    Readable,
+    ReadableTables,
     Sink,
     Told,
     all_rows,
@@ -27,7 +27,7 @@ from memplane.transfer.tables import (
     differences,
     make_same,
 )
-from memplane.types import Head
+from memplane.types import LedgerHead
 
 # One space into another database.
 
@@ -36,10 +36,10 @@ _SEQ, _ID, _CHAINED_ID = (LEDGER.place(column) for column in ("seq", "id", "chai
 _MAY_CHANGE = frozenset({_SEQ, _ID, _CHAINED_ID})
 
 
-class Standing(NamedTuple):
+class SpacePosition(NamedTuple):
     """How far a space is: what a later look is compared with."""
 
-    head: Head
+    head: LedgerHead
     audited: int
     erasures: int
     generation: int
@@ -70,20 +70,20 @@ class StoreRows:
         self._store.write(lambda writer: writer.remove(table, copied))
 
 
-class View(NamedTuple):
+class CopyView(NamedTuple):
     """What a copy is held against."""
 
-    standing: Standing
+    standing: SpacePosition
     indexed: int
     counts: dict[str, int]
 
 
-def standing_of(reader: Reader) -> Standing:
-    return Standing(reader.head(), reader.audit_size(), reader.erasures(), reader.marks().generation)
+def standing_of(reader: Reader) -> SpacePosition:
+    return SpacePosition(reader.head(), reader.audit_size(), reader.erasures(), reader.marks().generation)
 
 
-def view_of(reader: Reader) -> View:
-    return View(standing_of(reader), reader.indexed(), reader.row_counts())
+def view_of(reader: Reader) -> CopyView:
+    return CopyView(standing_of(reader), reader.indexed(), reader.row_counts())
 
 
 def check_related(source: Reader, target: Reader) -> None:
@@ -99,7 +99,7 @@ def check_related(source: Reader, target: Reader) -> None:
         raise NotACopy(f"audit record {last} of the target is not in the source")
 
 
-def copy_space(source: Reader, target: Store, made: Made, told: Told) -> View:
+def copy_space(source: Reader, target: Store, made: CopyCounts, told: Told) -> CopyView:
     """Everything that the source holds, as of this one view of it. Done again, it takes over what changed."""
     view = view_of(source)
     with target.read() as reader:
@@ -125,7 +125,7 @@ def _is_changed(
     return wanted[table.name] != there[table.name] or not are_same(source, target, table)
 
 
-def complete(target: Store, view: View) -> None:
+def complete(target: Store, view: CopyView) -> None:
     """What an engine makes for itself, which takes long: the source need not be kept open for it."""
     with target.read() as reader:
         if reader.indexed() == view.indexed:
@@ -134,7 +134,7 @@ def complete(target: Store, view: View) -> None:
         pass
 
 
-def problems_of(view: View, target: Reader) -> Iterator[str]:
+def problems_of(view: CopyView, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
     if view.standing.head != target.head():
         yield "the ledgers do not end alike"
@@ -165,7 +165,7 @@ def _copy_ledger(source: Reader, target: Store, sink: Sink, last: int) -> None:
 
 
 def _moved(
-    source: Reader, target: Readable
+    source: Reader, target: ReadableTables
 ) -> tuple[list[tuple[int, int]], list[tuple[int, str, str | None]]]:
     """The places that entries have now, and the names."""
     moves: list[tuple[int, int]] = []
@@ -194,7 +194,7 @@ _NAMED_MAX = 20
 Name = tuple[str, str]
 
 
-class Progress(msgspec.Struct, frozen=True):
+class MoveProgress(msgspec.Struct, frozen=True):
     """How far a move is."""
 
     tenant: str
@@ -234,7 +234,7 @@ class MoveReport(msgspec.Struct, kw_only=True):
             self.problems.append(problem)
 
 
-def _silent(_: Progress) -> None:
+def _silent(_: MoveProgress) -> None:
     pass
 
 
@@ -246,7 +246,7 @@ class Move:
         source: Stores,
         target: Stores,
         *,
-        progress: Callable[[Progress], None] = _silent,
+        progress: Callable[[MoveProgress], None] = _silent,
         wipe_bytes_max: int | None = None,
     ) -> None:
         """`wipe_bytes_max` is how much may be written anew at once so that nothing erased stays in the target's files."""
@@ -261,14 +261,14 @@ class Move:
         something else. With one pass, what comes in meanwhile is left for the next time, as a backup does."""
         self._check_target()
         report = MoveReport()
-        standing: dict[Name, Standing] = {}
+        standing: dict[Name, SpacePosition] = {}
         rows: Counter[Name] = Counter()
         problems: dict[Name, list[str]] = {}
         waiting = self._spaces()
         while waiting and report.passes < passes_max:
             report.passes += 1
             for done, name in enumerate(waiting):
-                made = Made()
+                made = CopyCounts()
                 view = self._copy(name, made, (done, len(waiting)))
                 standing[name], rows[name] = view.standing, sum(view.counts.values())
                 problems.pop(name, None)
@@ -337,7 +337,7 @@ class Move:
                 check_related(reader, copied)
         theirs = self._target.catalog_rows()
         for table in CATALOG_TABLES:
-            if table.sort in (Sort.GROWS, Sort.LISTED):
+            if table.sort in (RowStability.GROWS, RowStability.LISTED):
                 for row, there in differences(self._source.catalog_rows(), theirs, table, Count()):
                     if row is None and there is not None:
                         raise NotACopy(f"the target has a {table.name} that is not in the source")
@@ -347,7 +347,7 @@ class Move:
         if (stranger := self._target.stranger()) is not None:
             raise NotACopy(f"the target is no data directory: there is {stranger!r} in it")
 
-    def _copy(self, name: Name, made: Made, place: tuple[int, int]) -> View:
+    def _copy(self, name: Name, made: CopyCounts, place: tuple[int, int]) -> CopyView:
         def told(table: str, rows: int) -> None:
             self._written += rows
             self._tell(name, table, *place)
@@ -369,7 +369,7 @@ class Move:
     def _copy_catalog(self, report: MoveReport, passes_max: int) -> int:
         """Last: it says where things live, and nobody is to be let in before they do. Whoever serves the source counts on
         in it, so that a look at it may not be the last."""
-        made = Made()
+        made = CopyCounts()
         ours, theirs = self._source.catalog_rows(), self._target.catalog_rows()
         counts: dict[str, int] = {}
         for _ in range(passes_max):
@@ -388,7 +388,7 @@ class Move:
         report.removed += made.removed
         return sum(counts.values())
 
-    def _standing(self, name: Name) -> Standing:
+    def _standing(self, name: Name) -> SpacePosition:
         with self._source.open(*name, create=False) as store, store.read() as reader:
             return standing_of(reader)
 
@@ -400,7 +400,7 @@ class Move:
         return ((tenant, owner) for tenant in stores.tenants() for owner in stores.owners(tenant))
 
     def _tell(self, name: Name, table: str, done: int, whole: int) -> None:
-        self._progress(Progress(*name, table, done, whole, self._written))
+        self._progress(MoveProgress(*name, table, done, whole, self._written))
 
 
 def _shown(name: Name) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from memplane.errors import InvalidRequest
-from memplane.storage.moving import META, Key, Row, Rows, Sort, Table
+from memplane.storage.moving import META, Key, Row, Rows, RowStability, Table
 
 # Two tables side by side, in the order of their keys, a page of each at a time.
 #
@@ -19,7 +19,7 @@ Difference = tuple[Row | None, Row | None]
 """What the source has under a key, and what the target has there."""
 
 
-class Readable(Protocol):
+class ReadableTables(Protocol):
     """Something whose tables can be read."""
 
     def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
@@ -34,7 +34,7 @@ class Count:
         self.target = 0
 
 
-def all_rows(place: Readable, table: Table, after: Key | None = None) -> Iterator[Row]:
+def all_rows(place: ReadableTables, table: Table, after: Key | None = None) -> Iterator[Row]:
     """In the order of keys. Pages are read when they are needed, so what is behind may change meanwhile."""
     while found := place.rows_of(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
         yield from found
@@ -43,7 +43,9 @@ def all_rows(place: Readable, table: Table, after: Key | None = None) -> Iterato
         after = table.key_of(found[-1])
 
 
-def differences(source: Readable, target: Readable, table: Table, count: Count) -> Iterator[Difference]:
+def differences(
+    source: ReadableTables, target: ReadableTables, table: Table, count: Count
+) -> Iterator[Difference]:
     """Every key under which they do not have the same."""
     theirs = all_rows(target, table)
     there = next(theirs, None)
@@ -67,7 +69,7 @@ def differences(source: Readable, target: Readable, table: Table, count: Count) 
         there = next(theirs, None)
 
 
-def are_same(source: Readable, target: Readable, table: Table) -> bool:
+def are_same(source: ReadableTables, target: ReadableTables, table: Table) -> bool:
     return next(differences(source, target, table, Count()), None) is None
 
 
@@ -112,7 +114,7 @@ class NotACopy(InvalidRequest):
         )
 
 
-class Made:
+class CopyCounts:
     """What it took to make tables the same."""
 
     def __init__(self) -> None:
@@ -129,7 +131,7 @@ class Sink:
     """Collects rows, of one table after the other, until they make a transaction worth its while, or no more should be
     held in memory: a small space is written at once."""
 
-    def __init__(self, target: Rows, made: Made, told: Told) -> None:
+    def __init__(self, target: Rows, made: CopyCounts, told: Told) -> None:
         self.target = target
         self._made = made
         self._told = told
@@ -156,7 +158,7 @@ class Sink:
                 self._told(table.name, len(rows))
 
 
-def make_same(source: Readable, sink: Sink, table: Table, made: Made, *, there: int) -> None:
+def make_same(source: ReadableTables, sink: Sink, table: Table, made: CopyCounts, *, there: int) -> None:
     """`there` is how many rows the target has. Where it has some, it goes twice over the table: before anything is added,
     whatever is in the way is gone, since a row may have to give up a name that another one now has."""
     missing = all_rows(source, table)
@@ -165,7 +167,7 @@ def make_same(source: Readable, sink: Sink, table: Table, made: Made, *, there: 
         count = Count()
         gone = _clear_the_way(source, sink.target, table, count)
         made.removed += gone
-        made.erased += gone if table.sort is Sort.ERASED else 0
+        made.erased += gone if table.sort is RowStability.ERASED else 0
         if not gone and count.source == count.target and table is not META:
             return
         missing = _missing(source, sink.target, table)
@@ -173,7 +175,7 @@ def make_same(source: Readable, sink: Sink, table: Table, made: Made, *, there: 
         sink.add(table, row)
 
 
-def _clear_the_way(source: Readable, target: Rows, table: Table, count: Count) -> int:
+def _clear_the_way(source: ReadableTables, target: Rows, table: Table, count: Count) -> int:
     gone = 0
     for batch in batches(table, _in_the_way(source, target, table, count)):
         target.remove(table, batch)
@@ -181,7 +183,7 @@ def _clear_the_way(source: Readable, target: Rows, table: Table, count: Count) -
     return gone
 
 
-def _in_the_way(source: Readable, target: Readable, table: Table, count: Count) -> Iterator[Row]:
+def _in_the_way(source: ReadableTables, target: ReadableTables, table: Table, count: Count) -> Iterator[Row]:
     for ours, theirs in differences(source, target, table, count):
         # A value of `meta` is replaced where it stands: a space is never without.
         if theirs is None or (table is META and ours is not None):
@@ -190,7 +192,7 @@ def _in_the_way(source: Readable, target: Readable, table: Table, count: Count) 
         yield theirs
 
 
-def _missing(source: Readable, target: Readable, table: Table) -> Iterator[Row]:
+def _missing(source: ReadableTables, target: ReadableTables, table: Table) -> Iterator[Row]:
     for ours, _ in differences(source, target, table, Count()):
         if ours is not None:
             yield ours
@@ -198,7 +200,11 @@ def _missing(source: Readable, target: Readable, table: Table) -> Iterator[Row]:
 
 def _check(table: Table, ours: Row | None, theirs: Row) -> None:
     """What cannot have become of a row that was copied did not become of it: it came from elsewhere."""
-    changed = {Sort.GROWS: True, Sort.ERASED: ours is not None, Sort.LISTED: ours is None}
+    changed = {
+        RowStability.GROWS: True,
+        RowStability.ERASED: ours is not None,
+        RowStability.LISTED: ours is None,
+    }
     if changed.get(table.sort, False):
         shown = " ".join(str(part)[:40] for part in table.key_of(theirs))
         state = "other than in the source" if ours is not None else "not in the source"

@@ -10,7 +10,7 @@ from typing import Self
 from memplane.errors import NotFound
 from memplane.models.llm import LLMFailed
 from memplane.storage.base import Stores
-from memplane.worker.batch import Shift
+from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
 
 _LOOK_AGAIN_S = 60.0
@@ -22,7 +22,7 @@ _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
 
-class Background:
+class BackgroundRunner:
     """Works until it is closed. A space that fails waits longer each time and keeps no other waiting."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Background:
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
         self._stores = stores
-        self._shift = Shift(worker)
+        self._shift = SpaceBatch(worker)
         self._spaces = spaces
         self._wait = wait
         self._waiting: dict[tuple[str, str], None] = {}

@@ -15,7 +15,7 @@ _GIVE_WAY_S = 0.25
 """So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
 
 
-class Enriching(Protocol):
+class Enricher(Protocol):
     """Somebody enriches what comes in, so that whoever writes or recalls need not."""
 
     def notify(self, tenant: str, owner: str) -> None:
@@ -31,7 +31,7 @@ class Enriching(Protocol):
         """Finish the step at hand and stop. What is left is done by whoever comes next."""
 
 
-class Shift:
+class SpaceBatch:
     """Steps of a worker, for as long as nobody says stop."""
 
     def __init__(self, worker: Worker, *, stepped: Callable[[], None] = lambda: None) -> None:

@@ -23,9 +23,9 @@ from memplane.compaction.retention import day_of
 from memplane.errors import MemplaneError, StorageCorrupt, StorageError
 from memplane.models.llm import LLMFailed
 from memplane.storage.base import Stores
-from memplane.storage.work import LOST, Done, Job, Lease, Rest, Work, WorkReader
+from memplane.storage.work import LOST, Job, Lease, NoWork, Work, WorkerCounts, WorkReader
 from memplane.types import PAUSE
-from memplane.worker.batch import Shift
+from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
 
 LEASE_S = 60
@@ -58,7 +58,7 @@ _FOREVER = 1 << 62
 _log = logging.getLogger("memplane.worker.cluster")
 
 
-class FleetJob(msgspec.Struct, frozen=True):
+class ClusterJob(msgspec.Struct, frozen=True):
     """Something that is done once for a period, whichever worker comes first. Done again where that one dies."""
 
     name: str
@@ -75,7 +75,7 @@ def new_holder() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
-class _Bell:
+class _Notifier:
     """Tells workers in other processes, at most so often, and never keeps a writer waiting."""
 
     def __init__(self, work: Work) -> None:
@@ -120,7 +120,7 @@ class _Bell:
                 return
 
 
-class _Trouble:
+class _FailingSpaces:
     """Which spaces do not get on, whoever tried; asked of the database now and then."""
 
     def __init__(self, work: Work) -> None:
@@ -134,12 +134,12 @@ class _Trouble:
         return known[1]
 
 
-class Elsewhere:
+class RemoteEnrichment:
     """Enrichment is done by workers in other processes."""
 
     def __init__(self, work: Work) -> None:
-        self._trouble = _Trouble(work)
-        self._bell = _Bell(work)
+        self._trouble = _FailingSpaces(work)
+        self._bell = _Notifier(work)
 
     def notify(self, tenant: str, owner: str) -> None:  # noqa: ARG002 - the database knows which
         """Something came in there."""
@@ -157,7 +157,7 @@ class Elsewhere:
         self._bell.close()
 
 
-class FleetWorker:
+class ClusterWorker:
     """Works until it is closed: a thread for the work, one that keeps the lease, and one that listens."""
 
     def __init__(
@@ -168,7 +168,7 @@ class FleetWorker:
         clock: Clock,
         *,
         daily: Callable[[str, str], None] = lambda _tenant, _owner: None,
-        jobs: tuple[FleetJob, ...] = (),
+        jobs: tuple[ClusterJob, ...] = (),
         lease_s: float = LEASE_S,
         failures_max: int = FAILURES_MAX,
     ) -> None:
@@ -181,11 +181,11 @@ class FleetWorker:
         self._jobs = jobs
         self._length = int(lease_s * SECOND)
         self._failures_max = failures_max
-        self._done = Done()
-        self._shift = Shift(worker, stepped=self._count_step)
+        self._done = WorkerCounts()
+        self._shift = SpaceBatch(worker, stepped=self._count_step)
         self._stopped = self._shift.stopped
-        self._trouble = _Trouble(work)
-        self._bell = _Bell(work)
+        self._trouble = _FailingSpaces(work)
+        self._bell = _Notifier(work)
         self._heard = threading.Event()
         self._lock = threading.Lock()
         self._held: Lease | None = None
@@ -351,13 +351,13 @@ class FleetWorker:
         self._let_go()
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
-    def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> Rest | None:
+    def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> NoWork | None:
         """Nobody can write to the space now. Nothing came in since before the last step found nothing; what pauses comes due
         by itself."""
         if _seen(reader) != seen or reader.marks().derived < reader.marks().cursor:
             return None
         untold = reader.untold(before=_FOREVER, limit=1)
-        return Rest(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
+        return NoWork(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
 
     def _failed(self, lease: Lease, error: Exception) -> None:
         self._let_go()
@@ -389,7 +389,7 @@ class FleetWorker:
         self._jobs_at = now
         return True
 
-    def _do_job(self, job: FleetJob, period: str) -> None:
+    def _do_job(self, job: ClusterJob, period: str) -> None:
         name = (job.name, period, self.holder)
         state = self._work.take_job(*name, length=self._length)
         if state is Job.YOURS:
@@ -408,7 +408,7 @@ class FleetWorker:
 
 def fleet_jobs(
     work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] | None = None
-) -> tuple[FleetJob, ...]:
+) -> tuple[ClusterJob, ...]:
     """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
     is what vectors are made with, if they are, and `index` gives spaces that have grown large an index of them."""
 
@@ -417,20 +417,20 @@ def fleet_jobs(
         work.add_up(kept=DAY)
 
     daily = (
-        FleetJob("tidy", day_of, tidy),
-        FleetJob("look-after", day_of, lambda renew: work.schedule(_LOOK_AFTER_WITHIN, renew=renew)),
+        ClusterJob("tidy", day_of, tidy),
+        ClusterJob("look-after", day_of, lambda renew: work.schedule(_LOOK_AFTER_WITHIN, renew=renew)),
     )
     if model is None:
         return daily
     # A model that comes back after another has everything embedded again, so of others nothing is remembered.
-    embed = FleetJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
+    embed = ClusterJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
     if index is None:
         return (*daily, embed)
 
     def indexed(_renew: Callable[[], bool]) -> None:
         index()
 
-    return (*daily, embed, FleetJob("index", _hour_of, indexed))
+    return (*daily, embed, ClusterJob("index", _hour_of, indexed))
 
 
 def _hour_of(now: Instant) -> str:

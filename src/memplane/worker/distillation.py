@@ -11,11 +11,11 @@ from memplane.clock import Clock
 from memplane.documents.distil import Distillation, distil
 from memplane.documents.distil_llm import LLMDistiller, Summaries
 from memplane.ledger.ids import distillation_id
-from memplane.ledger.payloads import Distilled, decode, encode
+from memplane.ledger.payloads import DistilPayload, decode, encode
 from memplane.memory import projection
 from memplane.safety.redact import redact
 from memplane.storage.base import Reader, Store, Writer
-from memplane.types import Caller, Document, DocumentStatus, Draft, Op, Section
+from memplane.types import Caller, Document, DocumentStatus, NewEntry, Op, Section
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 """What code raises that met a text nobody thought of."""
@@ -26,7 +26,7 @@ class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
     document: Document
     sections: list[tuple[Section, str]]
-    record: Distilled | None
+    record: DistilPayload | None
     """What a model said about it before."""
     known: bool
     """Whether it was distilled before, by whomever."""
@@ -61,11 +61,11 @@ class Distiller:
 
     def _record(
         self, document: Document, made: Distillation, summaries: Summaries, llm: LLMDistiller
-    ) -> Distilled | None:
+    ) -> DistilPayload | None:
         """What goes into the ledger; nothing where the model said nothing of use."""
         if summaries.whole is None and not summaries.sections:
             return None
-        return Distilled(
+        return DistilPayload(
             entry=document.entry_id,
             document=document.id,
             whole=made.whole,
@@ -82,7 +82,7 @@ class Distiller:
         writer: Writer,
         document: Document,
         made: Distillation,
-        record: Distilled | None,
+        record: DistilPayload | None,
         summaries: Summaries,
     ) -> None:
         for name, tokens in (("tokens_in", summaries.tokens_in), ("tokens_out", summaries.tokens_out)):
@@ -95,7 +95,7 @@ class Distiller:
         _note(writer, document)
         id_ = distillation_id(document.entry_id)
         if record is not None and not writer.known([id_]):
-            draft = Draft(id_, Op.DISTIL, encode(record), Caller(door="worker"))
+            draft = NewEntry(id_, Op.DISTIL, encode(record), Caller(door="worker"))
             projection.record(writer, draft, record.at)
 
 
@@ -110,7 +110,7 @@ def _next(reader: Reader) -> _Waiting | None:
     return _Waiting(
         document=document,
         sections=[(section, text[section.start : section.end]) for section in reader.sections(document.id)],
-        record=record if isinstance(record, Distilled) else None,
+        record=record if isinstance(record, DistilPayload) else None,
         known=document.seq <= int(reader.note(projection.DISTILLED) or 0),
     )
 
@@ -127,7 +127,7 @@ def _made(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillation, Su
     return Distillation(summaries.whole or own.whole, told), summaries
 
 
-def _recorded(record: Distilled, own: Distillation) -> Distillation:
+def _recorded(record: DistilPayload, own: Distillation) -> Distillation:
     """What a model said before, as it may be kept by the rules of today; a section it does not tell tells itself."""
     said = [None if text is None else redact(text).text for text in record.sections]
     told = tuple(

@@ -12,16 +12,24 @@ import numpy as np
 
 from memplane.clock import Clock
 from memplane.extract.apply import file_memory, resolve
-from memplane.extract.catalog import Catalog
-from memplane.extract.conflict import Outcome
-from memplane.extract.deriver import Deriver, Reading
+from memplane.extract.catalog import PredicateCatalog
+from memplane.extract.conflict import ConflictOutcome
+from memplane.extract.deriver import DerivedEntry, Deriver
 from memplane.extract.episodes import hear, is_over, tell_what_is_over
 from memplane.extract.feedback import apply_feedback, tier_now
 from memplane.extract.llm import LLMExtractor
 from memplane.ledger.ids import derivation_id, is_variant
-from memplane.ledger.payloads import Derived, Forgotten, Purged, Rated, Resolved, decode, encode
+from memplane.ledger.payloads import (
+    DerivePayload,
+    FeedbackPayload,
+    ForgetPayload,
+    PurgePayload,
+    ResolvePayload,
+    decode,
+    encode,
+)
 from memplane.memory import projection
-from memplane.memory.forget_effects import Decided
+from memplane.memory.forget_effects import ForgottenDecisions
 from memplane.models.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.recall.turn_embedding import asks, embedded_text, pair_text, turn_vectors
@@ -30,7 +38,7 @@ from memplane.storage.filter import Filter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, MemoryVector, TurnVector, turn_number
 from memplane.storage.library import SpanVector
 from memplane.storage.words import stems_of
-from memplane.types import PAUSE, Caller, Draft, Entry, Memory, Op, State, Turn
+from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
 from memplane.worker.distillation import Distiller
 
 POISONED = "poisoned"
@@ -39,7 +47,7 @@ POISONED = "poisoned"
 
 NO_MODEL = ("none", 0)
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
-_POISON = Reading(failed=True)
+_POISON = DerivedEntry(failed=True)
 _ENTRIES_PER_STEP = 64
 _MEMORIES_PER_COMMIT = 48
 _TURNS_PER_STEP = 32
@@ -67,7 +75,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.entries or self.turns or self.memories or self.spans or self.documents)
 
 
-class Enrichment(msgspec.Struct, frozen=True, kw_only=True):
+class EnrichmentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How enrichment stands."""
 
     waiting: Lag
@@ -90,7 +98,7 @@ class Worker:
         self,
         *,
         embedder: Embedder | None,
-        catalog: Catalog,
+        catalog: PredicateCatalog,
         clock: Clock,
         llm: LLMExtractor | None = None,
         distiller: Distiller | None = None,
@@ -157,11 +165,11 @@ class Worker:
             documents=reader.undistilled_count(),
         )
 
-    def enrichment(self, reader: Reader) -> Enrichment:
+    def enrichment(self, reader: Reader) -> EnrichmentStatus:
         poisoned, tokens_in, tokens_out = (
             int(reader.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
         )
-        return Enrichment(
+        return EnrichmentStatus(
             waiting=self.lag(reader), poisoned=poisoned, tokens_in=tokens_in, tokens_out=tokens_out
         )
 
@@ -192,7 +200,9 @@ class Worker:
             turns = [_turns_of(reader, entry) for entry in entries]
             told = reader.known([derivation_id(entry.id) for entry in entries])
             read = int(reader.note(projection.READ) or 0)
-            decided = Decided(reader.decisions() if marks.derived < read or reader.merged() else ())
+            decided = ForgottenDecisions(
+                reader.decisions() if marks.derived < read or reader.merged() else ()
+            )
         if not entries:
             return False
         unread = [
@@ -220,8 +230,8 @@ class Worker:
         self,
         writer: Writer,
         derived: int,
-        steps: Sequence[tuple[Entry, list[Turn], Reading]],
-        decided: Decided,
+        steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]],
+        decided: ForgottenDecisions,
     ) -> None:
         if writer.marks().derived != derived:
             return  # somebody else was faster
@@ -240,7 +250,12 @@ class Worker:
         writer.set_note(projection.READ, str(max(last, int(writer.note(projection.READ) or 0))))
 
     def _apply(
-        self, writer: Writer, entry: Entry, turns: Sequence[Turn], reading: Reading, decided: Decided
+        self,
+        writer: Writer,
+        entry: Entry,
+        turns: Sequence[Turn],
+        reading: DerivedEntry,
+        decided: ForgottenDecisions,
     ) -> None:
         if reading.failed:
             writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
@@ -258,26 +273,28 @@ class Worker:
             self._apply_record(writer, entry, decided)
         elif entry.op is Op.FEEDBACK:
             rated = decode(entry)
-            assert isinstance(rated, Rated)
+            assert isinstance(rated, FeedbackPayload)
             apply_feedback(writer, rated, self._catalog)
         elif entry.op in (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE):
             _apply_decision(writer, entry, decided)
 
-    def _file_memories(self, writer: Writer, memories: Sequence[Memory], decided: Decided) -> None:
+    def _file_memories(self, writer: Writer, memories: Sequence[Memory], decided: ForgottenDecisions) -> None:
         for memory in memories:
             outcome = decided.outcome(memory.id)
-            file_memory(writer, memory, self._catalog, decided=None if outcome is None else Outcome(outcome))
+            file_memory(
+                writer, memory, self._catalog, decided=None if outcome is None else ConflictOutcome(outcome)
+            )
 
-    def _record(self, writer: Writer, entry: Entry, record: Derived) -> None:
+    def _record(self, writer: Writer, entry: Entry, record: DerivePayload) -> None:
         """What a model said goes into the ledger first; its memories follow when the worker comes to that entry, as
         they would in a replay."""
         now = self._clock()
-        draft = Draft(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
+        draft = NewEntry(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
         projection.record(writer, draft, now)
 
-    def _apply_record(self, writer: Writer, entry: Entry, decided: Decided) -> None:
+    def _apply_record(self, writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:
         record = decode(entry)
-        assert isinstance(record, Derived)
+        assert isinstance(record, DerivePayload)
         source = writer.entry(record.entry)
         if source is not None and source.body:
             self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
@@ -417,7 +434,7 @@ class Worker:
             return np.zeros((len(texts), self._embedder.dimension), np.float32)
 
 
-def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int) -> None:
+def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog, now: int) -> None:
     """They were told to an agent: what is often of use comes to be told always."""
     writer.add_accesses(ids, at=now)
     told = list(dict.fromkeys(ids))
@@ -431,7 +448,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: Catalog, now: int
     writer.set_tiers(tiers)
 
 
-def _fitting(steps: Sequence[tuple[Entry, list[Turn], Reading]]) -> int:
+def _fitting(steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]]) -> int:
     """How many entries to file at once: writers wait for it."""
     memories = 0
     for place, (_, _, reading) in enumerate(steps):
@@ -456,17 +473,17 @@ def _replace(writer: Writer, entry: Entry) -> None:
         writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
 
 
-def _apply_decision(writer: Writer, entry: Entry, decided: Decided) -> None:
+def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:
     """What a later entry says about memories that were derived before it. Saying it again changes nothing."""
     match decode(entry):
-        case Forgotten(superseded=superseded, receipt=receipt):
+        case ForgetPayload(superseded=superseded, receipt=receipt):
             for id_ in superseded:
                 memory = writer.memory(id_)
                 if memory is not None and memory.derived and memory.state is not State.SUPERSEDED:
                     writer.supersede(id_, by=receipt, at=entry.recorded)
-        case Purged(before=before):
+        case PurgePayload(before=before):
             writer.purge_superseded(before=before)
-        case Resolved() as resolved:
+        case ResolvePayload() as resolved:
             losers = tuple(decided.heir_of(loser) for loser in resolved.losers)
             resolve(writer, decided.heir_of(resolved.winner), losers, resolved.at)
 

@@ -101,25 +101,25 @@ _LINES_NAMED_MAX = 1_000
 _RANGE = 2
 
 
-class Refused(Exception):
+class ToolCommandError(Exception):
     """What the model is told when a command was not carried out: a `tool_result` with `is_error`."""
 
 
-class View(msgspec.Struct, tag_field="command", tag="view", frozen=True):
+class ViewCommand(msgspec.Struct, tag_field="command", tag="view", frozen=True):
     """Show a file, or the files of a directory."""
 
     path: str
     view_range: list[int] | None = None
 
 
-class Create(msgspec.Struct, tag_field="command", tag="create", frozen=True):
+class CreateCommand(msgspec.Struct, tag_field="command", tag="create", frozen=True):
     """Make a new file."""
 
     path: str
     file_text: str
 
 
-class StrReplace(msgspec.Struct, tag_field="command", tag="str_replace", frozen=True):
+class StrReplaceCommand(msgspec.Struct, tag_field="command", tag="str_replace", frozen=True):
     """Put one text in the place of another that occurs once."""
 
     path: str
@@ -127,7 +127,7 @@ class StrReplace(msgspec.Struct, tag_field="command", tag="str_replace", frozen=
     new_str: str = ""
 
 
-class Insert(msgspec.Struct, tag_field="command", tag="insert", frozen=True):
+class InsertCommand(msgspec.Struct, tag_field="command", tag="insert", frozen=True):
     """Put text after a line; 0 is before the first."""
 
     path: str
@@ -135,20 +135,20 @@ class Insert(msgspec.Struct, tag_field="command", tag="insert", frozen=True):
     insert_text: str
 
 
-class Delete(msgspec.Struct, tag_field="command", tag="delete", frozen=True):
+class DeleteCommand(msgspec.Struct, tag_field="command", tag="delete", frozen=True):
     """Forget a file or a directory with all that is in it."""
 
     path: str
 
 
-class Rename(msgspec.Struct, tag_field="command", tag="rename", frozen=True):
+class RenameCommand(msgspec.Struct, tag_field="command", tag="rename", frozen=True):
     """Move a file or a directory."""
 
     old_path: str
     new_path: str
 
 
-Command = View | Create | StrReplace | Insert | Delete | Rename
+Command = ViewCommand | CreateCommand | StrReplaceCommand | InsertCommand | DeleteCommand | RenameCommand
 
 
 def read_command(given: object) -> Command:
@@ -156,45 +156,47 @@ def read_command(given: object) -> Command:
     try:
         command: Command = msgspec.convert(given, Command)
     except (msgspec.ValidationError, TypeError, RecursionError) as exc:
-        raise Refused(f"Error: this is no command of the memory tool: {exc}") from exc
+        raise ToolCommandError(f"Error: this is no command of the memory tool: {exc}") from exc
     return command
 
 
 def run(space: Space, command: Command) -> str:
-    """Carry it out and say so, or raise `Refused`."""
+    """Carry it out and say so, or raise `ToolCommandError`."""
     try:
         match command:
-            case View():
+            case ViewCommand():
                 return _view(space, command)
-            case Create():
+            case CreateCommand():
                 return _create(space, command)
-            case StrReplace():
+            case StrReplaceCommand():
                 return _str_replace(space, command)
-            case Insert():
+            case InsertCommand():
                 return _insert(space, command)
-            case Delete():
+            case DeleteCommand():
                 return _delete(space, command)
-            case Rename():
+            case RenameCommand():
                 return _rename(space, command)
     except InvalidRequest as exc:
-        raise Refused(f"Error: {exc}") from exc
+        raise ToolCommandError(f"Error: {exc}") from exc
     except MemplaneError as exc:
         again = "; try again" if exc.retryable else ""
-        raise Refused(f"Error: memory cannot be reached ({exc.code}){again}") from exc
+        raise ToolCommandError(f"Error: memory cannot be reached ({exc.code}){again}") from exc
 
 
-def _view(space: Space, command: View) -> str:
+def _view(space: Space, command: ViewCommand) -> str:
     path = checked_path(command.path)
     try:
         text = space.file(path).text
     except NotFound as exc:
         entries = space.files(path)
         if not entries and path != ROOT:
-            raise Refused(f"The path {command.path} does not exist. Please provide a valid path.") from exc
+            raise ToolCommandError(
+                f"The path {command.path} does not exist. Please provide a valid path."
+            ) from exc
         return listing(path, entries)
     lines = text.split("\n")
     if len(lines) > LINES_MAX:
-        raise Refused(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
+        raise ToolCommandError(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
     first, last = _range(command.view_range, len(lines))
     shown = numbered(lines[first - 1 : last], first)
     return f"Here's the content of {command.path} with line numbers:\n{shown}"
@@ -205,26 +207,28 @@ def _range(given: Sequence[int] | None, count: int) -> tuple[int, int]:
     if given is None:
         return 1, count
     if len(given) != _RANGE:
-        raise Refused(f"Error: Invalid `view_range` parameter: {given}. It should be a list of two integers.")
+        raise ToolCommandError(
+            f"Error: Invalid `view_range` parameter: {given}. It should be a list of two integers."
+        )
     first, last = given
     last = count if last == -1 else last
     if not 1 <= first <= count or last < first:
-        raise Refused(
+        raise ToolCommandError(
             f"Error: Invalid `view_range` parameter: {given}. "
             f"It should be within the range of lines of the file: [1, {count}]"
         )
     return first, min(last, count)
 
 
-def _create(space: Space, command: Create) -> str:
+def _create(space: Space, command: CreateCommand) -> str:
     try:
         space.create_file(command.path, command.file_text)
     except PathTaken as exc:
-        raise Refused(f"Error: File {command.path} already exists") from exc
+        raise ToolCommandError(f"Error: File {command.path} already exists") from exc
     return f"File created successfully at: {command.path}"
 
 
-def _str_replace(space: Space, command: StrReplace) -> str:
+def _str_replace(space: Space, command: StrReplaceCommand) -> str:
     changed = 0
 
     def edit(text: str) -> Iterable[Splice]:
@@ -232,14 +236,14 @@ def _str_replace(space: Space, command: StrReplace) -> str:
         old = command.old_str
         count = text.count(old) if old else 0
         if count == 0:
-            raise Refused(
+            raise ToolCommandError(
                 f"No replacement was performed, old_str `{old}` did not appear verbatim in {command.path}."
             )
         if count > 1:
             found = occurrences(text, old)
             named = ", ".join(map(str, found[:_LINES_NAMED_MAX]))
             more = ", …" if len(found) > _LINES_NAMED_MAX else ""
-            raise Refused(
+            raise ToolCommandError(
                 f"No replacement was performed. Multiple occurrences of old_str `{old}` "
                 f"in lines: {named}{more}. Please ensure it is unique"
             )
@@ -257,11 +261,11 @@ def _str_replace(space: Space, command: StrReplace) -> str:
     )
 
 
-def _insert(space: Space, command: Insert) -> str:
+def _insert(space: Space, command: InsertCommand) -> str:
     def edit(text: str) -> Iterable[Splice]:
         count = line_count(text)
         if not 0 <= command.insert_line <= count:
-            raise Refused(
+            raise ToolCommandError(
                 f"Error: Invalid `insert_line` parameter: {command.insert_line}. "
                 f"It should be within the range of lines of the file: [0, {count}]"
             )
@@ -275,22 +279,22 @@ def _edited(space: Space, path: str, edit: Callable[[str], Iterable[Splice]], mi
     try:
         return space.edit_file(path, edit).text
     except NotFound as exc:
-        raise Refused(missing) from exc
+        raise ToolCommandError(missing) from exc
 
 
-def _delete(space: Space, command: Delete) -> str:
+def _delete(space: Space, command: DeleteCommand) -> str:
     try:
         space.delete_file(command.path)
     except NotFound as exc:
-        raise Refused(f"Error: The path {command.path} does not exist") from exc
+        raise ToolCommandError(f"Error: The path {command.path} does not exist") from exc
     return f"Successfully deleted {command.path}"
 
 
-def _rename(space: Space, command: Rename) -> str:
+def _rename(space: Space, command: RenameCommand) -> str:
     try:
         space.rename_file(command.old_path, command.new_path)
     except NotFound as exc:
-        raise Refused(f"Error: The path {command.old_path} does not exist") from exc
+        raise ToolCommandError(f"Error: The path {command.old_path} does not exist") from exc
     except PathTaken as exc:
-        raise Refused(f"Error: The destination {command.new_path} already exists") from exc
+        raise ToolCommandError(f"Error: The destination {command.new_path} already exists") from exc
     return f"Successfully renamed {command.old_path} to {command.new_path}"

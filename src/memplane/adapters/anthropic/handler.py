@@ -22,7 +22,7 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from memplane.adapters.anthropic.commands import Refused, read_command, run
+from memplane.adapters.anthropic.commands import ToolCommandError, read_command, run
 from memplane.memory.paths import ROOT
 from memplane.space import Space
 
@@ -98,7 +98,7 @@ class MemplaneAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 def _answer(space: Space, given: Any) -> str:
     try:
         return run(space, read_command(given))
-    except Refused as exc:
+    except ToolCommandError as exc:
         raise ToolError(str(exc)) from exc
 
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from memplane.adapters.anthropic.commands import Command, Refused, View, run
+from memplane.adapters.anthropic.commands import Command, ToolCommandError, ViewCommand, run
 from memplane.auth.principal import Right
-from memplane.server.endpoint import Call, Door, Endpoint, Query, Response, json_response
+from memplane.server.endpoint import Adapter, Endpoint, HttpCall, Query, Response, json_response
 
 DOOR = "tool"
 PATH = "/api/memory-tool"
@@ -17,8 +17,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-def door() -> Door:
-    return Door(
+def door() -> Adapter:
+    return Adapter(
         name=DOOR,
         routes=(
             Endpoint(
@@ -41,13 +41,13 @@ def door() -> Door:
     )
 
 
-def _handle(call: Call) -> Response:
+def _handle(call: HttpCall) -> Response:
     """A command that is refused is an answer for the model, not an error of the request."""
-    right = Right.READ if isinstance(call.body, View) else Right.WRITE
+    right = Right.READ if isinstance(call.body, ViewCommand) else Right.WRITE
     owner = call.query["space"] or call.principal.subject
     space = call.space(owner, right, session=call.query["session"])
     call.check_there(owner)
     try:
         return json_response(ToolResult(run(space, call.body)))
-    except Refused as exc:
+    except ToolCommandError as exc:
         return json_response(ToolResult(str(exc), is_error=True))

@@ -15,13 +15,13 @@ TIMEOUT_S = 5.0
 _log = logging.getLogger("memplane.ipc")
 
 
-class Plane(Protocol):
+class SpaceProvider(Protocol):
     """What the door asks of an installation; `memplane.main.Memplane` is one."""
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 
 
-def get_brief(plane: Plane, group: str, *, timeout_s: float = TIMEOUT_S) -> Brief:
+def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S) -> Brief:
     """The brief of a group; its `markdown` is what goes into the system prompt.
 
     Never raises and never takes longer than the timeout: what goes wrong is logged, and the answer is an empty brief.

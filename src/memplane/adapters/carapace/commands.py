@@ -16,7 +16,7 @@ from memplane.adapters.carapace.pipeline import Pipeline
 from memplane.adapters.carapace.router import Router
 from memplane.adapters.carapace.tools import PLUGIN, PLUGIN_FILES
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import line, path_text
 
@@ -35,7 +35,7 @@ _AUDIT_FOLDER = "audit"
     ],
 )
 def ipc(
-    call: Call,
+    call: CommandContext,
     socket: Annotated[
         str | None,
         typer.Option(

@@ -48,7 +48,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: int | None = None
 
 
-class Refused(Exception):
+class IpcError(Exception):
     """A request that is not carried out, and where it was stopped."""
 
     def __init__(
@@ -88,12 +88,12 @@ _UNAVAILABLE = "Memory cannot be reached just now; try again."
 _BROKEN = "Memory has a problem that only the host can mend; its log says which."
 
 
-def refused(error: MemplaneError) -> Refused | None:
+def refused(error: MemplaneError) -> IpcError | None:
     """Errors that stop a request before its tool."""
     if isinstance(error, ArgumentsInvalid):
-        return Refused(Stage.PAYLOAD, Code.VALIDATION_FAILED, str(error), field=error.field)
+        return IpcError(Stage.PAYLOAD, Code.VALIDATION_FAILED, str(error), field=error.field)
     if isinstance(error, Forbidden):
-        return Refused(Stage.AUTHORIZE, Code.UNAUTHORIZED, str(error))
+        return IpcError(Stage.AUTHORIZE, Code.UNAUTHORIZED, str(error))
     return None
 
 

@@ -30,7 +30,7 @@ _IDENTITY_BYTES_MAX = 255
 _HEX = "hex:"
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class IpcSession(msgspec.Struct, frozen=True, kw_only=True):
     """One connection, as the host sees it."""
 
     id: str
@@ -51,12 +51,12 @@ class Groups:
         self._identities = {name: check_group(group) for name, group in (identities or {}).items()}
         self._default = None if default is None else check_group(default)
 
-    def session(self, identity: bytes) -> Session:
+    def session(self, identity: bytes) -> IpcSession:
         """Raises `Forbidden` for who is in no group."""
         group = self._identities.get(identity, self._default)
         if group is None:
             raise Forbidden("This connection belongs to no group.")
-        return Session(id=session_id(identity), group=group, principal=_principal(group))
+        return IpcSession(id=session_id(identity), group=group, principal=_principal(group))
 
 
 def _principal(group: str) -> Principal:

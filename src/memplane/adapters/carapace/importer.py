@@ -10,13 +10,13 @@ import msgspec
 
 from memplane.clock import Instant, parse_instant
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import Rejected
-from memplane.ledger.payloads import Stored, encode
+from memplane.ledger.history import RejectedLine
+from memplane.ledger.payloads import StorePayload, encode
 from memplane.memory.checks import check_encodable, check_kind
 from memplane.memory.projection import IMPORTED
 from memplane.space import Space
-from memplane.transfer.full import ImportReport, Tally
-from memplane.types import Caller, Draft, Op
+from memplane.transfer.full import ImportReport, ImportTally
+from memplane.types import Caller, NewEntry, Op
 
 MAGIC = b"SQLite format 3\0"
 
@@ -33,7 +33,7 @@ class _Row(msgspec.Struct, frozen=True):
 
     number: int
     id: str
-    stored: Stored
+    stored: StorePayload
     session: str
     supersedes: str | None
     superseded_by: str | None
@@ -41,14 +41,14 @@ class _Row(msgspec.Struct, frozen=True):
 
 def import_carapace(space: Space, path: Path) -> ImportReport:
     """Same ids, same times, same chains. A link that closes a circle or leads nowhere is left out and reported."""
-    tally = Tally("carapace")
+    tally = ImportTally("carapace")
     rows: dict[str, _Row] = {}
     for number, raw in enumerate(_read(path), start=1):
         tally.read += 1
         try:
             row = _row(number, raw)
         except (InvalidRequest, msgspec.MsgspecError, TypeError) as exc:
-            tally.reject(Rejected(path.name, number, str(exc), str(raw[0]).encode("utf-8", "replace")))
+            tally.reject(RejectedLine(path.name, number, str(exc), str(raw[0]).encode("utf-8", "replace")))
             continue
         rows[row.id] = row
     replaced = _links(rows, tally, path.name)
@@ -80,7 +80,9 @@ def _row(number: int, raw: tuple[Any, ...]) -> _Row:
     if not isinstance(id_, str) or not isinstance(content, str):
         raise InvalidRequest("id and content must be text")
     check_encodable(id_, field="id")
-    stored = Stored(kind=check_kind(kind), content=content, at=_instant(created), tags=_tags(tags or "[]"))
+    stored = StorePayload(
+        kind=check_kind(kind), content=content, at=_instant(created), tags=_tags(tags or "[]")
+    )
     return _Row(number, id_, stored, str(session or ""), supersedes, superseded_by)
 
 
@@ -88,7 +90,7 @@ def _instant(created: Any) -> Instant:
     return parse_instant(created, field="created_at")
 
 
-def _links(rows: dict[str, _Row], tally: Tally, source: str) -> dict[str, str]:
+def _links(rows: dict[str, _Row], tally: ImportTally, source: str) -> dict[str, str]:
     """Which entry each entry replaces."""
     replaced: dict[str, str] = {}
     for row in rows.values():
@@ -101,10 +103,10 @@ def _links(rows: dict[str, _Row], tally: Tally, source: str) -> dict[str, str]:
                 reason = f"{newer} replaces {replaced[newer]} already; its link to {older} is left out"
             else:
                 continue
-            tally.reject(Rejected(source, row.number, reason, row.id.encode()))
+            tally.reject(RejectedLine(source, row.number, reason, row.id.encode()))
     for newer in _circles(replaced):
         reason = f"the link between {replaced.pop(newer)} and {newer} closes a circle and is left out"
-        tally.reject(Rejected(source, rows[newer].number, reason, newer.encode()))
+        tally.reject(RejectedLine(source, rows[newer].number, reason, newer.encode()))
     return replaced
 
 
@@ -138,6 +140,6 @@ def _in_order(rows: dict[str, _Row], replaced: dict[str, str]) -> list[_Row]:
     return list(ordered.values())
 
 
-def _draft(row: _Row, replaced: str | None) -> Draft:
+def _draft(row: _Row, replaced: str | None) -> NewEntry:
     caller = Caller("", f"{IMPORTED}carapace", row.session)
-    return Draft(row.id, Op.STORE, encode(row.stored), caller, replaced, row.stored.at)
+    return NewEntry(row.id, Op.STORE, encode(row.stored), caller, replaced, row.stored.at)

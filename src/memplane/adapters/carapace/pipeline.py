@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from memplane.adapters.carapace.audit import AuditError, AuditLine, AuditLog
-from memplane.adapters.carapace.brief import Plane
-from memplane.adapters.carapace.failure import Code, Failure, Refused, Stage, handler_failure, refused
-from memplane.adapters.carapace.groups import DOOR, Groups, Session
+from memplane.adapters.carapace.brief import SpaceProvider
+from memplane.adapters.carapace.failure import Code, Failure, IpcError, Stage, handler_failure, refused
+from memplane.adapters.carapace.groups import DOOR, Groups, IpcSession
 from memplane.adapters.carapace.schema import checked
 from memplane.adapters.carapace.tools import RIGHTS, TOOLS, Arguments, call_tool
-from memplane.adapters.carapace.wire import Message, check_limits, envelope, parse, sanitize
+from memplane.adapters.carapace.wire import IpcMessage, check_limits, envelope, parse, sanitize
 from memplane.auth.principal import Forbidden, Right
 from memplane.clock import Clock, system_clock
 from memplane.errors import InvalidRequest, MemplaneError
@@ -71,13 +71,13 @@ _NAME_CHARS_MAX = 200
 _log = logging.getLogger("memplane.ipc")
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class IpcResponse(msgspec.Struct, frozen=True, kw_only=True):
     """How a request ended."""
 
     result: dict[str, Any] | None = None
     failure: Failure | None = None
     stage: Stage = Stage.ROUTE
-    session: Session | None = None
+    session: IpcSession | None = None
     """None where the request never reached a tool."""
     mendable: bool = False
     """A failure that the tool itself told, as it tells results."""
@@ -88,7 +88,7 @@ class Pipeline:
 
     def __init__(
         self,
-        plane: Plane,
+        plane: SpaceProvider,
         groups: Groups,
         *,
         audit: AuditLog | None = None,
@@ -118,31 +118,31 @@ class Pipeline:
             self._replies.keep(identity, payload, reply)
         return reply
 
-    def refuse(self, identity: bytes, payload: bytes, refusal: Refused) -> bytes | None:
+    def refuse(self, identity: bytes, payload: bytes, refusal: IpcError) -> bytes | None:
         """The response to a request that is not even looked at, nor noted: a flood must not become one of lines."""
         message = parse(payload)
         if message is None:
             return None
         return self._respond(
-            identity, message, Answer(failure=refusal.failure, stage=refusal.stage), noted=False
+            identity, message, IpcResponse(failure=refusal.failure, stage=refusal.stage), noted=False
         )
 
-    def _carry_out(self, identity: bytes, message: Message) -> Answer:
+    def _carry_out(self, identity: bytes, message: IpcMessage) -> IpcResponse:
         try:
             check_limits(message)
             name = _tool_name(message.topic)
             arguments = checked(TOOLS[name].arguments_schema, message.arguments)
             session = self._groups.session(identity)
             session.principal.check(RIGHTS[name], door=DOOR, space=session.group)
-        except Refused as exc:
-            return Answer(failure=exc.failure, stage=exc.stage)
+        except IpcError as exc:
+            return IpcResponse(failure=exc.failure, stage=exc.stage)
         except MemplaneError as exc:
             stopped = refused(exc)
             assert stopped is not None
-            return Answer(failure=stopped.failure, stage=stopped.stage)
+            return IpcResponse(failure=stopped.failure, stage=stopped.stage)
         return self._call(name, arguments, session)
 
-    def _call(self, name: str, arguments: Arguments, session: Session) -> Answer:
+    def _call(self, name: str, arguments: Arguments, session: IpcSession) -> IpcResponse:
         caller = Caller(actor=session.id, door=DOOR, session=session.id)
         try:
             result = call_tool(self._plane.space(session.group, caller=caller), name, arguments)
@@ -150,14 +150,16 @@ class Pipeline:
             mendable = isinstance(exc, InvalidRequest)
             if not mendable:
                 _log.exception("%s failed in group %s", name, session.group)
-            return Answer(failure=handler_failure(name, exc), session=session, mendable=mendable)
+            return IpcResponse(failure=handler_failure(name, exc), session=session, mendable=mendable)
         except Exception:  # noqa: BLE001 - a bug in one call is told to its caller and ends nobody else's
             _log.exception("%s failed in group %s", name, session.group)
             failure = Failure(code=Code.PLUGIN_ERROR, message="Unexpected error", retriable=False)
-            return Answer(failure=failure, session=session)
-        return Answer(result=result, session=session)
+            return IpcResponse(failure=failure, session=session)
+        return IpcResponse(result=result, session=session)
 
-    def _respond(self, identity: bytes, message: Message, answer: Answer, *, noted: bool = True) -> bytes:
+    def _respond(
+        self, identity: bytes, message: IpcMessage, answer: IpcResponse, *, noted: bool = True
+    ) -> bytes:
         error = None if answer.failure is None else msgspec.to_builtins(answer.failure)
         payload: dict[str, Any] = {"result": answer.result, "error": error}
         if self._errors_in_result and answer.mendable:
@@ -174,7 +176,7 @@ class Pipeline:
             now=self._clock(),
         )
 
-    def _note(self, identity: bytes, message: Message, answer: Answer, paths: list[str]) -> None:
+    def _note(self, identity: bytes, message: IpcMessage, answer: IpcResponse, paths: list[str]) -> None:
         if self._audit is None:
             return
         try:
@@ -195,7 +197,7 @@ class Pipeline:
             _log.exception("the audit log cannot be written")
 
 
-def _audit_lines(line: AuditLine, answer: Answer, paths: list[str]) -> list[AuditLine]:
+def _audit_lines(line: AuditLine, answer: IpcResponse, paths: list[str]) -> list[AuditLine]:
     replace = msgspec.structs.replace
     failure = answer.failure
     if failure is None:
@@ -216,7 +218,7 @@ def _audit_lines(line: AuditLine, answer: Answer, paths: list[str]) -> list[Audi
 
 def _tool_name(topic: Any) -> str:
     if not isinstance(topic, str):
-        raise Refused(Stage.CONSTRUCT, Code.VALIDATION_FAILED, "topic: must be string", field="topic")
+        raise IpcError(Stage.CONSTRUCT, Code.VALIDATION_FAILED, "topic: must be string", field="topic")
     shown = topic[:_NAME_CHARS_MAX]
     if not topic.startswith(_PREFIX):
         raise _unknown(f'Malformed topic: "{shown}" (expected "tool.invoke.<name>")')
@@ -228,5 +230,5 @@ def _tool_name(topic: Any) -> str:
     return name
 
 
-def _unknown(text: str) -> Refused:
-    return Refused(Stage.TOPIC, Code.UNKNOWN_TOOL, text)
+def _unknown(text: str) -> IpcError:
+    return IpcError(Stage.TOPIC, Code.UNKNOWN_TOOL, text)

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 import msgspec
 import zmq
 
-from memplane.adapters.carapace.failure import Code, Refused, Stage
+from memplane.adapters.carapace.failure import Code, IpcError, Stage
 from memplane.adapters.carapace.pipeline import Pipeline
 from memplane.adapters.carapace.wire import MESSAGE_BYTES_MAX, split
 from memplane.errors import SettingsInvalid
@@ -122,7 +122,7 @@ _LINGER_MS = 1_000
 _log = logging.getLogger("memplane.ipc")
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class RouterLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is done and kept at a time."""
 
     workers: int = 4
@@ -149,12 +149,12 @@ class Router:
         pipeline: Pipeline,
         address: str,
         *,
-        bounds: Bounds | None = None,
+        bounds: RouterLimits | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pipeline = pipeline
         self._address = address
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or RouterLimits()
         self._now = now
         self._stopping = False
         self._wake_read, self._wake_write = os.pipe()
@@ -233,13 +233,13 @@ class Router:
         self._waiting_count += 1
         self._waiting_bytes += len(payload)
 
-    def _refusal(self, identity: bytes, payload: bytes) -> Refused | None:
+    def _refusal(self, identity: bytes, payload: bytes) -> IpcError | None:
         """Why a request cannot even wait."""
         bounds = self._bounds
         if self._stopping:
             return _unavailable("The host is shutting down; try again.")
         if len(self._waiting.get(identity, ())) >= bounds.waiting_per_identity_max:
-            return Refused(
+            return IpcError(
                 Stage.AUTHORIZE,
                 Code.RATE_LIMITED,
                 f"{bounds.waiting_per_identity_max} requests of this connection wait already; try again.",
@@ -295,7 +295,7 @@ class Router:
             if running.deadline <= now and not running.overdue:
                 running.overdue = True
                 message = f"The call takes over {self._bounds.call_s_max:g} s; it may still be carried out."
-                late = Refused(Stage.ROUTE, Code.PLUGIN_TIMEOUT, message, retriable=True)
+                late = IpcError(Stage.ROUTE, Code.PLUGIN_TIMEOUT, message, retriable=True)
                 self._refuse(router, identity, running.payload, late)
 
     def _turn_away(self, router: "zmq.Socket[bytes]") -> None:
@@ -305,7 +305,9 @@ class Router:
             while waiting:
                 self._refuse(router, identity, self._next(identity, waiting), refusal)
 
-    def _refuse(self, router: "zmq.Socket[bytes]", identity: bytes, payload: bytes, refusal: Refused) -> None:
+    def _refuse(
+        self, router: "zmq.Socket[bytes]", identity: bytes, payload: bytes, refusal: IpcError
+    ) -> None:
         if len(payload) > _REFUSED_BYTES_MAX:
             return
         reply = self._pipeline.refuse(identity, payload, refusal)
@@ -346,5 +348,5 @@ def _send(router: "zmq.Socket[bytes]", identity: bytes, reply: bytes) -> None:
         _log.debug("a reply could not be sent", exc_info=True)
 
 
-def _unavailable(message: str) -> Refused:
-    return Refused(Stage.AUTHORIZE, Code.PLUGIN_UNAVAILABLE, message, retriable=True, retry_after=1)
+def _unavailable(message: str) -> IpcError:
+    return IpcError(Stage.AUTHORIZE, Code.PLUGIN_UNAVAILABLE, message, retriable=True, retry_after=1)

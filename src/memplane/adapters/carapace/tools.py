@@ -29,7 +29,7 @@ PLUGIN: Final = files("memplane.adapters.carapace").joinpath("plugin")
 PLUGIN_FILES: Final = ("manifest.json", "skill/memory.md")
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class PluginTool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool of the manifest."""
 
     name: str
@@ -39,19 +39,19 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Provided(msgspec.Struct, frozen=True):
-    tools: list[Tool]
+    tools: list[PluginTool]
 
 
 class _Manifest(msgspec.Struct, frozen=True):
     provides: _Provided
 
 
-def _load() -> dict[str, Tool]:
+def _load() -> dict[str, PluginTool]:
     raw = PLUGIN.joinpath("manifest.json").read_bytes()
     return {tool.name: tool for tool in msgspec.json.decode(raw, type=_Manifest).provides.tools}
 
 
-TOOLS: Final[Mapping[str, Tool]] = MappingProxyType(_load())
+TOOLS: Final[Mapping[str, PluginTool]] = MappingProxyType(_load())
 
 
 _CONTENT_CHARS_MAX = 2_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memplane.adapters.carapace.failure import Code, Refused, Stage
+from memplane.adapters.carapace.failure import Code, IpcError, Stage
 from memplane.clock import Instant, iso
 from memplane.safety.redact import CARAPACE, redact
 from memplane.safety.redact.rule import PLACEHOLDER
@@ -23,7 +23,7 @@ _CORRELATION_CHARS_MAX = 1_024
 _TOPIC_CHARS_MAX = 256
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class IpcMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The three things a request may say. Whatever else it holds is not looked at."""
 
     topic: Any
@@ -45,7 +45,7 @@ def split(frames: Sequence[bytes]) -> tuple[bytes, bytes] | None:
     return None
 
 
-def parse(payload: bytes) -> Message | None:
+def parse(payload: bytes) -> IpcMessage | None:
     """None for what is no request, or one whose answer could not be told apart: nobody could take it in."""
     try:
         value = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
@@ -56,7 +56,7 @@ def parse(payload: bytes) -> Message | None:
     correlation = value.get("correlation")
     if not isinstance(correlation, str) or not 0 < len(correlation) <= _CORRELATION_CHARS_MAX:
         return None
-    return Message(
+    return IpcMessage(
         topic=value.get("topic"),
         correlation=correlation,
         arguments=value.get("arguments"),
@@ -64,8 +64,8 @@ def parse(payload: bytes) -> Message | None:
     )
 
 
-def check_limits(message: Message) -> None:
-    """Raise `Refused` for what is too large or too deep to be looked at."""
+def check_limits(message: IpcMessage) -> None:
+    """Raise `IpcError` for what is too large or too deep to be looked at."""
     if message.size > MESSAGE_BYTES_MAX:
         raise _too_large(
             f"Message exceeds raw byte size limit: {message.size} bytes > {MESSAGE_BYTES_MAX} byte limit"
@@ -87,7 +87,7 @@ def check_limits(message: Message) -> None:
             )
 
 
-def envelope(message: Message, *, source: str, group: str, payload: dict[str, Any], now: Instant) -> bytes:
+def envelope(message: IpcMessage, *, source: str, group: str, payload: dict[str, Any], now: Instant) -> bytes:
     """A response as it goes out."""
     return encode(
         {
@@ -112,8 +112,8 @@ def encode(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-def _too_large(text: str, *, field: str | None = None) -> Refused:
-    return Refused(Stage.CONSTRUCT, Code.VALIDATION_FAILED, text, field=field)
+def _too_large(text: str, *, field: str | None = None) -> IpcError:
+    return IpcError(Stage.CONSTRUCT, Code.VALIDATION_FAILED, text, field=field)
 
 
 def _depth(value: Any) -> int:

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 from memplane.adapters.claiv.recall import read_recall_id
 from memplane.adapters.claiv.receipts import counts_of
-from memplane.adapters.claiv.shapes import FeedbackTaken, Forgotten, Ingested
+from memplane.adapters.claiv.shapes import FeedbackResponse, ForgetResponse, IngestResponse
 from memplane.adapters.claiv.wire import FeedbackBody, ForgetBody, IngestBody, answer, moment
-from memplane.auth.limits import What
+from memplane.auth.limits import QuotaResource
 from memplane.clock import iso
 from memplane.errors import InvalidRequest
 from memplane.recall.render import tokens_of
-from memplane.server.endpoint import Call, Response
+from memplane.server.endpoint import HttpCall, Response
 
 IDEMPOTENT_FOR = timedelta(hours=24)
 
@@ -18,7 +18,7 @@ _ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
 """Who speaks where nobody is named. What a tool or an application says never overrules the user."""
 
 
-def ingest(call: Call) -> Response:
+def ingest(call: HttpCall) -> Response:
     """Durable and searchable when it is answered; facts follow."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
@@ -26,7 +26,7 @@ def ingest(call: Call) -> Response:
             "scope project needs a project_id; give one, or another scope", field="project_id"
         )
     space, at = call.space(body.user_id), moment(body.event_time, "event_time")
-    with call.using(What.INGEST):
+    with call.using(QuotaResource.INGEST):
         kept = space.retain(
             body.content,
             role=body.role or _ROLES[body.type],
@@ -41,7 +41,7 @@ def ingest(call: Call) -> Response:
             metadata=_metadata(body),
         )
     call.spent.tokens += tokens_of(body.content)
-    return answer(Ingested(event_id=kept.id, deduped=kept.deduped or kept.suppressed))
+    return answer(IngestResponse(event_id=kept.id, deduped=kept.deduped or kept.suppressed))
 
 
 def _metadata(body: IngestBody) -> dict[str, object] | None:
@@ -51,7 +51,7 @@ def _metadata(body: IngestBody) -> dict[str, object] | None:
     return {**(body.metadata or {}), "event_type": body.type}
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """With nothing but a user, all of theirs."""
     body: ForgetBody = call.body
     conversation = body.conversation_id or body.thread_id
@@ -69,10 +69,10 @@ def forget(call: Call) -> Response:
         everything=all(condition is None for condition in narrowed),
         reason="forgotten through the v6 door",
     )
-    return answer(Forgotten(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
+    return answer(ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
 
 
-def feedback(call: Call) -> Response:
+def feedback(call: HttpCall) -> Response:
     """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
     body: FeedbackBody = call.body
     recall_id = call.path["recall_id"]
@@ -81,4 +81,4 @@ def feedback(call: Call) -> Response:
     recorded = 0
     if space is not None:
         recorded = space.feedback(body.selected_ids, told.facts, recall=iso(told.at), rating=body.user_rating)
-    return answer(FeedbackTaken(recall_id=recall_id, facts_recorded=recorded))
+    return answer(FeedbackResponse(recall_id=recall_id, facts_recorded=recorded))

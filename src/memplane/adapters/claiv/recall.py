@@ -9,30 +9,30 @@ from typing import Annotated, Any
 import msgspec
 
 from memplane.adapters.claiv.shapes import (
-    Conflict,
+    ConflictItem,
     DocumentSpan,
-    DocumentTold,
-    Episode,
-    Fact,
+    DocumentSummaryItem,
+    EpisodeItem,
+    FactItem,
     Focus,
     LLMContext,
-    Message,
-    Recalled,
-    Routing,
-    SectionTold,
+    MessageItem,
+    RecallResponse,
+    RoutingInfo,
+    SectionSummaryItem,
     TemporalMatch,
     TemporalRange,
-    WorkingMemory,
+    WorkingMemoryInfo,
 )
 from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, answer, moment, spelled
-from memplane.auth.limits import What
+from memplane.auth.limits import QuotaResource
 from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
 from memplane.recall.render import tokens_of
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import Call, Response
-from memplane.server.refusal import Refused
+from memplane.server.endpoint import HttpCall, Response
+from memplane.server.refusal import HttpError
 from memplane.space import Space
-from memplane.types import AboutDocument, Memory, TimeTold
+from memplane.types import AboutDocument, Memory, MentionedTime
 
 # A memory, as clients of CLAIV Memory read a fact.
 
@@ -44,12 +44,12 @@ About = Mapping[str, AboutDocument]
 """By entry: the document that the event is about."""
 
 
-def fact_of(memory: Memory, about: About) -> Fact:
+def fact_of(memory: Memory, about: About) -> FactItem:
     """What was stored on purpose has no predicate: its key says what it is, or its kind."""
     predicate = memory.predicate or memory.key or memory.kind.value
     said = memory.object_text or memory.text
     document, name = about.get(memory.entry_id, (None, None))
-    return Fact(
+    return FactItem(
         fact_id=memory.id,
         subject=memory.subject or SUBJECT,
         kind=memory.kind.value,
@@ -71,7 +71,7 @@ def fact_of(memory: Memory, about: About) -> Fact:
     )
 
 
-def _match(told: TimeTold) -> TemporalMatch:
+def _match(told: MentionedTime) -> TemporalMatch:
     start, end = iso(told.begin), iso(told.until)
     return TemporalMatch(
         ts_start=start,
@@ -95,7 +95,7 @@ _TOLD_MAX = 400
 _LAST: Instant = to_instant(datetime.max.replace(tzinfo=UTC))
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class RecallReference(msgspec.Struct, frozen=True, array_like=True):
     """Whom what was told, and when."""
 
     owner: Annotated[str, msgspec.Meta(min_length=1)]
@@ -104,15 +104,15 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(Told)
+_decoder = msgspec.json.Decoder(RecallReference)
 
 
-def recall_id_of(told: Told) -> str:
+def recall_id_of(told: RecallReference) -> str:
     kept = msgspec.structs.replace(told, facts=told.facts[:_TOLD_MAX])
     return _PREFIX + base64.urlsafe_b64encode(_encode(kept)).decode().rstrip("=")
 
 
-def read_recall_id(text: str) -> Told:
+def read_recall_id(text: str) -> RecallReference:
     """Whoever makes one up reaches no further than their credential does, and facts that are not there are passed over."""
     try:
         if not text.startswith(_PREFIX) or len(text) > _CHARS_MAX:
@@ -120,22 +120,22 @@ def read_recall_id(text: str) -> Told:
         coded = text.removeprefix(_PREFIX)
         return _decoder.decode(base64.b64decode(coded + "=" * (-len(coded) % 4), b"-_", validate=True))
     except (ValueError, binascii.Error, msgspec.MsgspecError) as exc:
-        raise Refused(404, "not_found", "no recall has this id; give the recall_id of an answer") from exc
+        raise HttpError(404, "not_found", "no recall has this id; give the recall_id of an answer") from exc
 
 
 _ANCHORS = {"request": "request", "now": "server_now"}
 
 
-class Recaller:
+class ClaivRecallHandler:
     """Answers `POST /v6/recall`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def handle(self, call: Call) -> Response:
+    def handle(self, call: HttpCall) -> Response:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
-        with call.using(What.RECALL):
+        with call.using(QuotaResource.RECALL):
             told = self._nothing(body) if space is None else _told(space, body)
         call.spent.tokens += tokens_of(body.query) + told.tokens
         about = {} if space is None else _about(space, told)
@@ -157,7 +157,7 @@ class Recaller:
     def _recall_id(self, owner: str, told: Recall) -> str:
         """Facts that are always told are not in it: whoever did not need them for this question did not pass them over."""
         ids = tuple(hit.id for hit in told.answer_facts + told.supporting_facts)
-        return recall_id_of(Told(owner, self._clock(), ids))
+        return recall_id_of(RecallReference(owner, self._clock(), ids))
 
 
 def _told(space: Space, body: RecallBody) -> Recall:
@@ -192,18 +192,18 @@ def _about(space: Space, told: Recall) -> About:
     return space.about_documents([*facts, *pairs])
 
 
-def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> Recalled:
+def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> RecallResponse:
     def facts(hits: tuple[RecallHit, ...]) -> list[Any]:
         return [fact_of(hit.memory, about) for hit in hits if hit.memory is not None]
 
-    return Recalled(
+    return RecallResponse(
         answer_facts=facts(told.answer_facts),
         supporting_facts=facts(told.supporting_facts),
         background_context=facts(told.background_facts),
         llm_context=_context(told),
         working_memory=_working(body, told),
         pending_plan=None,
-        routing=Routing(
+        routing=RoutingInfo(
             mode=told.routing.mode,
             kinds=list(told.routing.kinds),
             predicates=list(told.routing.predicates),
@@ -213,7 +213,7 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
         ),
         recall_id=recall_id,
         conflicts=[
-            Conflict(
+            ConflictItem(
                 content=f"{conflict.left.line}; but also: {conflict.right.line}",
                 facts=[fact_of(conflict.left, about), fact_of(conflict.right, about)],
             )
@@ -234,13 +234,13 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
             for hit in told.spans
         ],
         documents=[
-            DocumentTold(
+            DocumentSummaryItem(
                 document_id=document.id,
                 document_name=document.name,
                 distillation=document.distillation,
                 degraded=document.degraded,
                 sections=[
-                    SectionTold(
+                    SectionSummaryItem(
                         node_id=section.id, path=list(section.path), distillation=section.distillation
                     )
                     for section in document.sections
@@ -257,7 +257,7 @@ def _context(told: Recall) -> LLMContext:
         reference_time=spelled(told.reference_time),
         anchor_source=_ANCHORS[told.anchor],  # type: ignore[arg-type]
         conversation_history=[
-            Message(role=turn.role, content=turn.text, event_time=iso(turn.at))
+            MessageItem(role=turn.role, content=turn.text, event_time=iso(turn.at))
             for turn in told.conversation_history
         ],
         fact_ids=[hit.id for hit in told.facts],
@@ -265,7 +265,7 @@ def _context(told: Recall) -> LLMContext:
     )
 
 
-def _working(body: RecallBody, told: Recall) -> WorkingMemory | None:
+def _working(body: RecallBody, told: Recall) -> WorkingMemoryInfo | None:
     """Nothing where nothing was said in this conversation yet."""
     if not told.conversation_history:
         return None
@@ -274,7 +274,7 @@ def _working(body: RecallBody, told: Recall) -> WorkingMemory | None:
     if told.routing.ranges:
         constraints["times"] = [[iso(begin), iso(until)] for begin, until in told.routing.ranges]
     here = [episode.text for episode in told.episodes if episode.conversation == body.conversation_id]
-    return WorkingMemory(
+    return WorkingMemoryInfo(
         focus=Focus(
             entities=list(working.entities),
             last_subjects=list(working.subjects),
@@ -286,8 +286,8 @@ def _working(body: RecallBody, told: Recall) -> WorkingMemory | None:
     )
 
 
-def _episode(episode: Memory) -> Episode:
-    return Episode(
+def _episode(episode: Memory) -> EpisodeItem:
+    return EpisodeItem(
         episode_id=episode.id,
         conversation_id=episode.conversation,
         content=episode.text,

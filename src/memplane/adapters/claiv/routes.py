@@ -4,16 +4,16 @@ from typing import Any, Literal
 
 from memplane.adapters.claiv import events, shapes
 from memplane.adapters.claiv import wire as bodies
-from memplane.adapters.claiv.documents import Collections, Documents, Locator
+from memplane.adapters.claiv.documents import Collections, Documents, UserLocator
 from memplane.adapters.claiv.reading import conversation, conversations, fact, facts
-from memplane.adapters.claiv.recall import Recaller
-from memplane.adapters.claiv.receipts import RANGE, Receipts, Usage
+from memplane.adapters.claiv.recall import ClaivRecallHandler
+from memplane.adapters.claiv.receipts import RANGE, Receipts, UsageHandler
 from memplane.adapters.claiv.wire import MAYBE_USER, PROJECT, USER, Name, paging
 from memplane.auth.principal import Right
 from memplane.auth.usage import UsageBreakdown, UsageLimits, UsageSummary
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import Door, Endpoint, Handle, Query
+from memplane.server.endpoint import Adapter, Endpoint, Handle, Query
 
 DOOR = "v6"
 
@@ -28,30 +28,30 @@ _COLLECTION_PATH = "/v6/collections/{collection_id:path}"
 _MEMBER_PATH = f"{_COLLECTION_PATH}/documents/{{document_id:path}}"
 
 
-def door(plane: Engine, settings: Settings) -> Door:
-    locator = Locator(plane)
-    return Door(
+def door(plane: Engine, settings: Settings) -> Adapter:
+    locator = UserLocator(plane)
+    return Adapter(
         name=DOOR,
         routes=(
-            *_memory(Recaller(plane.clock)),
+            *_memory(ClaivRecallHandler(plane.clock)),
             *_documents(Documents(locator), settings),
             *_collections(Collections(locator)),
             *_reading(),
             *_receipts(Receipts(plane)),
-            *_usage(Usage(plane)),
+            *_usage(UsageHandler(plane)),
         ),
     )
 
 
-def _memory(recaller: Recaller) -> list[Endpoint]:
+def _memory(recaller: ClaivRecallHandler) -> list[Endpoint]:
     return [
-        _writes("/v6/ingest", "Remember an event", events.ingest, bodies.IngestBody, shapes.Ingested),
+        _writes("/v6/ingest", "Remember an event", events.ingest, bodies.IngestBody, shapes.IngestResponse),
         _writes(
             "/v6/recall",
             "What to tell a model about a user before it answers",
             recaller.handle,
             bodies.RecallBody,
-            shapes.Recalled,
+            shapes.RecallResponse,
             right=Right.READ,
         ),
         _writes(
@@ -59,14 +59,14 @@ def _memory(recaller: Recaller) -> list[Endpoint]:
             "Say which of the facts a recall told were of use",
             events.feedback,
             bodies.FeedbackBody,
-            shapes.FeedbackTaken,
+            shapes.FeedbackResponse,
         ),
         _writes(
             "/v6/forget",
             "Forget for good; with nothing but a user, all of theirs",
             events.forget,
             bodies.ForgetBody,
-            shapes.Forgotten,
+            shapes.ForgetResponse,
         ),
     ]
 
@@ -78,7 +78,7 @@ def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
             "Keep a document; under the same id again it replaces the one before",
             documents.upload,
             bodies.UploadBody,
-            shapes.Uploaded,
+            shapes.UploadResponse,
             bytes_max=_ESCAPED * settings.document_bytes_max + _BODY_BYTES,
         ),
         _reads(
@@ -118,7 +118,7 @@ def _collections(collections: Collections) -> list[Endpoint]:
             "Make a collection",
             collections.create,
             bodies.CollectionBody,
-            shapes.CollectionMade,
+            shapes.CollectionCreated,
         ),
         _reads(
             "/v6/collections",
@@ -219,7 +219,7 @@ def _receipts(receipts: Receipts) -> list[Endpoint]:
     ]
 
 
-def _usage(usage: Usage) -> list[Endpoint]:
+def _usage(usage: UsageHandler) -> list[Endpoint]:
     return [
         _reads("/v1/usage/summary", "What was used, day by day", usage.summary, UsageSummary, (RANGE,)),
         _reads(

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+class IngestResponse(msgspec.Struct, frozen=True, kw_only=True):
     """It is kept."""
 
     event_id: str
@@ -31,7 +31,7 @@ class TemporalMatch(msgspec.Struct, frozen=True, kw_only=True):
     temporal_range: TemporalRange
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
+class FactItem(msgspec.Struct, frozen=True, kw_only=True):
     """A fact. From `tier` on, the members are ours."""
 
     fact_id: str
@@ -54,7 +54,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
     """What was said lately in this conversation."""
 
     role: str | None
@@ -67,7 +67,7 @@ class LLMContext(msgspec.Struct, frozen=True, kw_only=True):
 
     reference_time: str | None
     anchor_source: Literal["request", "conversation_event", "server_now"]
-    conversation_history: list[Message]
+    conversation_history: list[MessageItem]
     fact_ids: list[str]
     text: str
 
@@ -80,7 +80,7 @@ class Focus(msgspec.Struct, frozen=True, kw_only=True):
     last_constraints: dict[str, Any]
 
 
-class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
+class WorkingMemoryInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation as it stands. Plans are not kept here, so the members about them are null."""
 
     focus: Focus
@@ -89,7 +89,7 @@ class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
     turn_summary: str | None
 
 
-class Routing(msgspec.Struct, frozen=True, kw_only=True):
+class RoutingInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How the question was understood. `strategy` and `channels` are ours."""
 
     mode: str
@@ -100,14 +100,14 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     channels: list[str]
 
 
-class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+class ConflictItem(msgspec.Struct, frozen=True, kw_only=True):
     """Two facts that cannot both be so. Ask before relying on either."""
 
     content: str
-    facts: list[Fact]
+    facts: list[FactItem]
 
 
-class Episode(msgspec.Struct, frozen=True, kw_only=True):
+class EpisodeItem(msgspec.Struct, frozen=True, kw_only=True):
     """What an earlier conversation was about."""
 
     episode_id: str
@@ -129,7 +129,7 @@ class DocumentSpan(msgspec.Struct, frozen=True, kw_only=True):
     place: int | None
 
 
-class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
+class SectionSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
     """What a section says, in short."""
 
     node_id: str
@@ -137,36 +137,36 @@ class SectionTold(msgspec.Struct, frozen=True, kw_only=True):
     distillation: str | None
 
 
-class DocumentTold(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
     """What a document says, in short. While that is not known yet, `degraded` is true."""
 
     document_id: str
     document_name: str
     distillation: str | None
     degraded: bool
-    sections: list[SectionTold]
+    sections: list[SectionSummaryItem]
 
 
-class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecallResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to a recall. From `recall_id` on, the members are ours."""
 
-    answer_facts: list[Fact]
-    supporting_facts: list[Fact]
-    background_context: list[Fact]
+    answer_facts: list[FactItem]
+    supporting_facts: list[FactItem]
+    background_context: list[FactItem]
     llm_context: LLMContext
-    working_memory: WorkingMemory | None
+    working_memory: WorkingMemoryInfo | None
     pending_plan: None
-    routing: Routing
+    routing: RoutingInfo
     recall_id: str
-    conflicts: list[Conflict]
-    episodes: list[Episode]
+    conflicts: list[ConflictItem]
+    episodes: list[EpisodeItem]
     document_spans: list[DocumentSpan]
-    documents: list[DocumentTold]
+    documents: list[DocumentSummaryItem]
     degraded: list[str]
     debug: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
-class FeedbackTaken(msgspec.Struct, frozen=True, kw_only=True):
+class FeedbackResponse(msgspec.Struct, frozen=True, kw_only=True):
     recall_id: str
     facts_recorded: int
 
@@ -182,7 +182,7 @@ class DeletedCounts(msgspec.Struct, frozen=True, kw_only=True):
     open_loops: int = 0
 
 
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
     receipt_id: str
     deleted_counts: DeletedCounts
 
@@ -223,7 +223,7 @@ class UploadSection(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None
 
 
-class Uploaded(msgspec.Struct, frozen=True, kw_only=True):
+class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Its spans are found from now on; distillations follow."""
 
     document_id: str
@@ -309,7 +309,7 @@ class CollectionRow(msgspec.Struct, frozen=True, kw_only=True):
     document_count: int
 
 
-class CollectionMade(msgspec.Struct, frozen=True, kw_only=True):
+class CollectionCreated(msgspec.Struct, frozen=True, kw_only=True):
     collection: CollectionRow
 
 
@@ -349,14 +349,14 @@ class MemberRemoved(msgspec.Struct, frozen=True, kw_only=True):
 class FactList(msgspec.Struct, frozen=True, kw_only=True):
     """Facts, the newest first."""
 
-    facts: list[Fact]
+    facts: list[FactItem]
     limit: int
     offset: int
     more: bool
     """Whether there are further ones."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
     """Where a fact was said: the event's text from `start` to `end`."""
 
     event_id: str
@@ -378,14 +378,14 @@ class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
     importance_before: float
 
 
-class FactRead(Fact, frozen=True, kw_only=True):
+class FactRead(FactItem, frozen=True, kw_only=True):
     """One fact with all that is known of it."""
 
     conversation_id: str | None
     project_id: str | None
     superseded_by: str | None
     supersedes: str | None
-    evidence: list[Evidence]
+    evidence: list[EvidenceItem]
     feedback: FeedbackCounts
 
 

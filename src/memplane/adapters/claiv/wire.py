@@ -7,7 +7,7 @@ import msgspec
 
 from memplane.clock import iso, parse_instant, to_datetime
 from memplane.server.endpoint import Query, Response, json_response
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 PAGE_MAX = 1_000
 
@@ -47,9 +47,9 @@ def moment(value: str | float | None, field: str) -> datetime | None:
     return None if value is None else to_datetime(parse_instant(value, field=field))
 
 
-def missing(what: str, name: str) -> Refused:
+def missing(what: str, name: str) -> HttpError:
     """For one who may not know whether anybody else has it."""
-    return Refused(404, "not_found", f"no {what} {name!r} that this credential may open")
+    return HttpError(404, "not_found", f"no {what} {name!r} that this credential may open")
 
 
 # What clients of CLAIV Memory send. A member that nobody knows is refused by name; `null` is as good as left out.

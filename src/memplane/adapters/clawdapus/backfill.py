@@ -22,7 +22,7 @@ from memplane.engine import Engine
 from memplane.errors import MemplaneError, SettingsInvalid
 from memplane.ledger.history import LINE_BYTES_MAX, BadLine, HistoryLine, parse_line, spell_ts
 from memplane.ledger.history_text import scrub_line
-from memplane.models.http import LinesClient, Unanswered, waits
+from memplane.models.http import LinesClient, NoResponse, waits
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -48,7 +48,7 @@ _log = logging.getLogger("memplane.backfill")
 Wait = Callable[[threading.Event, float], bool]
 
 
-class Progress(msgspec.Struct, kw_only=True):
+class BackfillProgress(msgspec.Struct, kw_only=True):
     """How far it is with one agent."""
 
     agent: str
@@ -61,7 +61,7 @@ class Progress(msgspec.Struct, kw_only=True):
     error: str = ""
 
 
-class Backfill:
+class HistoryBackfill:
     """One thread that fetches the history of each agent in turn. It keeps nobody waiting, and a new one goes on where
     this one stopped."""
 
@@ -82,10 +82,10 @@ class Backfill:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memplane-backfill", daemon=True)
         agents = dict.fromkeys(agent for agent in settings.claw_history_agent_ids if agent)
-        self._progress = [Progress(agent=agent) for agent in agents]
+        self._progress = [BackfillProgress(agent=agent) for agent in agents]
 
     @classmethod
-    def of(cls, plane: Engine, settings: Settings) -> "Backfill | None":
+    def of(cls, plane: Engine, settings: Settings) -> "HistoryBackfill | None":
         """None where no history is named."""
         return cls(plane, settings) if settings.claw_history_url and settings.claw_history_agent_ids else None
 
@@ -102,7 +102,7 @@ class Backfill:
         if self._thread.is_alive():
             self._thread.join(_CLOSING_S)
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[BackfillProgress]:
         return [msgspec.structs.replace(progress) for progress in self._progress]
 
     def degraded(self) -> tuple[str, ...]:
@@ -148,46 +148,46 @@ class Backfill:
             lines_max=_LINES_MAX,
         )
 
-    def _pull(self, client: LinesClient, progress: Progress) -> None:
+    def _pull(self, client: LinesClient, progress: BackfillProgress) -> None:
         progress.state = "running"
         try:
             space = self._plane.space(progress.agent, caller=_CALLER)
             mark = f"backfill:{sha256(client.place.encode()).hexdigest()[:16]}"
             done = self._pages(client, space, mark, progress)
             progress.state = "done" if done else "stopped"
-        except (Unanswered, MemplaneError) as exc:
+        except (NoResponse, MemplaneError) as exc:
             progress.state, progress.error = "failed", str(exc)
             _log.warning("backfill of %r gives up: %s", progress.agent, exc)
         except Exception as exc:  # noqa: BLE001 - the edge of a thread: one agent never keeps the next from its history
             progress.state, progress.error = "failed", type(exc).__name__
             _log.exception("backfill of %r failed", progress.agent)
 
-    def _pages(self, client: LinesClient, space: Space, mark: str, progress: Progress) -> bool:
+    def _pages(self, client: LinesClient, space: Space, mark: str, progress: BackfillProgress) -> bool:
         """Page after page, until there is no more (True) or it is to stop (False)."""
         place = _Place(space.bookmark(mark), self._page_lines)
-        patience = _Patience(self._stop, self._wait)
+        patience = _RetryBudget(self._stop, self._wait)
         while not self._stop.is_set():
             try:
                 page = client.get(_path(progress.agent, place.after, place.limit))
                 found = list(self._parsed(page.lines, progress))
                 self._keep(space, found, progress)
-            except (Unanswered, MemplaneError) as failed:
+            except (NoResponse, MemplaneError) as failed:
                 patience.lose(failed)
                 continue
             fresh = place.advance(found)
             if place.newest is not None:
                 space.set_bookmark(mark, spell_ts(place.newest))
             if fresh:
-                patience = _Patience(self._stop, self._wait)
+                patience = _RetryBudget(self._stop, self._wait)
             if page.broken is not None:
                 patience.lose(page.broken)
             elif page.count < place.limit:
                 return True
             elif not place.step_on(fresh=fresh):
-                raise Unanswered(f"{client.place} tells the same page again and again", retryable=False)
+                raise NoResponse(f"{client.place} tells the same page again and again", retryable=False)
         return False
 
-    def _parsed(self, lines: Iterable[bytes], progress: Progress) -> Iterator[HistoryLine]:
+    def _parsed(self, lines: Iterable[bytes], progress: BackfillProgress) -> Iterator[HistoryLine]:
         """A line that is no entry is counted and passed over."""
         for number, raw in enumerate(lines, start=1):
             try:
@@ -200,7 +200,7 @@ class Backfill:
                 line = msgspec.structs.replace(line, line=scrub_line(line.line)[0])
             yield line
 
-    def _keep(self, space: Space, lines: list[HistoryLine], progress: Progress) -> None:
+    def _keep(self, space: Space, lines: list[HistoryLine], progress: BackfillProgress) -> None:
         if not lines:
             return
         loaded = append_lines(space, lines)
@@ -274,7 +274,7 @@ class _Place:
         return fresh or self.after != before
 
 
-class _Patience:
+class _RetryBudget:
     """How often one may be disappointed."""
 
     def __init__(self, stop: threading.Event, wait: Wait) -> None:
@@ -283,11 +283,11 @@ class _Patience:
         self._pauses = waits()
         self._attempts = 0
 
-    def lose(self, failed: Unanswered | MemplaneError) -> None:
+    def lose(self, failed: NoResponse | MemplaneError) -> None:
         """Wait before the next attempt; raises what failed where there is none."""
         self._attempts += 1
         if not failed.retryable or self._attempts == _ATTEMPTS_MAX:
             raise failed
-        asked = failed.wait_s if isinstance(failed, Unanswered) else None
+        asked = failed.wait_s if isinstance(failed, NoResponse) else None
         pause = next(self._pauses)
         self._wait(self._stop, pause if asked is None else min(asked, 60.0))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 
 app = typer.Typer()
@@ -52,7 +52,7 @@ OperationLog = Annotated[
     ],
 )
 def up(
-    call: Call,
+    call: CommandContext,
     file: PodFile = Path("claw-pod.yml"),
     describe: Annotated[
         list[str] | None,
@@ -86,7 +86,7 @@ def up(
     ],
 )
 def backfill(
-    call: Call,
+    call: CommandContext,
     service: MemoryService,
     after: Annotated[
         str | None, typer.Option("--after", metavar="RFC3339", help="Only entries later than this.")
@@ -126,7 +126,7 @@ def backfill(
     ],
 )
 def forget(
-    call: Call,
+    call: CommandContext,
     service: MemoryService,
     entry_id: Annotated[
         list[str] | None, typer.Option("--entry-id", metavar="ID", help="The entry; may be repeated.")

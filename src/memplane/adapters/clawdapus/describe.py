@@ -2,34 +2,34 @@
 
 import msgspec
 
-from memplane.server.endpoint import Call, Response, json_response
+from memplane.server.endpoint import HttpCall, Response, json_response
 
 TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - the name of a variable
 """The variable in which a subscribing service holds the key that its proxy sends."""
 
 
-class Operation(msgspec.Struct, frozen=True):
+class DescriptorOperation(msgspec.Struct, frozen=True):
     """Where one operation is."""
 
     path: str
 
 
-class Memory(msgspec.Struct, frozen=True):
+class DescriptorMemory(msgspec.Struct, frozen=True):
     """The operations of a memory service."""
 
-    recall: Operation
-    retain: Operation
-    forget: Operation
+    recall: DescriptorOperation
+    retain: DescriptorOperation
+    forget: DescriptorOperation
 
 
-class Auth(msgspec.Struct, frozen=True):
+class DescriptorAuth(msgspec.Struct, frozen=True):
     """Which credential is projected."""
 
     type: str
     env: str
 
 
-class Offered(msgspec.Struct, frozen=True):
+class DescriptorEndpoint(msgspec.Struct, frozen=True):
     """An endpoint beside the operations."""
 
     method: str
@@ -42,22 +42,26 @@ class Descriptor(msgspec.Struct, frozen=True):
 
     version: int
     description: str
-    memory: Memory
-    endpoints: tuple[Offered, ...]
-    auth: Auth
+    memory: DescriptorMemory
+    endpoints: tuple[DescriptorEndpoint, ...]
+    auth: DescriptorAuth
 
 
 DESCRIPTOR = Descriptor(
     version=2,
     description="Memplane: durable, governed, query-aware memory for agents",
-    memory=Memory(Operation("/recall"), Operation("/retain"), Operation("/forget")),
-    endpoints=(
-        Offered("GET", "/health", "Whether the service is up"),
-        Offered("GET", "/history/{agent_id}", "What an agent said and heard, one JSON object a line"),
+    memory=DescriptorMemory(
+        DescriptorOperation("/recall"), DescriptorOperation("/retain"), DescriptorOperation("/forget")
     ),
-    auth=Auth("bearer", TOKEN_VARIABLE),
+    endpoints=(
+        DescriptorEndpoint("GET", "/health", "Whether the service is up"),
+        DescriptorEndpoint(
+            "GET", "/history/{agent_id}", "What an agent said and heard, one JSON object a line"
+        ),
+    ),
+    auth=DescriptorAuth("bearer", TOKEN_VARIABLE),
 )
 
 
-def describe(_call: Call) -> Response:
+def describe(_call: HttpCall) -> Response:
     return json_response(DESCRIPTOR)

@@ -10,8 +10,8 @@ import msgspec
 from memplane.adapters.clawdapus.wire import bad_request
 from memplane.adapters.importers import scrubbed_lines
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.server.endpoint import NDJSON, Call, Response
-from memplane.server.refusal import Refused
+from memplane.server.endpoint import NDJSON, HttpCall, Response
+from memplane.server.refusal import HttpError
 from memplane.space import Space
 
 LIMIT_DEFAULT = 100
@@ -24,7 +24,7 @@ _BEFORE_ALL: Instant = to_instant(datetime.min.replace(tzinfo=UTC)) - 1
 _PIECE_BYTES = 64 * 1024
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Entries by their place in the ledger, and how to ask for those after them."""
 
     seqs: list[int]
@@ -33,24 +33,24 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str = ""
 
 
-def own_history(call: Call) -> Response:
+def own_history(call: HttpCall) -> Response:
     """`GET /history`. Only a credential that names one agent has a history of its own."""
     principal = call.principal
     if principal.spaces is None or principal.subject not in principal.spaces:
-        raise Refused(401, "unauthenticated", "invalid bearer token")
+        raise HttpError(401, "unauthenticated", "invalid bearer token")
     return _answer(call, principal.subject, "/history")
 
 
-def history_of(call: Call) -> Response:
+def history_of(call: HttpCall) -> Response:
     """`GET /history/{agent}`."""
     agent = call.path["agent"]
     return _answer(call, agent, f"/history/{quote(agent, safe='')}")
 
 
-def _answer(call: Call, agent: str, path: str) -> Response:
+def _answer(call: HttpCall, agent: str, path: str) -> Response:
     space = call.existing_space(agent)
     if space is None:
-        raise Refused(404, "not_found", "agent context not found")
+        raise HttpError(404, "not_found", "agent context not found")
     limit = parse_limit(call.query["limit"])
     page = page_of(space, call.query["after"], call.query["cursor"], limit)
     headers = {"x-next-cursor": page.cursor} if page.cursor else {}
@@ -60,20 +60,20 @@ def _answer(call: Call, agent: str, path: str) -> Response:
     return Response(body=_pieces(space, page.seqs), media=NDJSON, headers=headers)
 
 
-def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> Page:
+def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> HistoryPage:
     """By `after`, in the order things were said; by `cursor`, in the order they came in, which nothing that comes late
     can slip past."""
     since = parse_after(after)
     if cursor is None:
         found = space.said_since(since, limit=limit)
         following = {"after": _spelled(found.said[-1].at)} if found.more else {}
-        return Page(seqs=[said.seq for said in found.said], following=following)
+        return HistoryPage(seqs=[said.seq for said in found.said], following=following)
     if after:
         raise bad_request("give after or cursor, not both")
     place = _parse_cursor(cursor)
     seqs = space.said(after=place, limit=limit)
     last = str(seqs[-1] if seqs else place)
-    return Page(seqs=seqs, following={"cursor": last} if len(seqs) == limit else {}, cursor=last)
+    return HistoryPage(seqs=seqs, following={"cursor": last} if len(seqs) == limit else {}, cursor=last)
 
 
 def parse_after(text: str | None) -> Instant:

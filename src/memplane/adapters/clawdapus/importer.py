@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 
 from memplane.ledger.gojson import Json
-from memplane.ledger.history import HistoryLine, Payload, Rejected, compose_line, read_history
+from memplane.ledger.history import HistoryLine, Payload, RejectedLine, compose_line, read_history
 from memplane.ledger.history_text import WITHIN, scrub_line
-from memplane.ledger.payloads import Said, decode
+from memplane.ledger.payloads import TurnPayload, decode
 from memplane.space import Space
-from memplane.transfer.full import ImportReport, Tally
-from memplane.types import Draft, Entry, Loaded, Op, Role, within
+from memplane.transfer.full import ImportReport, ImportTally
+from memplane.types import Entry, LoadResult, NewEntry, Op, Role, within
 
 _CHUNK = 5_000
 _LINES_AT_ONCE = 8
@@ -58,17 +58,17 @@ def append_history(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ImportReport:
     """The durable half: every line is in the ledger when this returns."""
-    tally = Tally("history")
+    tally = ImportTally("history")
     reader = read_history(path, trust_ids=trust_ids)
     caller = space.caller
-    drafts: list[Draft] = []
+    drafts: list[NewEntry] = []
     for item in reader:
         tally.read += 1
-        if isinstance(item, Rejected):
+        if isinstance(item, RejectedLine):
             tally.reject(item)
             continue
         tally.legacy += item.legacy
-        drafts.append(Draft(item.id, Op.HISTORY, item.line, caller))
+        drafts.append(NewEntry(item.id, Op.HISTORY, item.line, caller))
         if len(drafts) == _CHUNK:
             _load(space, drafts, tally)
             drafts.clear()
@@ -78,13 +78,13 @@ def append_history(
     return tally.report()
 
 
-def _load(space: Space, drafts: list[Draft], tally: Tally) -> None:
+def _load(space: Space, drafts: list[NewEntry], tally: ImportTally) -> None:
     """A line that was exported from here is the turn it was made from: known if it is still here, forgotten if not."""
     ours = {draft.id: id_ for draft in drafts if (id_ := _own_id(draft.body))}
     if ours:
         known, forgotten = space.standing(list(ours.values()))
         tally.load(
-            Loaded(
+            LoadResult(
                 added=0,
                 known=sum(id_ in known for id_ in ours.values()),
                 forgotten=sum(id_ in forgotten for id_ in ours.values()),
@@ -104,11 +104,11 @@ def _own_id(line: bytes) -> str | None:
         return None
 
 
-def append_lines(space: Space, lines: Sequence[HistoryLine]) -> Loaded:
+def append_lines(space: Space, lines: Sequence[HistoryLine]) -> LoadResult:
     """Lines that came from elsewhere, those with a known or forgotten id left out; durable when this returns, and
     searchable after `catch_up`."""
-    tally = Tally("history")
-    _load(space, [Draft(line.id, Op.HISTORY, line.line, space.caller) for line in lines], tally)
+    tally = ImportTally("history")
+    _load(space, [NewEntry(line.id, Op.HISTORY, line.line, space.caller) for line in lines], tally)
     return tally.loaded
 
 
@@ -146,7 +146,7 @@ def entries_of(space: Space) -> Iterator[Entry]:
 
 def _composed(space: Space, entry: Entry) -> HistoryLine:
     said = decode(entry)
-    assert isinstance(said, Said)
+    assert isinstance(said, TurnPayload)
     # The id of an entry is a hash of it: our own id inside keeps two equal turns of one second apart.
     metadata: dict[str, Json] = {_OWN_ID: entry.id}
     if said.conversation is not None:

@@ -16,14 +16,20 @@ from yarl import URL
 
 from memplane.adapters.clawdapus.injection import memory_block
 from memplane.adapters.clawdapus.memory_manifest import AgentContext, MemoryManifest
-from memplane.adapters.clawdapus.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.adapters.clawdapus.outcome import (
+    DEADLINE,
+    MemoryStatus,
+    RecallOutcome,
+    ServiceOutcome,
+    event_of,
+)
 from memplane.clock import Clock, system_clock
 from memplane.errors import InvalidRequest
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
 from memplane.ledger.history_text import decode_rewritable, reply_of, reply_text
 from memplane.models.http import place_of
-from memplane.safety.outgoing import RecalledBlock, govern, redact_outgoing, redact_outgoing_tree
+from memplane.safety.outgoing import ServiceBlock, govern, redact_outgoing, redact_outgoing_tree
 from memplane.telemetry import Listener, log_event
 
 # An entry of the session history as a memory service may see it: the same id, and no secrets.
@@ -67,7 +73,7 @@ def _scrubbed(raw: bytes) -> tuple[bytes, int]:
 # What a memory service is asked and told: the bodies of recall, retain and forget, byte for byte as Clawdapus has them.
 
 
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceRecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The turn that is about to be made. `messages` is the whole inbound array, or None where there is none."""
 
     context: AgentContext
@@ -79,7 +85,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of an Anthropic request."""
 
 
-class RetainRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceRetainRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that was made: its line in the session history, unscrubbed."""
 
     context: AgentContext
@@ -87,7 +93,7 @@ class RetainRequest(msgspec.Struct, frozen=True, kw_only=True):
     requested_model: str = ""
 
 
-class ForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Entries that the service must not remember any more."""
 
     context: AgentContext
@@ -95,7 +101,7 @@ class ForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def recall_body(request: RecallRequest) -> bytes:
+def recall_body(request: ServiceRecallRequest) -> bytes:
     """The question; keys inside the messages are sorted, as they come out of a Go map."""
     metadata = _metadata(request.context, request.path, request.requested_model)
     members: dict[str, Json] = _who(request.context)
@@ -105,7 +111,7 @@ def recall_body(request: RecallRequest) -> bytes:
     return gojson.encode({**members, "metadata": metadata})
 
 
-def retain_body(request: RetainRequest) -> tuple[bytes, int]:
+def retain_body(request: ServiceRetainRequest) -> tuple[bytes, int]:
     """The entry without secrets, and how many there were."""
     entry, removed = scrub_entry(request.line)
     metadata = _metadata(request.context, "retain", request.requested_model)
@@ -117,7 +123,7 @@ def retain_body(request: RetainRequest) -> tuple[bytes, int]:
     return gojson.encode(members), removed
 
 
-def forget_body(request: ForgetRequest) -> bytes:
+def forget_body(request: ServiceForgetRequest) -> bytes:
     members: dict[str, Json] = _who(request.context)
     members["metadata"] = _metadata(request.context, "forget", "")
     members["entry_ids"] = list(request.entry_ids)
@@ -162,14 +168,14 @@ _HEADERS = {
 T = TypeVar("T")
 
 
-class Backend(Protocol):
+class MemoryBackend(Protocol):
     """Where a proxy recalls from and retains to: this process, or a service elsewhere. Neither call raises for what goes
     wrong in it, and each logs one `memory_op`."""
 
-    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
+    async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:
         """Within its own time box, and within what the caller has left of theirs."""
 
-    async def retain(self, request: RetainRequest) -> Outcome:
+    async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:
         """Best effort; the turn is durable already."""
 
 
@@ -208,7 +214,7 @@ class MemoryClient:
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
-    def backend(self, manifest: MemoryManifest) -> Backend:
+    def backend(self, manifest: MemoryManifest) -> MemoryBackend:
         """One service, as a proxy uses it."""
         return _ServiceBackend(self, manifest)
 
@@ -217,16 +223,16 @@ class MemoryClient:
             await self._session.close()
 
     async def recall(
-        self, manifest: MemoryManifest, request: RecallRequest, *, seconds_max: float = math.inf
-    ) -> Recalled:
+        self, manifest: MemoryManifest, request: ServiceRecallRequest, *, seconds_max: float = math.inf
+    ) -> RecallOutcome:
         operation = manifest.recall
         if operation is None:
-            skipped = Recalled(operation="recall", status=MemoryStatus.SKIPPED)
+            skipped = RecallOutcome(operation="recall", status=MemoryStatus.SKIPPED)
             return self._told(manifest, request.context, request.requested_model, skipped)
         try:
             body = recall_body(request)
         except InvalidRequest as exc:
-            failed = Recalled(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
+            failed = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
             return self._told(manifest, request.context, request.requested_model, failed)
         answer = await self._post(
             manifest,
@@ -241,30 +247,32 @@ class MemoryClient:
     async def retain(
         self,
         manifest: MemoryManifest,
-        request: RetainRequest,
+        request: ServiceRetainRequest,
         *,
         timeout_s: float = RETAIN_TIMEOUT_S,
         url: str | None = None,
-    ) -> Outcome:
+    ) -> ServiceOutcome:
         """`url` is for an operator who reaches the service elsewhere than agents do."""
         model = request.requested_model
         if manifest.retain is None:
-            skipped = Outcome(operation="retain", status=MemoryStatus.SKIPPED)
+            skipped = ServiceOutcome(operation="retain", status=MemoryStatus.SKIPPED)
             return self._told(manifest, request.context, model, skipped)
         try:
             body, removed = retain_body(request)
         except (InvalidRequest, msgspec.ValidationError) as exc:
-            failed = Outcome(operation="retain", status=MemoryStatus.FAILED, error=f"parse entry: {exc}")
+            failed = ServiceOutcome(
+                operation="retain", status=MemoryStatus.FAILED, error=f"parse entry: {exc}"
+            )
             return self._told(manifest, request.context, model, failed)
         answer = await self._post(manifest, "retain", body, timeout_s=timeout_s, url=url)
         return self._told(manifest, request.context, model, _outcome("retain", answer, removed))
 
     async def forget(
-        self, manifest: MemoryManifest, request: ForgetRequest, *, url: str | None = None
-    ) -> Outcome:
+        self, manifest: MemoryManifest, request: ServiceForgetRequest, *, url: str | None = None
+    ) -> ServiceOutcome:
         operation = manifest.forget
         if operation is None:
-            skipped = Outcome(operation="forget", status=MemoryStatus.SKIPPED)
+            skipped = ServiceOutcome(operation="forget", status=MemoryStatus.SKIPPED)
             return self._told(manifest, request.context, "", skipped)
         timeout_s = operation.timeout_ms / 1_000 or REPLAY_TIMEOUT_S
         answer = await self._post(manifest, "forget", forget_body(request), timeout_s=timeout_s, url=url)
@@ -272,7 +280,7 @@ class MemoryClient:
 
     def _told(self, manifest: MemoryManifest, context: AgentContext, model: str, outcome: T) -> T:
         """Log how it went, and hand it on."""
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, ServiceOutcome)
         self._listener(
             event_of(
                 outcome, service=manifest.service, agent=context.agent_id, model=model, now=self._clock()
@@ -342,10 +350,10 @@ class _ServiceBackend:
         self._client = client
         self._manifest = manifest
 
-    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:
+    async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:
         return await self._client.recall(self._manifest, request, seconds_max=seconds_max)
 
-    async def retain(self, request: RetainRequest) -> Outcome:
+    async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:
         return await self._client.retain(self._manifest, request)
 
 
@@ -365,16 +373,20 @@ class BlockingMemoryClient:
         self._run(self._client.close())
         self._runner.close()
 
-    def recall(self, manifest: MemoryManifest, request: RecallRequest) -> Recalled:
+    def recall(self, manifest: MemoryManifest, request: ServiceRecallRequest) -> RecallOutcome:
         return self._run(self._client.recall(manifest, request))
 
-    def retain(self, manifest: MemoryManifest, request: RetainRequest, *, url: str | None = None) -> Outcome:
+    def retain(
+        self, manifest: MemoryManifest, request: ServiceRetainRequest, *, url: str | None = None
+    ) -> ServiceOutcome:
         """With a backfill's patience, not that of a turn."""
         operation = manifest.retain
         timeout_s = (operation.timeout_ms / 1_000 if operation else 0) or REPLAY_TIMEOUT_S
         return self._run(self._client.retain(manifest, request, timeout_s=timeout_s, url=url))
 
-    def forget(self, manifest: MemoryManifest, request: ForgetRequest, *, url: str | None = None) -> Outcome:
+    def forget(
+        self, manifest: MemoryManifest, request: ServiceForgetRequest, *, url: str | None = None
+    ) -> ServiceOutcome:
         return self._run(self._client.forget(manifest, request, url=url))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -411,8 +423,8 @@ async def _beginning(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body[:DETAIL_BYTES_MAX])
 
 
-def _outcome(operation: str, answer: _Answer, removed: int = 0) -> Outcome:
-    return Outcome(
+def _outcome(operation: str, answer: _Answer, removed: int = 0) -> ServiceOutcome:
+    return ServiceOutcome(
         operation=operation,
         status=answer.status,
         status_code=answer.status_code,
@@ -423,7 +435,7 @@ def _outcome(operation: str, answer: _Answer, removed: int = 0) -> Outcome:
     )
 
 
-def _understood(answer: _Answer, service: str) -> Recalled:
+def _understood(answer: _Answer, service: str) -> RecallOutcome:
     """The blocks of an answer, governed; a single wrong type spoils all of it."""
     if answer.status is MemoryStatus.SUCCEEDED:
         try:
@@ -434,18 +446,18 @@ def _understood(answer: _Answer, service: str) -> Recalled:
             answer.status, answer.error = MemoryStatus.FAILED, f"parse recall response: {exc}"
     told = _outcome("recall", answer)
     if not told.ok:
-        return Recalled(**msgspec.structs.asdict(told))
+        return RecallOutcome(**msgspec.structs.asdict(told))
     blocks = [_block(it) for it in (found.memories if found else None) or ()]
     governed = govern(blocks)
     fields = msgspec.structs.asdict(told) | {"removed": governed.removed, "detail": ""}
     text = memory_block(service, governed.blocks)
-    return Recalled(**fields, blocks=governed.blocks, returned=len(blocks), text=text)
+    return RecallOutcome(**fields, blocks=governed.blocks, returned=len(blocks), text=text)
 
 
-def _block(it: _WireBlock | None) -> RecalledBlock:
+def _block(it: _WireBlock | None) -> ServiceBlock:
     if it is None:
-        return RecalledBlock()
-    return RecalledBlock(
+        return ServiceBlock()
+    return ServiceBlock(
         text=it.text or "", score=it.score or 0.0, kind=it.kind or "", source=it.source or "", ts=it.ts or ""
     )
 

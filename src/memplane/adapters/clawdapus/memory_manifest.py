@@ -29,14 +29,14 @@ class ManifestInvalid(InvalidRequest):
     """A memory.json or metadata.json cannot be used; nothing of it is guessed."""
 
 
-class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
+class ManifestOperation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where one operation is, and how long it may take; zero leaves that to whoever asks."""
 
     path: str
     timeout_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-class Auth(msgspec.Struct, frozen=True, omit_defaults=True):
+class ManifestAuth(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the service is told who asks. Only `bearer` is ever sent."""
 
     type: str = ""
@@ -52,10 +52,10 @@ class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     service: str = ""
     base_url: str = ""
-    recall: Operation | None = None
-    retain: Operation | None = None
-    forget: Operation | None = None
-    auth: Auth | None = None
+    recall: ManifestOperation | None = None
+    retain: ManifestOperation | None = None
+    forget: ManifestOperation | None = None
+    auth: ManifestAuth | None = None
 
     @property
     def token(self) -> str:
@@ -63,7 +63,7 @@ class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
         auth = self.auth
         return auth.token if auth is not None and auth.type.strip().lower() == "bearer" else ""
 
-    def operation(self, name: str) -> Operation | None:
+    def operation(self, name: str) -> ManifestOperation | None:
         return {"recall": self.recall, "retain": self.retain, "forget": self.forget}[name]
 
 

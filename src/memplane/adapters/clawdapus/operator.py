@@ -15,11 +15,11 @@ from memplane.adapters.clawdapus.pod.audit import (
     MEMORY_OP,
     AgentSummary,
     Audit,
-    Wanted,
+    AuditQuery,
     audit_of,
     parse_since,
 )
-from memplane.adapters.clawdapus.pod.backfill import Backfill, Replayed, parse_after
+from memplane.adapters.clawdapus.pod.backfill import PodBackfill, ReplayResult, parse_after
 from memplane.adapters.clawdapus.pod.compile import HISTORY_URL_DEFAULT, compile_pod
 from memplane.adapters.clawdapus.pod.directory import GENERATED, PodDirectory
 from memplane.adapters.clawdapus.pod.forget import carry_out, plan_forget, split_ids
@@ -35,14 +35,14 @@ from memplane.clock import system_clock
 from memplane.config import reason_of
 from memplane.errors import InvalidRequest
 from memplane.telemetry import Listener, MemoryOp, log_event, spell_event
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import cell, counted, line, table
 
 _DESCRIPTOR_BYTES_MAX = 1024 * 1024
 
 
-def up(call: Call, file: Path, describe: list[str], history_url: str | None) -> None:
+def up(call: CommandContext, file: Path, describe: list[str], history_url: str | None) -> None:
     descriptors = dict(_described(given) for given in describe)
     with PodDirectory(file) as directory:
         compiled = compile_pod(
@@ -66,7 +66,7 @@ def up(call: Call, file: Path, describe: list[str], history_url: str | None) -> 
 
 
 def backfill(
-    call: Call,
+    call: CommandContext,
     file: Path,
     service: str,
     *,
@@ -87,10 +87,10 @@ def backfill(
         )
         place = resolve_url(directory, service, targets, operation="retain", given=url)
         client = opened.enter_context(BlockingMemoryClient(listener=opened.enter_context(_listening(log))))
-        done: list[Replayed] = []
+        done: list[ReplayResult] = []
         for target in targets:
             with call.out.progress(f"Replaying {target.agent}") as advance:
-                run = Backfill(
+                run = PodBackfill(
                     directory,
                     service,
                     place,
@@ -107,7 +107,7 @@ def backfill(
     _backfilled(call, place, done)
 
 
-def _warn(call: Call, told: Replayed) -> None:
+def _warn(call: CommandContext, told: ReplayResult) -> None:
     if told.resumed:
         call.out.note(f"{told.agent}: went on where an earlier run broke off; --restart begins anew")
     if told.scrubbed:
@@ -120,7 +120,7 @@ def _warn(call: Call, told: Replayed) -> None:
         )
 
 
-def _backfilled(call: Call, place: str, done: list[Replayed]) -> None:
+def _backfilled(call: CommandContext, place: str, done: list[ReplayResult]) -> None:
     total = sum(it.replayed for it in done)
     active = sum(it.replayed > 0 for it in done)
     idle = len(done) - active
@@ -149,7 +149,7 @@ def _backfilled(call: Call, place: str, done: list[Replayed]) -> None:
 
 
 def forget(
-    call: Call,
+    call: CommandContext,
     file: Path,
     service: str,
     *,
@@ -186,7 +186,7 @@ def forget(
 
 
 def audit(
-    call: Call,
+    call: CommandContext,
     file: Path | None,
     logs: list[str],
     *,
@@ -195,7 +195,7 @@ def audit(
     type_: str | None,
 ) -> None:
     moment = None if since is None else parse_since(since, system_clock())
-    wanted = Wanted(since=moment, claw=claw, type=type_)
+    wanted = AuditQuery(since=moment, claw=claw, type=type_)
     with ExitStack() as opened:
         directory = None if file is None else opened.enter_context(PodDirectory(file))
         pod = "" if directory is None else _pod_name(directory)

@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.ledger.history import spell_ts
-from memplane.safety.outgoing import RecalledBlock
+from memplane.safety.outgoing import ServiceBlock
 from memplane.telemetry import MemoryOp
 
 DEADLINE = "context deadline exceeded"
@@ -24,7 +24,7 @@ class MemoryStatus(StrEnum):
     """The service did not declare the operation."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How one call went."""
 
     operation: str
@@ -42,19 +42,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is MemoryStatus.SUCCEEDED
 
 
-class Recalled(Outcome, frozen=True, kw_only=True):
+class RecallOutcome(ServiceOutcome, frozen=True, kw_only=True):
     """What may be told, governed already."""
 
-    blocks: tuple[RecalledBlock, ...] = ()
+    blocks: tuple[ServiceBlock, ...] = ()
     returned: int = 0
     """How many the service returned, before governance."""
     text: str = ""
     """The blocks as they are injected; empty where there are none."""
 
 
-def event_of(outcome: Outcome, *, service: str, agent: str, model: str, now: Instant) -> MemoryOp:
+def event_of(outcome: ServiceOutcome, *, service: str, agent: str, model: str, now: Instant) -> MemoryOp:
     """The line that is logged of it."""
-    recalled = outcome if isinstance(outcome, Recalled) and outcome.ok else None
+    recalled = outcome if isinstance(outcome, RecallOutcome) and outcome.ok else None
     return MemoryOp(
         ts=spell_ts(now),
         claw_id=agent,

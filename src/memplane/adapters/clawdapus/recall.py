@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from memplane.adapters.clawdapus.wire import RecallAsked, Recalled, RecalledBlock, read
+from memplane.adapters.clawdapus.wire import PlaneBlock, PlaneRecallRequest, PlaneRecallResponse, read
 from memplane.config import Settings
 from memplane.ledger.history_text import question_in
-from memplane.recall.result import Block, Limits, Recall
+from memplane.recall.result import Limits, Recall, RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, is_blocked
-from memplane.server.endpoint import JSON, Call, Response
+from memplane.server.endpoint import JSON, HttpCall, Response
 from memplane.space import Space
 
 ANSWER_BYTES_MAX = 16_384
@@ -22,15 +22,15 @@ _REASON_CHARS_MAX = 160
 _encode = msgspec.json.Encoder().encode
 
 
-class Recaller:
+class PlaneRecallHandler:
     """Answers `POST /recall`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._box: TimeBox[Recall] = TimeBox()
 
-    def handle(self, call: Call) -> Response:
-        asked = read(call, RecallAsked, "recall")
+    def handle(self, call: HttpCall) -> Response:
+        asked = read(call, PlaneRecallRequest, "recall")
         space = call.existing_space(asked.agent)
         if space is None:
             return Response(body=answer_of((), ()), media=JSON)
@@ -53,20 +53,20 @@ class Recaller:
         )
 
 
-def answer_of(blocks: Sequence[Block], degraded: Iterable[str]) -> bytes:
+def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:
     """The answer within its bytes; a block that does not fit gives way to a smaller one after it."""
     reasons = [reason[:_REASON_CHARS_MAX] for reason in degraded][:_REASONS_MAX]
-    left = ANSWER_BYTES_MAX - len(_encode(Recalled(memories=[], degraded=reasons)))
+    left = ANSWER_BYTES_MAX - len(_encode(PlaneRecallResponse(memories=[], degraded=reasons)))
     text_left = TEXT_BYTES_MAX
-    kept: list[RecalledBlock] = []
+    kept: list[PlaneBlock] = []
     for block in blocks:
         text = block.text.strip()
         if not text or is_blocked(block.kind, block.source) or len(kept) == BLOCKS_MAX:
             continue
-        told = RecalledBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        told = PlaneBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
         size, text_size = len(_encode(told)) + 1, len(text.encode("utf-8"))
         if size <= left and text_size <= text_left:
             kept.append(told)
             left -= size
             text_left -= text_size
-    return _encode(Recalled(memories=kept, degraded=reasons))
+    return _encode(PlaneRecallResponse(memories=kept, degraded=reasons))

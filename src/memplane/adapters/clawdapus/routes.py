@@ -5,18 +5,18 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 
-from memplane.adapters.clawdapus.backfill import Backfill
+from memplane.adapters.clawdapus.backfill import HistoryBackfill
 from memplane.adapters.clawdapus.describe import Descriptor, describe
 from memplane.adapters.clawdapus.history_pages import history_of, own_history
-from memplane.adapters.clawdapus.recall import Recaller
+from memplane.adapters.clawdapus.recall import PlaneRecallHandler
 from memplane.adapters.clawdapus.snapshot import PATH, QUERY, Snapshot, Snapshots
 from memplane.adapters.clawdapus.wire import (
-    ForgetAsked,
-    ForgetBody,
-    RecallBody,
-    Recalled,
-    RetainAsked,
-    RetainBody,
+    PlaneForgetBody,
+    PlaneForgetRequest,
+    PlaneRecallBody,
+    PlaneRecallResponse,
+    PlaneRetainBody,
+    PlaneRetainRequest,
     bad_request,
     read,
     refuse,
@@ -26,7 +26,7 @@ from memplane.adapters.clawdapus.wire import (
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import NDJSON, TEXT, Call, Door, Endpoint, Query, Response
+from memplane.server.endpoint import NDJSON, TEXT, Adapter, Endpoint, HttpCall, Query, Response
 
 DOOR = "plane"
 
@@ -38,9 +38,9 @@ _PAGING = (
 )
 
 
-def door(plane: Engine, settings: Settings) -> Door:
-    recaller = Recaller(settings)
-    backfill = Backfill.of(plane, settings)
+def door(plane: Engine, settings: Settings) -> Adapter:
+    recaller = PlaneRecallHandler(settings)
+    backfill = HistoryBackfill.of(plane, settings)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -53,7 +53,7 @@ def door(plane: Engine, settings: Settings) -> Door:
                 await anyio.to_thread.run_sync(backfill.close)
             await anyio.to_thread.run_sync(recaller.close)
 
-    return Door(
+    return Adapter(
         name=DOOR,
         routes=(*_operations(recaller), *_history(), _snapshot(Snapshots(settings)), *_open()),
         lifespan=lifespan,
@@ -61,7 +61,7 @@ def door(plane: Engine, settings: Settings) -> Door:
     )
 
 
-def _operations(recaller: Recaller) -> list[Endpoint]:
+def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
     return [
         Endpoint(
             method="POST",
@@ -71,8 +71,8 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=recaller.handle,
             right=Right.READ,
             body=bytes,
-            body_shown=RecallBody,
-            answer=Recalled,
+            body_shown=PlaneRecallBody,
+            answer=PlaneRecallResponse,
             statuses=(400,),
             refuse=refuse,
         ),
@@ -84,7 +84,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=retain,
             right=Right.WRITE,
             body=bytes,
-            body_shown=RetainBody,
+            body_shown=PlaneRetainBody,
             answer_media=TEXT,
             answer_status=202,
             statuses=(400,),
@@ -98,7 +98,7 @@ def _operations(recaller: Recaller) -> list[Endpoint]:
             handle=forget,
             right=Right.WRITE,
             body=bytes,
-            body_shown=ForgetBody,
+            body_shown=PlaneForgetBody,
             answer_media=TEXT,
             answer_status=204,
             statuses=(400,),
@@ -174,18 +174,18 @@ def _open() -> list[Endpoint]:
     ]
 
 
-def retain(call: Call) -> Response:
+def retain(call: HttpCall) -> Response:
     """Durable when it is answered. What is known or forgotten is answered the same, and nothing happens."""
-    asked = read(call, RetainAsked, "retain")
+    asked = read(call, PlaneRetainRequest, "retain")
     space = call.space(asked.agent)
     space.retain_entry(bytes(asked.entry))
     return Response(status=202, media=TEXT)
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """Ids that were never seen are forgotten too, so that they cannot arrive later. The receipt's id is in a header,
     since the original answers without a body."""
-    asked = read(call, ForgetAsked, "forget")
+    asked = read(call, PlaneForgetRequest, "forget")
     space = call.space(asked.agent)
     ids = dict.fromkeys(id_ for given in asked.entry_ids or () if (id_ := given.strip()))
     if not ids:

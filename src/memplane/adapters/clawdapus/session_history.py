@@ -251,7 +251,7 @@ TORN_NAME = "history.torn"
 _TAIL_BYTES = 64 * 1024
 
 
-class Recorder:
+class HistoryRecorder:
     """Any number of them, in any number of processes, may write to one directory.
 
     A file that would grow beyond `max_bytes` becomes `history.jsonl.1`, as in the original. There the `.1` of before is

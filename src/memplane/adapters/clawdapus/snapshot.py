@@ -15,16 +15,16 @@ from memplane.config import Settings
 from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
 from memplane.safety.fence import SERVICE
-from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, RecalledBlock, govern
-from memplane.server.endpoint import Call, Query, Response, json_response
-from memplane.server.refusal import Refused
-from memplane.storage.base import Sizes
+from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, ServiceBlock, govern
+from memplane.server.endpoint import HttpCall, Query, Response, json_response
+from memplane.server.refusal import HttpError
+from memplane.storage.base import SpaceSizes
 
 PATH = "/internal/context/{agent}/snapshot"
 QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)
 
 
-class ShownManifest(msgspec.Struct, kw_only=True):
+class ManifestView(msgspec.Struct, kw_only=True):
     """A memory.json without its token."""
 
     service: str
@@ -34,10 +34,10 @@ class ShownManifest(msgspec.Struct, kw_only=True):
     """`bearer`, or empty."""
 
 
-class ShownRecall(msgspec.Struct, kw_only=True):
+class RecallView(msgspec.Struct, kw_only=True):
     """What a turn with that question would be given."""
 
-    blocks: list[RecalledBlock]
+    blocks: list[ServiceBlock]
     text: str
     removed: int
     degraded: list[str]
@@ -50,13 +50,13 @@ class Snapshot(msgspec.Struct, kw_only=True):
     memory_service: str
     """Who is asked before a turn: this server, unless a manifest names another."""
     brief: str
-    manifest: ShownManifest | None
+    manifest: ManifestView | None
     manifest_error: str
     metadata: dict[str, str]
-    counts: Sizes
+    counts: SpaceSizes
     waiting: int
     """Entries that are kept and cannot be searched yet."""
-    recall: ShownRecall | None
+    recall: RecallView | None
 
 
 class Snapshots:
@@ -66,13 +66,13 @@ class Snapshots:
         self._contexts = Contexts(settings.claw_context_root)
         self._brief = settings.proxy_brief
 
-    def handle(self, call: Call) -> Response:
+    def handle(self, call: HttpCall) -> Response:
         agent, principal = call.path["agent"], call.principal
         if Right.ADMIN not in principal.rights and principal.subject != agent:
             raise Forbidden("a snapshot is for the agent itself and for the owner")
         space = call.existing_space(agent)
         if space is None:
-            raise Refused(404, "not_found", "agent context not found")
+            raise HttpError(404, "not_found", "agent context not found")
         manifest, context, error = None, AgentContext(agent_id=agent), ""
         try:
             manifest, context = self._contexts.of(agent, tenant=principal.tenant)
@@ -102,11 +102,11 @@ class Snapshots:
         )
 
 
-def _without_token(manifest: MemoryManifest) -> ShownManifest:
+def _without_token(manifest: MemoryManifest) -> ManifestView:
     operations = {
         name: operation.path for name in OPERATIONS if (operation := manifest.operation(name)) is not None
     }
-    return ShownManifest(
+    return ManifestView(
         service=manifest.service,
         base_url=manifest.base_url,
         operations=operations,
@@ -114,9 +114,9 @@ def _without_token(manifest: MemoryManifest) -> ShownManifest:
     )
 
 
-def _recalled(told: Recall) -> ShownRecall:
+def _recalled(told: Recall) -> RecallView:
     governed = govern(as_recalled(told.blocks))
-    return ShownRecall(
+    return RecallView(
         blocks=list(governed.blocks),
         text=memory_block(SERVICE, governed.blocks),
         removed=governed.removed,

@@ -6,9 +6,9 @@ import msgspec
 
 from memplane.auth.principal import Forbidden, LockedOut, Unauthenticated
 from memplane.ledger import gojson
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.guard import MissingCredential
-from memplane.server.refusal import Refusal, Refused
+from memplane.server.refusal import ErrorInfo, HttpError
 
 # The bodies of the memory plane as its clients write them, for the description; `wire` reads them more leniently.
 
@@ -16,7 +16,7 @@ from memplane.server.refusal import Refusal, Refused
 AgentId = Annotated[str, msgspec.Meta(min_length=1, description="Names the space")]
 
 
-class RecallBody(msgspec.Struct, kw_only=True):
+class PlaneRecallBody(msgspec.Struct, kw_only=True):
     """A turn that is about to begin."""
 
     agent_id: AgentId
@@ -46,7 +46,7 @@ class EntryBody(msgspec.Struct, kw_only=True):
     response: ResponseBody | None = None
 
 
-class RetainBody(msgspec.Struct, kw_only=True):
+class PlaneRetainBody(msgspec.Struct, kw_only=True):
     """A turn that is over."""
 
     agent_id: AgentId
@@ -55,7 +55,7 @@ class RetainBody(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-class ForgetBody(msgspec.Struct, kw_only=True):
+class PlaneForgetBody(msgspec.Struct, kw_only=True):
     """What is to be forgotten for good."""
 
     agent_id: AgentId
@@ -65,10 +65,10 @@ class ForgetBody(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-T = TypeVar("T", bound="Asked")
+T = TypeVar("T", bound="PlaneRequest")
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class PlaneRequest(msgspec.Struct, kw_only=True):
     """What every request names. `pod` and `metadata` come too and change nothing."""
 
     agent_id: str | None = None
@@ -81,27 +81,27 @@ class Asked(msgspec.Struct, kw_only=True):
         return agent
 
 
-class RecallAsked(Asked, kw_only=True):
+class PlaneRecallRequest(PlaneRequest, kw_only=True):
     """The conversation as the agent sent it; `system` where the API has a place of its own for it."""
 
     messages: Any = None
     system: Any = None
 
 
-class RetainAsked(Asked, kw_only=True):
+class PlaneRetainRequest(PlaneRequest, kw_only=True):
     """One entry of the session history."""
 
     entry: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class ForgetAsked(Asked, kw_only=True):
+class PlaneForgetRequest(PlaneRequest, kw_only=True):
     """Entries to be forgotten for good."""
 
     entry_ids: list[str] | None = None
     reason: str | None = None
 
 
-class RecalledBlock(msgspec.Struct, kw_only=True):
+class PlaneBlock(msgspec.Struct, kw_only=True):
     """One thing told."""
 
     text: str
@@ -111,19 +111,19 @@ class RecalledBlock(msgspec.Struct, kw_only=True):
     ts: str
 
 
-class Recalled(msgspec.Struct, kw_only=True, omit_defaults=True):
+class PlaneRecallResponse(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The answer to a recall. `degraded` says what it had to do without; clients that do not know it pass it over."""
 
-    memories: list[RecalledBlock]
+    memories: list[PlaneBlock]
     degraded: list[str] = []
 
 
-_DECODERS: dict[type[Asked], msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (RecallAsked, RetainAsked, ForgetAsked)
+_DECODERS: dict[type[PlaneRequest], msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (PlaneRecallRequest, PlaneRetainRequest, PlaneForgetRequest)
 }
 
 
-def read(call: Call, kind: type[T], name: str) -> T:
+def read(call: HttpCall, kind: type[T], name: str) -> T:
     """The body as a request of this kind; `name` is what the reference service calls it when it cannot be read."""
     try:
         asked: T = gojson.decode(call.raw, _DECODERS[kind])
@@ -132,34 +132,34 @@ def read(call: Call, kind: type[T], name: str) -> T:
     return asked
 
 
-def bad_request(message: str) -> Refused:
-    return Refused(400, "invalid_request", message)
+def bad_request(message: str) -> HttpError:
+    return HttpError(400, "invalid_request", message)
 
 
-def refuse(error: Exception) -> Refusal | None:
+def refuse(error: Exception) -> ErrorInfo | None:
     """The words of the contract for a credential that does not open the door."""
     if isinstance(error, LockedOut):
         return None
     if isinstance(error, MissingCredential):
-        return Refusal(status=401, code=error.code, message="missing bearer token")
+        return ErrorInfo(status=401, code=error.code, message="missing bearer token")
     if isinstance(error, Unauthenticated):
-        return Refusal(status=401, code=error.code, message="invalid bearer token")
+        return ErrorInfo(status=401, code=error.code, message="invalid bearer token")
     if isinstance(error, Forbidden):
-        return Refusal(status=403, code=error.code, message="forbidden")
+        return ErrorInfo(status=403, code=error.code, message="forbidden")
     return None
 
 
-def refuse_own(error: Exception) -> Refusal | None:
+def refuse_own(error: Exception) -> ErrorInfo | None:
     """`GET /history` asks for an agent's own `<agent>:<secret>`."""
     if isinstance(error, MissingCredential):
-        return Refusal(status=401, code=error.code, message="invalid bearer token")
+        return ErrorInfo(status=401, code=error.code, message="invalid bearer token")
     if isinstance(error, Unauthenticated) and not isinstance(error, LockedOut):
-        return Refusal(status=403, code=error.code, message="invalid agent secret")
+        return ErrorInfo(status=403, code=error.code, message="invalid agent secret")
     return refuse(error)
 
 
-def refuse_foreign(error: Exception) -> Refusal | None:
+def refuse_foreign(error: Exception) -> ErrorInfo | None:
     """`GET /history/{agent}`: a wrong credential is forbidden, as one for another agent is."""
     if isinstance(error, Unauthenticated) and not isinstance(error, MissingCredential | LockedOut):
-        return Refusal(status=403, code=error.code, message="forbidden")
+        return ErrorInfo(status=403, code=error.code, message="forbidden")
     return refuse(error)

@@ -28,14 +28,14 @@ from memplane.adapters.entrabot.scripts import provision_blob_storage as provisi
 from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write as hook_script
 from memplane.adapters.entrabot.storage.local import LocalBackend
 from memplane.adapters.entrabot.storage.persona import PERSONA_PREFIX, claude_code_memory_dir
-from memplane.adapters.mcp.install import Change, carry_out
+from memplane.adapters.mcp.install import FileChange, carry_out
 from memplane.errors import InvalidRequest
 from memplane.sync import summaries
-from memplane.sync.backend import Backend, RemoteBackend
+from memplane.sync.backend import RemoteBackend, TextBackend
 from memplane.sync.interactions import day_of
 from memplane.sync.opening import open_store
 from memplane.sync.store import ObjectStore
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command, default
 from memplane.terminal.exits import MENDABLE, USAGE
 from memplane.terminal.options import Yes
@@ -80,14 +80,14 @@ Project = Annotated[
 ]
 
 
-class Place(NamedTuple):
+class MemoryLocation(NamedTuple):
     """Where memory is: an object store, or a directory where there is none."""
 
     config: EntraBotConfig
     store: ObjectStore | None
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> TextBackend:
         return LocalBackend(self.config.data_dir) if self.store is None else RemoteBackend(self.store)
 
     @property
@@ -95,32 +95,34 @@ class Place(NamedTuple):
         return str(self.config.data_dir) if self.store is None else self.store.url
 
 
-def _env_path(call: Call, env_file: Path | None) -> Path:
+def _env_path(call: CommandContext, env_file: Path | None) -> Path:
     return env_file or Path(call.wiring.environment.get(ENV_FILE) or ".env").expanduser()
 
 
-def _environment(call: Call, env_file: Path | None) -> Mapping[str, str]:
+def _environment(call: CommandContext, env_file: Path | None) -> Mapping[str, str]:
     return {**read_env(_env_path(call, env_file)), **call.wiring.environment}
 
 
-def _place(call: Call, *, env_file: Path | None, to: str | None, keep_local: bool) -> Place:
+def _place(
+    call: CommandContext, *, env_file: Path | None, to: str | None, keep_local: bool
+) -> MemoryLocation:
     """As EntraBot chooses it, but for what the command line says."""
     environment = _environment(call, env_file)
     config = config_from(environment)
     if keep_local or config.keep_memory_local:
-        return Place(config, None)
+        return MemoryLocation(config, None)
     if to is not None:
-        return Place(config, open_store(to, environment))
+        return MemoryLocation(config, open_store(to, environment))
     if config.half_configured:
         call.out.warn(f"memory stays local: {ENDPOINT} and {CONTAINER} are needed, and one is not set")
     if not (config.blob_endpoint and config.blob_container):
-        return Place(config, None)
+        return MemoryLocation(config, None)
     token = config.storage_token
     url = f"{config.blob_endpoint.rstrip('/')}/{config.blob_container}"
-    return Place(config, open_store(url, environment, token=(lambda: token) if token else None))
+    return MemoryLocation(config, open_store(url, environment, token=(lambda: token) if token else None))
 
 
-def _memory_dir(call: Call, project: Path | None) -> Path:
+def _memory_dir(call: CommandContext, project: Path | None) -> Path:
     root = (project or Path.cwd()).expanduser().absolute()
     return claude_code_memory_dir(root, home=home_of(call.wiring.environment))
 
@@ -136,7 +138,7 @@ def _memory_dir(call: Call, project: Path | None) -> Path:
     ],
 )
 def provision(
-    call: Call,
+    call: CommandContext,
     tenant_id: Annotated[
         str | None, typer.Option("--tenant-id", metavar="ID", help="The Entra tenant.")
     ] = None,
@@ -205,7 +207,7 @@ def provision(
     ],
 )
 def migrate(
-    call: Call,
+    call: CommandContext,
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
@@ -221,8 +223,8 @@ def migrate(
         _stay(call, place, keep_local=keep_memory_local)
         return
     sources = [
-        moving.Source(root=place.config.data_dir, prefix="", name="agent data"),
-        moving.Source(
+        moving.MoveSource(root=place.config.data_dir, prefix="", name="agent data"),
+        moving.MoveSource(
             root=_memory_dir(call, project), prefix=PERSONA_PREFIX, name="Claude Code persona memory"
         ),
     ]
@@ -238,7 +240,7 @@ def migrate(
     _tell_moved(call, place, moving.move(there, place.store))
 
 
-def _stay(call: Call, place: Place, *, keep_local: bool) -> None:
+def _stay(call: CommandContext, place: MemoryLocation, *, keep_local: bool) -> None:
     if not (keep_local or place.config.keep_memory_local):
         raise InvalidRequest(
             f"there is no place to move to: set {ENDPOINT} and {CONTAINER} (`memplane entrabot provision`), or give --to"
@@ -255,7 +257,7 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip() in {"y", "Y"}
 
 
-def _tell_moved(call: Call, place: Place, moved: moving.Moved) -> None:
+def _tell_moved(call: CommandContext, place: MemoryLocation, moved: moving.MoveResult) -> None:
     report = moved.report
     document = {
         "copied": report.copied,
@@ -288,7 +290,7 @@ def _tell_moved(call: Call, place: Place, moved: moving.Moved) -> None:
     entrabot, examples=["memplane entrabot summary", "memplane entrabot summary --day 2026-04-16 --json"]
 )
 def summary(
-    call: Call,
+    call: CommandContext,
     day: Annotated[
         str | None, typer.Option("--day", metavar="YYYY-MM-DD", help="A day of UTC; else today.")
     ] = None,
@@ -317,7 +319,7 @@ def summary(
     examples=["memplane entrabot promises list", "memplane entrabot promises list --all --json"],
 )
 def list_(
-    call: Call,
+    call: CommandContext,
     every: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
     to: To = None,
     keep_memory_local: KeepLocal = False,
@@ -341,7 +343,7 @@ def list_(
     examples=['memplane entrabot promises add "Send the plan" --chat 19:abc@unq.gbl.spaces --due 2026-04-25'],
 )
 def add(
-    call: Call,
+    call: CommandContext,
     description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What was promised.")],
     chat: Annotated[str, typer.Option("--chat", metavar="ID", help="To whom: the chat it was said in.")],
     due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
@@ -362,7 +364,7 @@ def add(
 
 @command(promises, examples=['memplane entrabot promises resolve 3f9c… "Sent on Friday"'])
 def resolve(
-    call: Call,
+    call: CommandContext,
     promise_id: Annotated[str, typer.Argument(metavar="ID", help="Which promise.")],
     resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was settled.")],
     to: To = None,
@@ -381,7 +383,7 @@ def resolve(
     _tell_promise(call, settled)
 
 
-def _tell_promise(call: Call, promise: Promise) -> None:
+def _tell_promise(call: CommandContext, promise: Promise) -> None:
     call.out.answer(promise.to_entry(), line(f"{promise.id} {promise.status}: {promise.description}"))
 
 
@@ -390,7 +392,7 @@ def _tell_promise(call: Call, promise: Promise) -> None:
 
 @command(persona, examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona pull"])
 def pull(
-    call: Call,
+    call: CommandContext,
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
@@ -406,7 +408,7 @@ def pull(
 
 @command(persona, examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona push"])
 def push(
-    call: Call,
+    call: CommandContext,
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
@@ -424,7 +426,7 @@ def push(
     persona, "push-one", examples=["ENTRABOT_PERSONA_SYNC=on memplane entrabot persona push-one MEMORY.md"]
 )
 def push_one(
-    call: Call,
+    call: CommandContext,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A file of Claude Code's memory.")],
     to: To = None,
     project: Project = None,
@@ -440,7 +442,7 @@ def push_one(
         )
 
 
-def _is_on(call: Call, env_file: Path | None) -> bool:
+def _is_on(call: CommandContext, env_file: Path | None) -> bool:
     is_on = config_from(_environment(call, env_file)).persona_sync
     if not is_on:
         persona_sync.log(_SYNC_OFF)
@@ -451,7 +453,7 @@ def _is_on(call: Call, env_file: Path | None) -> bool:
 
 
 @default(hook, examples=["memplane entrabot hook < payload.json", "memplane entrabot hook install"])
-def judge(call: Call) -> None:
+def judge(call: CommandContext) -> None:
     """Answer Claude Code, whose PreToolUse payload is on stdin: exit code 2 blocks a write to its local memory."""
     try:
         payload = json.loads(sys.stdin.buffer.read().decode("utf-8", "replace") or "{}")
@@ -474,7 +476,7 @@ def judge(call: Call) -> None:
     ],
 )
 def install(
-    call: Call,
+    call: CommandContext,
     user: Annotated[
         bool, typer.Option("--user", help="For all projects of yours, not only this one.")
     ] = False,
@@ -504,7 +506,7 @@ def install(
     call.out.answer(_document(change, backup), line(("Written", "green"), f" to {change.path}{kept}."))
 
 
-def _document(change: Change, backup: Path | None) -> dict[str, object]:
+def _document(change: FileChange, backup: Path | None) -> dict[str, object]:
     return {
         "path": str(change.path),
         "changed": change.needed,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write
-from memplane.adapters.mcp.install import Change, parsed_config, read_config
+from memplane.adapters.mcp.install import FileChange, parsed_config, read_config
 from memplane.errors import InvalidRequest
 
 MATCHER: Final = "Write|Edit|MultiEdit|NotebookEdit"
@@ -20,7 +20,7 @@ def hook_command(python: str) -> str:
     return shlex.join([python, "-I", str(_SCRIPT.resolve())])
 
 
-def planned_hook(path: Path, python: str) -> Change:
+def planned_hook(path: Path, python: str) -> FileChange:
     """The settings with this hook in them once, and everything else as it was."""
     target = path.resolve()
     before = read_config(target)
@@ -28,12 +28,12 @@ def planned_hook(path: Path, python: str) -> Change:
     command = hook_command(python)
     groups = _groups(document, path)
     if before is not None and _commands(groups) == [command]:
-        return Change(path=target, before=before, after=before)
+        return FileChange(path=target, before=before, after=before)
     kept = [left for group in groups if (left := _without_ours(group)) is not None]
     ours = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command}]}
     document["hooks"] = document.get("hooks", {}) | {EVENT: [*kept, ours]}
     after = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    return Change(path=target, before=before, after=after)
+    return FileChange(path=target, before=before, after=after)
 
 
 def _groups(document: dict[str, Any], path: Path) -> list[Any]:

@@ -20,7 +20,7 @@ _BLOCK_BYTES = 512
 _KILOBYTE = 1024
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class MoveSource(msgspec.Struct, frozen=True, kw_only=True):
     """A directory that is to move."""
 
     root: Path
@@ -32,7 +32,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return not files_in(self.root)
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class MoveResult(msgspec.Struct, frozen=True, kw_only=True):
     """How it went. `verified` counts what was read back and is what the manifest says; `differ` names what the cloud has
     in another form than this machine, where the cloud's was left as it is."""
 
@@ -42,7 +42,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[tuple[str, str]]
 
 
-def question(sources: Sequence[Source]) -> str:
+def question(sources: Sequence[MoveSource]) -> str:
     """What somebody is asked before anything leaves this machine."""
     size = sum(kilobytes(source.root) for source in sources)
     what = " + ".join(source.name for source in sources)
@@ -62,7 +62,7 @@ def kilobytes(root: Path) -> int:
     return math.ceil(taken / _KILOBYTE)
 
 
-def move(sources: Sequence[Source], store: ObjectStore) -> Moved:
+def move(sources: Sequence[MoveSource], store: ObjectStore) -> MoveResult:
     """Upload what is not there, then the manifest, then look. Stopped at any point and begun again, it goes on where it
     was; the files here are only read. Raises `RemoteError` before anything is begun where the place cannot be used."""
     manifest.read(store)
@@ -80,9 +80,9 @@ def move(sources: Sequence[Source], store: ObjectStore) -> Moved:
         wrong = _looked_at(store, local)
     except RemoteError as exc:
         errors = [*report.errors, (manifest.KEY, str(exc))]
-        return Moved(report=report, verified=0, differ=[], errors=errors)
+        return MoveResult(report=report, verified=0, differ=[], errors=errors)
     verified = len(local) - len(wrong)
-    return Moved(report=report, verified=verified, differ=differ, errors=[*report.errors, *wrong])
+    return MoveResult(report=report, verified=verified, differ=differ, errors=[*report.errors, *wrong])
 
 
 def _entered(store: ObjectStore, target: "_Target", local: Mapping[str, Path]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memplane.adapters.entrabot.storage.persona import PersonaBackend
-from memplane.sync.backend import Backend as Cloud
+from memplane.sync.backend import TextBackend as Cloud
 
 _ERRORS_NAMED_MAX = 5
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from memplane.errors import Changed, InvalidRequest, NotFound
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 from memplane.sync.interactions import line_of, object_of
 from memplane.sync.store import ABSENT, ObjectStore
 
@@ -181,7 +181,7 @@ class PromiseBook:
         raise Changed(KEY)
 
 
-def change_text(backend: Backend, change: Change[Result]) -> Result:
+def change_text(backend: TextBackend, change: Change[Result]) -> Result:
     """As `PromiseBook`, where nothing can be written under a condition: a line is added and nothing else touched, unless
     the file is to be compacted."""
     before = backend.read_text(KEY) or ""

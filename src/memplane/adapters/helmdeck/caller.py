@@ -8,19 +8,19 @@ from memplane.adapters.helmdeck.wire import (
     CallerCount,
     Callers,
     DefaultsAnswer,
-    Fact,
     FactHistory,
-    FactList,
     FactValue,
-    Forget,
-    Forgotten,
+    ForgetArguments,
+    HelmdeckFact,
+    HelmdeckFactList,
+    HelmdeckForgotten,
     LearnedPack,
     LearnedPipeline,
     MyDefaults,
     MyMemory,
     MyPlans,
-    Store,
-    Stored,
+    StoreArguments,
+    StoreResponse,
     nanoseconds,
     seconds,
 )
@@ -29,7 +29,7 @@ from memplane.auth.principal import Forbidden, Principal, Right
 from memplane.clock import to_datetime
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, NotFound
-from memplane.memory.runs import PACK_HISTORY, PIPELINE_HISTORY, Defaults, Learned
+from memplane.memory.runs import PACK_HISTORY, PIPELINE_HISTORY, Defaults, LearnedDefaults
 from memplane.server.access import existing_space, open_space
 from memplane.space import Space
 from memplane.types import Memory
@@ -56,7 +56,7 @@ class CallerFacts:
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def store(self, request: Store) -> Stored:
+    def store(self, request: StoreArguments) -> StoreResponse:
         fact = self._space(Right.WRITE).put(
             request.key or "",
             request.value or "",
@@ -65,26 +65,30 @@ class CallerFacts:
             ttl=request.ttl_seconds,
         )
         assert fact.expires_at is not None
-        return Stored(key=fact.key or "", category=fact.category or "", expires_at=seconds(fact.expires_at))
+        return StoreResponse(
+            key=fact.key or "", category=fact.category or "", expires_at=seconds(fact.expires_at)
+        )
 
-    def forget(self, request: Forget) -> Forgotten:
+    def forget(self, request: ForgetArguments) -> HelmdeckForgotten:
         """How many keys were there and are gone. A key that had three values counts once, as it did for Helmdeck."""
         scope = (request.scope or "").strip() or "all"
         which = _scope_of(scope)
         space = self._existing(Right.WRITE)
         if space is None:
-            return Forgotten(scope=scope, deleted=0)
+            return HelmdeckForgotten(scope=scope, deleted=0)
         begin = which.get("prefix", which.get("key", ""))
         rows = space.facts(begin, runs=True, limit=ROWS_MAX)
         there = sum("key" not in which or row.key == which["key"] for row in rows)
         receipt = space.forget(**which, reason=f"facts door: {scope.partition(':')[0]}")
-        return Forgotten(scope=scope, deleted=min(there, receipt.counts["facts"] + receipt.counts["runs"]))
+        return HelmdeckForgotten(
+            scope=scope, deleted=min(there, receipt.counts["facts"] + receipt.counts["runs"])
+        )
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def facts(
         self, prefix: str = "", *, key: str | None = None, category: str | None = None, limit: int = 100
-    ) -> FactList:
+    ) -> HelmdeckFactList:
         space = self._existing()
         if key is not None:
             found = (
@@ -94,11 +98,11 @@ class CallerFacts:
             )
         else:
             found = [] if space is None else space.facts(prefix, category=category, limit=limit + 1)
-        return FactList(
+        return HelmdeckFactList(
             scope=self.scope, facts=[_fact(memory) for memory in found[:limit]], more=len(found) > limit
         )
 
-    def fact(self, key: str) -> Fact:
+    def fact(self, key: str) -> HelmdeckFact:
         space = self._existing()
         if space is None:
             raise NotFound("key", key)
@@ -217,8 +221,8 @@ def _keyed(space: Space, key: str) -> list[Memory]:
         return []
 
 
-def _fact(memory: Memory) -> Fact:
-    return Fact(
+def _fact(memory: Memory) -> HelmdeckFact:
+    return HelmdeckFact(
         key=memory.key or "",
         value=memory.text,
         category=memory.category or "",
@@ -237,13 +241,13 @@ def _value(memory: Memory) -> FactValue:
     )
 
 
-def _pack(item: Learned) -> LearnedPack:
+def _pack(item: LearnedDefaults) -> LearnedPack:
     return LearnedPack(
         id=item.id, calls=item.runs, last_used_unix=item.last_used_unix, common_inputs=item.common_inputs
     )
 
 
-def _pipeline(item: Learned) -> LearnedPipeline:
+def _pipeline(item: LearnedDefaults) -> LearnedPipeline:
     return LearnedPipeline(
         id=item.id, runs=item.runs, last_used_unix=item.last_used_unix, common_inputs=item.common_inputs
     )

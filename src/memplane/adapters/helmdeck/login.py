@@ -10,8 +10,8 @@ from memplane.auth.principal import Authenticator
 from memplane.clock import to_datetime
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.endpoint import Call, Response, json_response
-from memplane.server.refusal import Refused
+from memplane.server.endpoint import HttpCall, Response, json_response
+from memplane.server.refusal import HttpError
 
 TOKEN_SECONDS = 12 * 3_600
 _AIM = "login"
@@ -28,29 +28,29 @@ class LogIn:
         self._name = settings.admin_name
         self._password = settings.admin_password
 
-    def __call__(self, call: Call) -> Response:
+    def __call__(self, call: HttpCall) -> Response:
         if self._open:
-            raise Refused(
+            raise HttpError(
                 503, "auth_disabled", "no credential is asked for here; there is nothing to log in to"
             )
         if self._identity is None or not self._password:
-            raise Refused(503, "login_disabled", "no password is set; see the setting `admin_password`")
+            raise HttpError(503, "login_disabled", "no password is set; see the setting `admin_password`")
         if len(call.raw) > _BODY_BYTES_MAX:
-            raise Refused(413, "too_large", f"a log-in has at most {_BODY_BYTES_MAX:,} bytes")
+            raise HttpError(413, "too_large", f"a log-in has at most {_BODY_BYTES_MAX:,} bytes")
         asked = _read(call.raw)
         if not asked.username or not asked.password:
-            raise Refused(400, "missing_credentials", "username and password are required")
+            raise HttpError(400, "missing_credentials", "username and password are required")
         self._identity.guesses.check(call.peer, _AIM)
         right = _same(asked.username, self._name) & _same(asked.password, self._password)
         if not right:
             self._identity.guesses.missed(call.peer, _AIM)
-            raise Refused(401, "invalid_credentials", "wrong username or password")
+            raise HttpError(401, "invalid_credentials", "wrong username or password")
         try:
             token, until = self._identity.mint_token(
                 Claims(sub=self._name, client="ui", scopes=["admin"]), ttl_s=TOKEN_SECONDS
             )
         except SettingsInvalid as exc:
-            raise Refused(503, "login_disabled", "no secret to sign tokens with; see `jwt_secret`") from exc
+            raise HttpError(503, "login_disabled", "no secret to sign tokens with; see `jwt_secret`") from exc
         answer = LoggedIn(token=token.reveal(), subject=self._name, expires_at=seconds(to_datetime(until)))
         return json_response(answer, newline=True)
 
@@ -59,7 +59,7 @@ def _read(raw: bytes) -> Login:
     try:
         return read_body(raw, Login)
     except BadBody as exc:
-        raise Refused(400, "invalid_json", str(exc)) from exc
+        raise HttpError(400, "invalid_json", str(exc)) from exc
 
 
 def _same(given: str, wanted: str) -> bool:

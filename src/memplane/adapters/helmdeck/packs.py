@@ -9,12 +9,12 @@ import msgspec
 
 from memplane.adapters.helmdeck.caller import CallerFacts
 from memplane.adapters.helmdeck.wire import (
-    Forget,
-    Forgotten,
+    ForgetArguments,
+    HelmdeckForgotten,
     PackForgotten,
     PackStored,
-    Store,
-    Stored,
+    StoreArguments,
+    StoreResponse,
     read_object,
 )
 from memplane.errors import InvalidRequest
@@ -34,8 +34,8 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     required: tuple[str, ...]
     properties: dict[str, dict[str, Any]]
-    run: Callable[[CallerFacts, Any], Stored | Forgotten]
-    takes: type[Store | Forget]
+    run: Callable[[CallerFacts, Any], StoreResponse | HelmdeckForgotten]
+    takes: type[StoreArguments | ForgetArguments]
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ _STORE = Pack(
         },
     },
     run=CallerFacts.store,
-    takes=Store,
+    takes=StoreArguments,
 )
 _FORGET = Pack(
     name=FORGET,
@@ -72,7 +72,7 @@ _FORGET = Pack(
     required=(),
     properties={"scope": {"type": "string", "description": 'What to forget; "all" if left out.'}},
     run=CallerFacts.forget,
-    takes=Forget,
+    takes=ForgetArguments,
 )
 PACKS: Mapping[str, Pack] = {pack.name: pack for pack in (_STORE, _FORGET)}
 
@@ -93,7 +93,7 @@ def run_pack(pack: Pack, caller: CallerFacts, given: Any) -> PackStored | PackFo
     _check(pack, given)
     output = pack.run(caller, read_object(given, pack.takes))
     took = time.perf_counter_ns() - began
-    if isinstance(output, Stored):
+    if isinstance(output, StoreResponse):
         return PackStored(pack=pack.name, version=VERSION, output=output, duration_ms=took)
     return PackForgotten(pack=pack.name, version=VERSION, output=output, duration_ms=took)
 

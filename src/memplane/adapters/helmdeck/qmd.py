@@ -51,7 +51,7 @@ _TOOL = {
 }
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class QmdResult(msgspec.Struct, frozen=True, kw_only=True):
     """One result."""
 
     docid: str
@@ -90,9 +90,9 @@ def _call(caller: CallerFacts, params: Params) -> Any:
     return {"structuredContent": told, "content": [{"type": "text", "text": text}]}
 
 
-def query(rows: Iterable[Memory], asked: str, limit: int) -> list[Found]:
+def query(rows: Iterable[Memory], asked: str, limit: int) -> list[QmdResult]:
     """The best rows, newest first among equals. An empty question is answered with everything."""
-    found: list[tuple[float, datetime, Found]] = []
+    found: list[tuple[float, datetime, QmdResult]] = []
     for row in rows:
         if not row.category:
             continue
@@ -141,8 +141,8 @@ def _score(snippet: str, asked: str) -> float:
     return hits / len(words)
 
 
-def _found(row: Memory, snippet: str, score: float) -> Found:
-    return Found(
+def _found(row: Memory, snippet: str, score: float) -> QmdResult:
+    return QmdResult(
         docid=f"{row.category}/{row.key}",
         score=score,
         snippet=snippet,

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from memplane.adapters.helmdeck.rpc import MESSAGE_BYTES_MAX
-from memplane.adapters.helmdeck.sessions import Outcome
+from memplane.adapters.helmdeck.sessions import DeliveryOutcome
 from memplane.auth.principal import Principal
 
 _PARCEL_BYTES_MAX = MESSAGE_BYTES_MAX + (1 << 20)
@@ -29,7 +29,7 @@ _SECONDS_MAX = 10.0
 _log = structlog.get_logger("memplane.helmdeck")
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class RelayedMessage(msgspec.Struct, frozen=True):
     """A message for a session of another process, and who sent it."""
 
     session: str
@@ -38,10 +38,10 @@ class Parcel(msgspec.Struct, frozen=True):
     message: bytes
 
 
-Deliver = Callable[[str, str, Principal, bytes], Outcome]
+Deliver = Callable[[str, str, Principal, bytes], DeliveryOutcome]
 
 
-class Relay:
+class SessionRelay:
     """This process's end of it. Where sockets in files cannot be had, one process still serves its own sessions."""
 
     def __init__(self, folder: Path, worker: str, deliver: Deliver) -> None:
@@ -70,7 +70,7 @@ class Relay:
         for task in list(self._answering):
             task.cancel()
 
-    async def hand_over(self, worker: str, parcel: Parcel) -> Outcome:
+    async def hand_over(self, worker: str, parcel: RelayedMessage) -> DeliveryOutcome:
         """To the process that holds the session; unknown where there is none of that name."""
         packed = msgspec.msgpack.encode(parcel)
         try:
@@ -80,11 +80,11 @@ class Relay:
                 try:
                     writer.write(len(packed).to_bytes(_LENGTH_BYTES) + packed)
                     await writer.drain()
-                    return Outcome((await reader.read(64)).decode())
+                    return DeliveryOutcome((await reader.read(64)).decode())
                 finally:
                     writer.close()
         except (OSError, ValueError):  # a timeout is an OSError too; no outcome is a ValueError
-            return Outcome.UNKNOWN
+            return DeliveryOutcome.UNKNOWN
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -95,7 +95,7 @@ class Relay:
                 length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES))
                 if length > _PARCEL_BYTES_MAX:
                     return
-                parcel = msgspec.msgpack.decode(await reader.readexactly(length), type=Parcel)
+                parcel = msgspec.msgpack.decode(await reader.readexactly(length), type=RelayedMessage)
                 outcome = self._deliver(parcel.session, parcel.path, parcel.principal, parcel.message)
                 writer.write(outcome.value.encode())
                 await writer.drain()

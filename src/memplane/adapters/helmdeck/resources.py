@@ -11,7 +11,7 @@ from memplane.adapters.helmdeck.packs import PACKS, VERSION
 MIME_TYPE = "application/json"
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class HelmdeckResource(msgspec.Struct, frozen=True, kw_only=True):
     """Something to read, and how it is made."""
 
     name: str
@@ -62,21 +62,25 @@ def _context_budgets(_caller: CallerFacts) -> Any:
 
 
 ALL = (
-    Resource(name="packs", description="The packs this server offers.", read=_packs),
-    Resource(name="routing-guide", description="Which pack or resource to use when.", read=_routing_guide),
-    Resource(
+    HelmdeckResource(name="packs", description="The packs this server offers.", read=_packs),
+    HelmdeckResource(
+        name="routing-guide", description="Which pack or resource to use when.", read=_routing_guide
+    ),
+    HelmdeckResource(
         name="my-defaults",
         description="What your earlier pack and pipeline runs teach about the next one.",
         read=CallerFacts.my_defaults,
     ),
-    Resource(
+    HelmdeckResource(
         name="my-memory",
         description="Which categories of facts you have, how many, and the newest keys of each.",
         read=CallerFacts.my_memory,
     ),
-    Resource(name="context-budgets", description="How much context packs may fill.", read=_context_budgets),
-    Resource(
+    HelmdeckResource(
+        name="context-budgets", description="How much context packs may fill.", read=_context_budgets
+    ),
+    HelmdeckResource(
         name="my-plans", description="Plans made for the same intent, grouped.", read=CallerFacts.my_plans
     ),
 )
-BY_URI: Mapping[str, Resource] = {resource.uri: resource for resource in ALL}
+BY_URI: Mapping[str, HelmdeckResource] = {resource.uri: resource for resource in ALL}

@@ -13,25 +13,25 @@ from memplane.adapters.helmdeck import qmd, tools
 from memplane.adapters.helmdeck.caller import DOOR, CallerFacts
 from memplane.adapters.helmdeck.login import LogIn
 from memplane.adapters.helmdeck.packs import FORGET, STORE, pack_named, run_pack
-from memplane.adapters.helmdeck.relay import Relay
-from memplane.adapters.helmdeck.sessions import Sessions
+from memplane.adapters.helmdeck.relay import SessionRelay
+from memplane.adapters.helmdeck.sessions import SseSessions
 from memplane.adapters.helmdeck.streams import KEEPALIVE_SECONDS, SEND_SECONDS_MAX, Streams
 from memplane.adapters.helmdeck.wire import (
     BridgeVersion,
     Callers,
     DefaultsAnswer,
-    Fact,
     FactHistory,
-    FactList,
-    Forget,
-    Forgotten,
+    ForgetArguments,
+    HelmdeckFact,
+    HelmdeckFactList,
+    HelmdeckForgotten,
     LoggedIn,
     Login,
     PackForgotten,
     PackStored,
-    Store,
+    StoreArguments,
     StoreBody,
-    Stored,
+    StoreResponse,
     read_body,
     read_json,
 )
@@ -39,8 +39,8 @@ from memplane.auth.principal import Authenticator, Principal, Right
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.endpoint import AsgiRoute, Call, Door, Endpoint, Query, Response, json_response
-from memplane.server.refusal import Refusal, Refused, refusal_of
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Query, Response, json_response
+from memplane.server.refusal import ErrorInfo, HttpError, refusal_of
 
 PREFIX = "/api/v1"
 MEMORY = f"{PREFIX}/memory"
@@ -56,7 +56,7 @@ _CALLER = Query(
 )
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class StreamTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long a stream stays silent, and how long it waits for a client that takes nothing."""
 
     keepalive_seconds: float = KEEPALIVE_SECONDS
@@ -68,22 +68,22 @@ def door(
     settings: Settings,
     authenticator: Authenticator | None = None,
     *,
-    bounds: Bounds | None = None,
-) -> Door:
-    facts = FactsDoor(plane, LogIn(authenticator, settings), bounds or Bounds())
-    return Door(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
+    bounds: StreamTimeouts | None = None,
+) -> Adapter:
+    facts = HelmdeckAdapter(plane, LogIn(authenticator, settings), bounds or StreamTimeouts())
+    return Adapter(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
 
 
-class FactsDoor:
+class HelmdeckAdapter:
     """Translates what Helmdeck's clients say, one caller at a time."""
 
-    def __init__(self, plane: Engine, log_in: LogIn, bounds: Bounds) -> None:
+    def __init__(self, plane: Engine, log_in: LogIn, bounds: StreamTimeouts) -> None:
         self._plane = plane
         self._log_in = log_in
         self._bounds = bounds
-        self.sessions = Sessions()
+        self.sessions = SseSessions()
         folder = plane.settings.folder / "run"
-        self._relay = Relay(folder, self.sessions.worker, self.sessions.deliver)
+        self._relay = SessionRelay(folder, self.sessions.worker, self.sessions.deliver)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -108,9 +108,9 @@ class FactsDoor:
                 handle=self._store,
                 right=Right.WRITE,
                 body=StoreBody,
-                read=partial(read_body, shape=Store),
+                read=partial(read_body, shape=StoreArguments),
                 media=None,
-                answer=Stored,
+                answer=StoreResponse,
                 refuse=_refuse_store,
             ),
             Endpoint(
@@ -120,11 +120,11 @@ class FactsDoor:
                 summary="Forget facts and runs by scope; without a scope, all of them",
                 handle=self._forget,
                 right=Right.WRITE,
-                body=Forget,
+                body=ForgetArguments,
                 read=_read_forget,
                 body_required=False,
                 media=None,
-                answer=Forgotten,
+                answer=HelmdeckForgotten,
                 refuse=_refuse,
             ),
         )
@@ -141,7 +141,7 @@ class FactsDoor:
                 "facts",
                 "List facts, the newest first",
                 self._facts,
-                FactList,
+                HelmdeckFactList,
                 (
                     _CALLER,
                     Query(name="prefix", default="", description="Only keys that begin with it."),
@@ -151,7 +151,11 @@ class FactsDoor:
                 ),
             ),
             self._reading(
-                "facts/{key:path}", "One fact; its key may hold slashes", self._fact, Fact, missing=True
+                "facts/{key:path}",
+                "One fact; its key may hold slashes",
+                self._fact,
+                HelmdeckFact,
+                missing=True,
             ),
             self._reading(
                 "history/{key:path}",
@@ -165,7 +169,7 @@ class FactsDoor:
     def _packs(self) -> tuple[Endpoint, ...]:
         return (
             self._pack(STORE, StoreBody, PackStored),
-            self._pack(FORGET, Forget, PackForgotten),
+            self._pack(FORGET, ForgetArguments, PackForgotten),
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/packs/{{pack}}",
@@ -230,7 +234,7 @@ class FactsDoor:
         self,
         path: str,
         summary: str,
-        handle: Callable[[Call], Response],
+        handle: Callable[[HttpCall], Response],
         answer: Any,
         query: tuple[Query, ...] = (_CALLER,),
         *,
@@ -280,19 +284,19 @@ class FactsDoor:
 
     # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _store(self, call: Call) -> Response:
+    def _store(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).store(call.body))
 
-    def _forget(self, call: Call) -> Response:
-        return _answer(self._caller(call).forget(call.body or Forget()))
+    def _forget(self, call: HttpCall) -> Response:
+        return _answer(self._caller(call).forget(call.body or ForgetArguments()))
 
-    def _defaults(self, call: Call) -> Response:
+    def _defaults(self, call: HttpCall) -> Response:
         return _answer(self._asked(call).defaults())
 
-    def _callers(self, call: Call) -> Response:
+    def _callers(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).callers())
 
-    def _facts(self, call: Call) -> Response:
+    def _facts(self, call: HttpCall) -> Response:
         query = call.query
         return _answer(
             self._asked(call).facts(
@@ -300,26 +304,26 @@ class FactsDoor:
             )
         )
 
-    def _fact(self, call: Call) -> Response:
+    def _fact(self, call: HttpCall) -> Response:
         return _answer(self._asked(call).fact(call.path["key"]))
 
-    def _history(self, call: Call) -> Response:
+    def _history(self, call: HttpCall) -> Response:
         return _answer(self._asked(call).history(call.path["key"]))
 
-    def _run_named(self, call: Call) -> Response:
+    def _run_named(self, call: HttpCall) -> Response:
         return self._run(call.path["pack"], call)
 
-    def _run(self, name: str, call: Call) -> Response:
+    def _run(self, name: str, call: HttpCall) -> Response:
         pack = pack_named(name)
         if pack is None:
-            raise Refused(404, "not_found", f"unknown pack: {name}")
+            raise HttpError(404, "not_found", f"unknown pack: {name}")
         given = _read_input(call.raw)
         return _answer(run_pack(pack, self._caller(call), given))
 
-    def _caller(self, call: Call) -> CallerFacts:
+    def _caller(self, call: HttpCall) -> CallerFacts:
         return CallerFacts(self._plane, call.principal)
 
-    def _asked(self, call: Call) -> CallerFacts:
+    def _asked(self, call: HttpCall) -> CallerFacts:
         return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
 
 
@@ -331,8 +335,8 @@ def _answer(value: Any) -> Response:
     return json_response(value, newline=True)
 
 
-def _read_forget(raw: bytes) -> Forget:
-    return read_body(raw, Forget) if raw.strip() else Forget()
+def _read_forget(raw: bytes) -> ForgetArguments:
+    return read_body(raw, ForgetArguments) if raw.strip() else ForgetArguments()
 
 
 def _unread(_raw: bytes) -> None:
@@ -344,22 +348,22 @@ def _read_input(raw: bytes) -> Any:
     return read_json(raw) if raw.strip() else {}
 
 
-def _refuse(error: Exception) -> Refusal | None:
+def _refuse(error: Exception) -> ErrorInfo | None:
     """Helmdeck has one word for a store that fails; one that is busy is told apart, because trying again helps."""
     if not isinstance(error, StorageError) or error.retryable:
         return None
-    return Refusal(
+    return ErrorInfo(
         status=HTTPStatus.INTERNAL_SERVER_ERROR, code="internal", message=refusal_of(error).message
     )
 
 
-def _refuse_store(error: Exception) -> Refusal | None:
+def _refuse_store(error: Exception) -> ErrorInfo | None:
     """It says `invalid_input` even where it is the store that failed; the status tells the two apart."""
     told = _refuse(error)
     return told and msgspec.structs.replace(told, code="invalid_input", message=f"store: {told.message}")
 
 
-def _bridge_version(_call: Call) -> Response:
+def _bridge_version(_call: HttpCall) -> Response:
     return _answer(
         BridgeVersion(platform_version=f"v{version('memplane')}", min_recommended=_MIN_RECOMMENDED)
     )

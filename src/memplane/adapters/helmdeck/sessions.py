@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from memplane.auth.principal import Principal
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 TOTAL_MAX = 512
 PER_PRINCIPAL_MAX = 32
@@ -20,7 +20,7 @@ Answer = Callable[[bytes], bytes | None]
 """Answers one message, or says that none is due. It may take a while: call it in a thread."""
 
 
-class Outcome(StrEnum):
+class DeliveryOutcome(StrEnum):
     """What became of a message for a session."""
 
     TAKEN = "taken"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
     FULL = "full"
 
 
-class Session:
+class SseSession:
     """One client's conversation. Messages wait here until the stream has answered those before them."""
 
     def __init__(self, id_: str, path: str, principal: Principal, answer: Answer) -> None:
@@ -53,43 +53,43 @@ class Session:
         return message
 
 
-class Sessions:
+class SseSessions:
     """All of this process. A session id begins with the name of its process, so that others know where it is."""
 
     def __init__(self, *, total_max: int = TOTAL_MAX, per_principal_max: int = PER_PRINCIPAL_MAX) -> None:
         self.worker = secrets.token_hex(_WORKER_CHARS // 2)
         self._total_max = total_max
         self._per_principal_max = per_principal_max
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, SseSession] = {}
         self._per_principal: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, path: str, principal: Principal, answer: Answer) -> Session:
+    def open(self, path: str, principal: Principal, answer: Answer) -> SseSession:
         whose = _whose(principal)
         if len(self._open) >= self._total_max or self._per_principal[whose] >= self._per_principal_max:
-            raise Refused(
+            raise HttpError(
                 503, "too_many_sessions", "too many MCP sessions are open; close some", {"retry-after": "5"}
             )
         id_ = self.worker + secrets.token_hex((_ID_CHARS - _WORKER_CHARS) // 2)
-        session = self._open[id_] = Session(id_, path, principal, answer)
+        session = self._open[id_] = SseSession(id_, path, principal, answer)
         self._per_principal[whose] += 1
         return session
 
-    def close(self, session: Session) -> None:
+    def close(self, session: SseSession) -> None:
         if self._open.pop(session.id, None) is not None:
             whose = _whose(session.principal)
             self._per_principal[whose] -= 1
             if not self._per_principal[whose]:
                 del self._per_principal[whose]
 
-    def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> Outcome:
+    def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> DeliveryOutcome:
         """To a session of another caller, or of the same one with other rights, as to one that does not exist."""
         session = self._open.get(id_)
         if session is None or session.path != path or _may(session.principal) != _may(principal):
-            return Outcome.UNKNOWN
-        return Outcome.TAKEN if session.give(message) else Outcome.FULL
+            return DeliveryOutcome.UNKNOWN
+        return DeliveryOutcome.TAKEN if session.give(message) else DeliveryOutcome.FULL
 
 
 def worker_of(session_id: str) -> str | None:

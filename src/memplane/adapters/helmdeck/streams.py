@@ -8,12 +8,12 @@ import anyio
 import anyio.to_thread
 from starlette.types import Receive, Scope, Send
 
-from memplane.adapters.helmdeck.relay import Parcel, Relay
+from memplane.adapters.helmdeck.relay import RelayedMessage, SessionRelay
 from memplane.adapters.helmdeck.rpc import MESSAGE_BYTES_MAX, Method, answer
-from memplane.adapters.helmdeck.sessions import Outcome, Session, Sessions, worker_of
+from memplane.adapters.helmdeck.sessions import DeliveryOutcome, SseSession, SseSessions, worker_of
 from memplane.auth.principal import Principal
 from memplane.errors import MemplaneError
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 KEEPALIVE_SECONDS = 15.0
 SEND_SECONDS_MAX = 30.0
@@ -29,8 +29,12 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 _REFUSALS = {
-    Outcome.UNKNOWN: Refused(404, "unknown_session", "no such session; open the event stream again"),
-    Outcome.FULL: Refused(500, "session_write", "too many messages of this session wait to be answered"),
+    DeliveryOutcome.UNKNOWN: HttpError(
+        404, "unknown_session", "no such session; open the event stream again"
+    ),
+    DeliveryOutcome.FULL: HttpError(
+        500, "session_write", "too many messages of this session wait to be answered"
+    ),
 }
 _TOO_LARGE = 1009
 _NOT_TEXT = 1003
@@ -43,8 +47,8 @@ class Streams:
 
     def __init__(
         self,
-        sessions: Sessions,
-        relay: Relay,
+        sessions: SseSessions,
+        relay: SessionRelay,
         methods_for: MethodsFor,
         *,
         message_path: str,
@@ -82,14 +86,14 @@ class Streams:
         """`POST …/sse/message?sessionId=…`: 202, and the answer comes on the stream."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("sessionId", [""])[0]
         if not given:
-            raise Refused(400, "missing_session", "sessionId query parameter required")
+            raise HttpError(400, "missing_session", "sessionId query parameter required")
         message = (await receive()).get("body", b"")
         if len(message) > MESSAGE_BYTES_MAX:
-            raise Refused(400, "read_body", f"a message has at most {MESSAGE_BYTES_MAX:,} bytes")
+            raise HttpError(400, "read_body", f"a message has at most {MESSAGE_BYTES_MAX:,} bytes")
         outcome = await self._deliver(given, scope["memplane.principal"], message)
         if outcome in _REFUSALS:
             refused = _REFUSALS[outcome].refusal
-            raise Refused(refused.status, refused.code, refused.message)
+            raise HttpError(refused.status, refused.code, refused.message)
         await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 
@@ -118,19 +122,21 @@ class Streams:
 
     # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
 
-    def _open(self, principal: Principal) -> Session:
+    def _open(self, principal: Principal) -> SseSession:
         methods = self._methods_for(principal)
         return self._sessions.open(self._message_path, principal, lambda raw: answer(raw, methods))
 
-    async def _deliver(self, session_id: str, principal: Principal, message: bytes) -> Outcome:
+    async def _deliver(self, session_id: str, principal: Principal, message: bytes) -> DeliveryOutcome:
         worker = worker_of(session_id)
         if worker is None:
-            return Outcome.UNKNOWN
+            return DeliveryOutcome.UNKNOWN
         if worker == self._sessions.worker:
             return self._sessions.deliver(session_id, self._message_path, principal, message)
-        return await self._relay.hand_over(worker, Parcel(session_id, self._message_path, principal, message))
+        return await self._relay.hand_over(
+            worker, RelayedMessage(session_id, self._message_path, principal, message)
+        )
 
-    async def _answer_all(self, session: Session, send: Send, scope: Scope) -> None:
+    async def _answer_all(self, session: SseSession, send: Send, scope: Scope) -> None:
         """One after the other, in the order they came. A line now and then keeps what is between from hanging up, and
         is when we look whether the credential still holds. Messages bring their own."""
         while True:
@@ -160,7 +166,7 @@ def _refused(text: str | None) -> int | None:
     return _TOO_LARGE if len(text) > MESSAGE_BYTES_MAX else None
 
 
-async def _answered(session: Session, message: bytes, scope: Scope) -> bytes | None:
+async def _answered(session: SseSession, message: bytes, scope: Scope) -> bytes | None:
     async with scope["memplane.turn"]:
         return await anyio.to_thread.run_sync(session.answer, message)
 

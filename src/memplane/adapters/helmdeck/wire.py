@@ -9,7 +9,7 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 from memplane.ledger.gojson import mend_surrogates
-from memplane.memory.runs import CommonFinding, PlanGroup, Recent
+from memplane.memory.runs import CommonFinding, PlanGroup, RecentRun
 from memplane.storage.base import Category
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -100,7 +100,7 @@ class StoreBody(msgspec.Struct, kw_only=True):
     ttl_seconds: int = 0
 
 
-class Store(msgspec.Struct, kw_only=True):
+class StoreArguments(msgspec.Struct, kw_only=True):
     """`StoreBody` as it comes: whether something is missing is for the engine to say."""
 
     key: str | None = None
@@ -110,19 +110,19 @@ class Store(msgspec.Struct, kw_only=True):
     ttl_seconds: int | None = None
 
 
-class Stored(msgspec.Struct, kw_only=True):
+class StoreResponse(msgspec.Struct, kw_only=True):
     key: str
     category: str
     expires_at: str
 
 
-class Forget(msgspec.Struct, kw_only=True):
+class ForgetArguments(msgspec.Struct, kw_only=True):
     """`all` (also when left out), `packs`, `pipelines`, `pack:<id>`, `pipeline:<id>` or `key:<exact-key>`."""
 
     scope: str | None = None
 
 
-class Forgotten(msgspec.Struct, kw_only=True):
+class HelmdeckForgotten(msgspec.Struct, kw_only=True):
     scope: str
     deleted: int
 
@@ -149,7 +149,7 @@ class DefaultsAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     packs: list[LearnedPack]
     pipelines: list[LearnedPipeline]
     common_findings: list[CommonFinding] = []
-    recent: list[Recent]
+    recent: list[RecentRun]
     note: str = ""
 
 
@@ -186,7 +186,7 @@ class Callers(msgspec.Struct, kw_only=True):
     callers: list[CallerCount] | None
 
 
-class Fact(msgspec.Struct, kw_only=True):
+class HelmdeckFact(msgspec.Struct, kw_only=True):
     key: str
     value: str
     category: str
@@ -196,16 +196,16 @@ class Fact(msgspec.Struct, kw_only=True):
     expires_at: str | None
 
 
-class FactValue(Fact, kw_only=True):
+class FactValue(HelmdeckFact, kw_only=True):
     """A value that a key had or has."""
 
     state: str
     replaced_at: str | None
 
 
-class FactList(msgspec.Struct, kw_only=True):
+class HelmdeckFactList(msgspec.Struct, kw_only=True):
     scope: str
-    facts: list[Fact]
+    facts: list[HelmdeckFact]
     more: bool
     """Whether there are more than `limit`."""
 
@@ -232,7 +232,7 @@ class PackStored(msgspec.Struct, kw_only=True):
 
     pack: str
     version: str
-    output: Stored
+    output: StoreResponse
     duration_ms: int
 
 
@@ -241,7 +241,7 @@ class PackForgotten(msgspec.Struct, kw_only=True):
 
     pack: str
     version: str
-    output: Forgotten
+    output: HelmdeckForgotten
     duration_ms: int
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from memplane.adapters.mcp.install import CLIENTS, Change, carry_out, config_path, planned, server_entry
+from memplane.adapters.mcp.install import CLIENTS, FileChange, carry_out, config_path, planned, server_entry
 from memplane.config import is_url
 from memplane.errors import InvalidRequest
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command, default
 from memplane.terminal.exits import MENDABLE
 from memplane.terminal.options import Yes
@@ -33,7 +33,7 @@ _PASSED_ON = ("MEMPLANE_KEY_FILE", "MEMPLANE_CATALOG")
         "memplane mcp install --client claude-code",
     ],
 )
-def serve(call: Call) -> None:
+def serve(call: CommandContext) -> None:
     """Answer an MCP client on stdin and stdout, until stdin ends. One process is one session."""
     call.use({"MEMPLANE_RECALL_WORK_MS": _RECALL_WORK_MS})
     caller = Caller(call.wiring.actor, "mcp", f"mcp-{secrets.token_hex(8)}")
@@ -52,7 +52,7 @@ def serve(call: Call) -> None:
     ],
 )
 def install(
-    call: Call,
+    call: CommandContext,
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help=f"Which client: {', '.join(CLIENTS)}.")
     ],
@@ -87,7 +87,7 @@ def install(
     )
 
 
-def _entry(call: Call, client: str) -> dict[str, Any]:
+def _entry(call: CommandContext, client: str) -> dict[str, Any]:
     """By the interpreter that runs now: a client started from a desktop knows no virtual environment."""
     data = call.place if is_url(call.plane.settings.data) else str(call.directory.absolute())
     arguments = ["-m", "memplane", "mcp", "--data", data, "--space", call.space_name]
@@ -99,7 +99,7 @@ def _entry(call: Call, client: str) -> dict[str, Any]:
     return server_entry(client, sys.executable, arguments, variables)
 
 
-def _make_sure(call: Call, change: Change) -> None:
+def _make_sure(call: CommandContext, change: FileChange) -> None:
     sys.stderr.write(f"{change.diff}\n\n")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidRequest("nobody can be asked here; this is what would be written, add --yes to write it")
@@ -108,7 +108,7 @@ def _make_sure(call: Call, change: Change) -> None:
         raise typer.Exit(MENDABLE)
 
 
-def _document(change: Change, backup: Path | None) -> dict[str, object]:
+def _document(change: FileChange, backup: Path | None) -> dict[str, object]:
     return {
         "path": str(change.path),
         "changed": change.needed,

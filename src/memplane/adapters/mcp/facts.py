@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from memplane.adapters.mcp.tool import MAYBE_TEXT, TEXT, Answer, Arguments, Tool, as_data, listed, record
+from memplane.adapters.mcp.tool import (
+    MAYBE_TEXT,
+    TEXT,
+    Arguments,
+    McpTool,
+    McpToolResult,
+    as_data,
+    listed,
+    record,
+)
 from memplane.auth.principal import Right
 from memplane.clock import iso
 from memplane.memory.facts import KEY_CHARS_MAX, TTL_MAX, TTL_MIN
@@ -87,7 +96,7 @@ _FACT = {
 _VERSION = record({"value": TEXT, "state": TEXT, "updated_at": TEXT})
 
 
-def _put(space: Space, given: Arguments) -> Answer:
+def _put(space: Space, given: Arguments) -> McpToolResult:
     fact = space.put(
         given["key"],
         given["value"],
@@ -95,10 +104,10 @@ def _put(space: Space, given: Arguments) -> Answer:
         tags=given["tags"],
         ttl=given.get("ttl_seconds"),
     )
-    return Answer(f"{one_line(fact.key or '')} is kept until {_expiry(fact)}.", _fact(fact))
+    return McpToolResult(f"{one_line(fact.key or '')} is kept until {_expiry(fact)}.", _fact(fact))
 
 
-def _get(space: Space, given: Arguments) -> Answer:
+def _get(space: Space, given: Arguments) -> McpToolResult:
     fact = space.get(given["key"])
     data = _fact(fact)
     if given["include_history"]:
@@ -110,14 +119,14 @@ def _get(space: Space, given: Arguments) -> Answer:
             }
             for version in space.history(given["key"])
         ]
-    return Answer(fence(as_data(fact.text)), data)
+    return McpToolResult(fence(as_data(fact.text)), data)
 
 
-def _list(space: Space, given: Arguments) -> Answer:
+def _list(space: Space, given: Arguments) -> McpToolResult:
     facts = space.facts(given["prefix"], category=given.get("category"), limit=given["limit"])
     lines = [f"- {one_line(as_data(fact.line))}" for fact in facts]
     text = fence("\n".join(lines)) if lines else "There are no such facts."
-    return Answer(text, {"facts": [_fact(fact) for fact in facts]})
+    return McpToolResult(text, {"facts": [_fact(fact) for fact in facts]})
 
 
 def _fact(fact: Memory) -> dict[str, Any]:
@@ -138,7 +147,7 @@ def _expiry(fact: Memory) -> str:
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         name="fact_put",
         title="Put a fact under a key",
         description=(
@@ -151,7 +160,7 @@ TOOLS = (
         right=Right.WRITE,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="fact_get",
         title="Get a fact by its key",
         description="The live value of a key, and on request every value it had.",
@@ -161,7 +170,7 @@ TOOLS = (
         right=Right.READ,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="fact_list",
         title="List facts",
         description="Facts by prefix or category, the newest first.",

@@ -22,8 +22,8 @@ from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
 from memplane.server.access import check_there, open_space
-from memplane.server.endpoint import JSON, AsgiRoute, Door
-from memplane.server.refusal import Refused
+from memplane.server.endpoint import JSON, Adapter, AsgiRoute
+from memplane.server.refusal import HttpError
 from memplane.space import Space
 
 PATH = "/mcp"
@@ -36,7 +36,7 @@ _SESSION = re.compile(r"[\x21-\x7e]{1,128}")
 _HOUR_CHARS = len("2026-11-15T08")
 
 
-def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Door:
+def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Adapter:
     mcp = McpOverHttp(plane, settings, clock)
     route = AsgiRoute(
         path=PATH,
@@ -46,7 +46,7 @@ def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> D
         right=Right.READ,
         methods=("POST",),
     )
-    return Door(name=DOOR, routes=(route,), lifespan=mcp.running)
+    return Adapter(name=DOOR, routes=(route,), lifespan=mcp.running)
 
 
 class McpOverHttp:
@@ -60,7 +60,7 @@ class McpOverHttp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        server = build_server(lambda context: HttpVisitor(self._plane, context, self._clock))
+        server = build_server(lambda context: HttpMcpCaller(self._plane, context, self._clock))
         server.middleware.append(_give_session)
         manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=self._settings.body_bytes_max
@@ -94,7 +94,7 @@ async def _give_session(ctx: Context, call_next: CallNext) -> HandlerResult:
     return result
 
 
-class HttpVisitor:
+class HttpMcpCaller:
     """Who knocked, by the credential that the frame has checked."""
 
     def __init__(self, plane: Engine, context: Context, clock: Clock) -> None:
@@ -120,7 +120,7 @@ def _check_media(request: Request) -> None:
     """The SDK would say no in a shape of its own, and would not say what to send."""
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != JSON:
-        raise Refused(
+        raise HttpError(
             415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'left unsaid'}"
         )
 

@@ -45,7 +45,7 @@ _CONFIG_BYTES_MAX = 64 * 1024 * 1024
 _DESKTOP_FILE = "claude_desktop_config.json"
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a file. `before` is None where there is none yet."""
 
     path: Path
@@ -96,7 +96,7 @@ def server_entry(
     return entry | {"env": dict(variables)} if variables else entry
 
 
-def planned(path: Path, name: str, entry: Mapping[str, Any]) -> Change:
+def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
     """The file with this server in it and everything else as it was; `InvalidRequest` where it cannot be read."""
     target = path.resolve()  # people link their configuration from elsewhere
     before = read_config(target)
@@ -105,13 +105,13 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> Change:
     if not isinstance(servers, dict):
         raise InvalidRequest(f"{SERVERS} in {path} is no object; mend the file first")
     if servers.get(name) == entry and before is not None:
-        return Change(path=target, before=before, after=before)
+        return FileChange(path=target, before=before, after=before)
     document[SERVERS] = servers | {name: dict(entry)}
     after = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    return Change(path=target, before=before, after=after)
+    return FileChange(path=target, before=before, after=after)
 
 
-def carry_out(change: Change) -> Path | None:
+def carry_out(change: FileChange) -> Path | None:
     """Write it; returns the copy of what was there. A file that somebody changed meanwhile is left as it is."""
     if read_config(change.path) != change.before:
         raise InvalidRequest(f"{change.path} was changed meanwhile; run it again")

@@ -11,9 +11,9 @@ from memplane.adapters.mcp.tool import (
     MAYBE_TEXT,
     NUMBER,
     TEXT,
-    Answer,
     Arguments,
-    Tool,
+    McpTool,
+    McpToolResult,
     as_data,
     listed,
     record,
@@ -156,24 +156,24 @@ DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT})
 # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _store(space: Space, given: Arguments) -> Answer:
+def _store(space: Space, given: Arguments) -> McpToolResult:
     data = plugin.store(space, given)
     replaced = f", in the place of {data['supersedes']}" if data["supersedes"] else ""
-    return Answer(f"Stored as {data['id']}{replaced}.", _neutral(data))
+    return McpToolResult(f"Stored as {data['id']}{replaced}.", _neutral(data))
 
 
-def _search(space: Space, given: Arguments) -> Answer:
+def _search(space: Space, given: Arguments) -> McpToolResult:
     results = [_neutral(result) for result in plugin.search(space, given)["results"]]
     lines = [f"- [{one['type']}] {one_line(one['content'])} ({one['id']})" for one in results]
     text = fence("\n".join(lines)) if lines else "Nothing in memory matches that."
-    return Answer(text, {"results": results})
+    return McpToolResult(text, {"results": results})
 
 
-def _brief(space: Space, given: Arguments) -> Answer:
+def _brief(space: Space, given: Arguments) -> McpToolResult:
     brief = space.brief()
     data = plugin.show_brief(space, brief, given)
     entries = [_neutral(entry) for entry in data["entries"]]
-    return Answer(brief.markdown or "There are no memories yet.", data | {"entries": entries})
+    return McpToolResult(brief.markdown or "There are no memories yet.", data | {"entries": entries})
 
 
 def _neutral(entry: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _neutral(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"content": as_data(entry["content"]), "tags": tags}
 
 
-def _recall(space: Space, given: Arguments) -> Answer:
+def _recall(space: Space, given: Arguments) -> McpToolResult:
     told = space.recall(
         given["query"],
         conversation=given.get("conversation"),
@@ -203,19 +203,19 @@ def _recall(space: Space, given: Arguments) -> Answer:
     ]
     data = {"text": told.text, "tokens": told.tokens, "blocks": blocks, "degraded": list(told.degraded)}
     notes = "".join(f"\nThe answer may be incomplete: {reason}." for reason in told.degraded)
-    return Answer((told.text or "Nothing in memory bears on that.") + notes, data)
+    return McpToolResult((told.text or "Nothing in memory bears on that.") + notes, data)
 
 
-def _delete(space: Space, given: Arguments) -> Answer:
+def _delete(space: Space, given: Arguments) -> McpToolResult:
     """Carapace's answer and the receipt, which its agents do not expect."""
     receipt = space.delete(given["id"])
-    return Answer(
+    return McpToolResult(
         f"Deleted {one_line(given['id'])}; the receipt is {receipt.id}.",
         {"deleted": True, "id": given["id"], "receipt": receipt.id},
     )
 
 
-def _forget(space: Space, given: Arguments) -> Answer:
+def _forget(space: Space, given: Arguments) -> McpToolResult:
     if not any(name in given for name in _FORGETTABLE):
         raise InvalidRequest(f"memory_forget: say what to forget: {', '.join(_FORGETTABLE)}")
     receipt = space.forget(
@@ -232,7 +232,7 @@ def _forget(space: Space, given: Arguments) -> Answer:
         if receipt.dry_run
         else f"Forgot {counts}; the receipt is {receipt.id}."
     )
-    return Answer(done, _receipt(receipt))
+    return McpToolResult(done, _receipt(receipt))
 
 
 def _receipt(receipt: Receipt) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         name="memory_store",
         title="Remember",
         description=(
@@ -260,7 +260,7 @@ TOOLS = (
         run=_store,
         right=plugin.RIGHTS["memory_store"],
     ),
-    Tool(
+    McpTool(
         name="memory_search",
         title="Search memories",
         description=(
@@ -273,7 +273,7 @@ TOOLS = (
         right=plugin.RIGHTS["memory_search"],
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="memory_recall",
         title="Recall for this turn",
         description=(
@@ -286,7 +286,7 @@ TOOLS = (
         right=Right.READ,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="memory_brief",
         title="Session brief",
         description="What to know at the start of a session: how the user wants things done, and what is known.",
@@ -296,7 +296,7 @@ TOOLS = (
         right=plugin.RIGHTS["memory_brief"],
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="memory_delete",
         title="Delete a memory",
         description=(
@@ -309,7 +309,7 @@ TOOLS = (
         destructive=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="memory_forget",
         title="Forget",
         description=(

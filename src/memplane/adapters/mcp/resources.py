@@ -109,7 +109,7 @@ MEMORY_TEMPLATE = "memplane://memory/{id}"
 _MEMORY_PREFIX = "memplane://memory/"
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class McpResource(msgspec.Struct, frozen=True, kw_only=True):
     """A text with an address. `read` is given the space, or None for what is the same for everybody."""
 
     uri: str
@@ -133,7 +133,7 @@ def _categories(space: Space) -> str:
 
 
 RESOURCES = (
-    Resource(
+    McpResource(
         uri="memplane://brief",
         name="brief",
         title="Session brief",
@@ -141,7 +141,7 @@ RESOURCES = (
         media=MARKDOWN,
         read=lambda space: space.brief().markdown,
     ),
-    Resource(
+    McpResource(
         uri="memplane://categories",
         name="categories",
         title="Categories of facts",
@@ -149,7 +149,7 @@ RESOURCES = (
         media=JSON,
         read=_categories,
     ),
-    Resource(
+    McpResource(
         uri="memplane://skill",
         name="skill",
         title="How to use memory",

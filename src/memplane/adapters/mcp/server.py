@@ -22,13 +22,13 @@ from memplane.adapters.mcp.resources import (
     read_resource,
     write_prompt,
 )
-from memplane.adapters.mcp.tool import Answer, Tool, checked_for
+from memplane.adapters.mcp.tool import McpTool, McpToolResult, checked_for
 from memplane.auth.principal import Forbidden, Right
 from memplane.errors import InvalidRequest, MemplaneError, NotFound
 from memplane.safety.sanitize import encodable
 from memplane.space import Space
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (*memories.TOOLS, *facts.TOOLS)}
+TOOLS: dict[str, McpTool] = {tool.name: tool for tool in (*memories.TOOLS, *facts.TOOLS)}
 
 _log = logging.getLogger("memplane.mcp")
 
@@ -36,7 +36,7 @@ Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
 
 
-class Visitor(Protocol):
+class McpCaller(Protocol):
     """Whoever sent a request, as the transport knows them."""
 
     def may(self, right: Right) -> bool:
@@ -46,7 +46,7 @@ class Visitor(Protocol):
         """The space they are in; raises `Forbidden`."""
 
 
-def build_server(visitor_of: Callable[[Context], Visitor]) -> Server[Any]:
+def build_server(visitor_of: Callable[[Context], McpCaller]) -> Server[Any]:
     handlers = _Handlers(visitor_of)
     return Server(
         "memplane",
@@ -68,7 +68,7 @@ def build_server(visitor_of: Callable[[Context], Visitor]) -> Server[Any]:
 class _Handlers:
     """One method a request. The engine works in a thread; whatever goes wrong there is told in our own words."""
 
-    def __init__(self, visitor_of: Callable[[Context], Visitor]) -> None:
+    def __init__(self, visitor_of: Callable[[Context], McpCaller]) -> None:
         self._visitor_of = visitor_of
 
     async def list_tools(self, context: Context, _params: object) -> types.ListToolsResult:
@@ -82,7 +82,7 @@ class _Handlers:
         if tool is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]!r}")
 
-        def work() -> Answer:
+        def work() -> McpToolResult:
             arguments = checked_for(tool, params.arguments or {})
             return tool.run(self._visitor_of(context).space(tool.right), arguments)
 
@@ -177,7 +177,7 @@ def told(error: Exception) -> str:
     return "something went wrong on our side; the server's log says what"
 
 
-def _declared(tool: Tool) -> types.Tool:
+def _declared(tool: McpTool) -> types.Tool:
     reads = tool.right is Right.READ
     return types.Tool(
         name=tool.name,

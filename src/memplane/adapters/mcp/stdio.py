@@ -30,7 +30,7 @@ _FINISH_SECONDS = 10.0
 _LINES_AHEAD = 64
 
 
-class LocalVisitor:
+class LocalMcpCaller:
     """Whoever started the process may do what its user may."""
 
     def __init__(self, space: Space) -> None:
@@ -43,7 +43,7 @@ class LocalVisitor:
         return self._space
 
 
-class _Heard(msgspec.Struct):
+class _MessageHead(msgspec.Struct):
     """As much of a message as it takes to know whether an answer is owed."""
 
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -56,7 +56,7 @@ class _Traffic:
     def __init__(self) -> None:
         self._owed = 0
         self._settled = anyio.Event()
-        self._decoder = msgspec.json.Decoder(_Heard)
+        self._decoder = msgspec.json.Decoder(_MessageHead)
 
     def heard(self, line: bytes) -> None:
         try:
@@ -81,7 +81,7 @@ class _Traffic:
                 await self._settled.wait()
 
 
-class _Writing:
+class _CountedWriter:
     """The way out, counted."""
 
     def __init__(self, stream: Any, traffic: _Traffic) -> None:
@@ -161,7 +161,7 @@ def _read_some(descriptor: int) -> bytes:
 def serve_stdio(space: Space) -> None:
     """Answer until stdin ends, or SIGTERM or SIGINT comes. Only protocol goes to stdout; what else is printed goes to
     stderr."""
-    visitor = LocalVisitor(space)
+    visitor = LocalMcpCaller(space)
     server = build_server(lambda _context: visitor)
     with suppress(BrokenPipeError):
         anyio.run(_serve, server, sys.stdin.fileno())
@@ -175,7 +175,7 @@ async def _serve(server: Server[Any], descriptor: int) -> None:
             await tasks.start(_end_on_signal, tasks.cancel_scope)
             async with stdio_server(stdin=cast("Any", lines)) as (reading, writing):
                 lines.start()
-                counted = _Writing(writing, traffic)
+                counted = _CountedWriter(writing, traffic)
                 await server.run(reading, counted, server.create_initialization_options())
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:

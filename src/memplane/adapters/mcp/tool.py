@@ -15,14 +15,14 @@ from memplane.space import Space
 Arguments = Mapping[str, Any]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class McpToolResult(msgspec.Struct, frozen=True):
     """The same twice: words for the model, and data that fit the tool's output schema."""
 
     text: str
     data: dict[str, Any]
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class McpTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool. The hints are what clients decide by whether to ask their user first."""
 
     name: str
@@ -30,7 +30,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     arguments: Schema
     answer: Schema
-    run: Callable[[Space, Arguments], Answer]
+    run: Callable[[Space, Arguments], McpToolResult]
     right: Right
     destructive: bool = False
     idempotent: bool = False
@@ -69,7 +69,7 @@ _NAME_CHARS_MAX = 60
 _NAMES_MAX = 5
 
 
-def checked_for(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_for(tool: McpTool, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with the schema's defaults, or `InvalidRequest` with all that is wrong."""
     properties = tool.arguments["properties"]
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from memplane.ledger import gojson
-from memplane.ledger.history import Payload, Usage
+from memplane.ledger.history import Payload, TokenUsage
 from memplane.ledger.history_text import decode_leniently
 
 _EVENTS = "text/event-stream"
@@ -48,15 +48,15 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
 
     @property
-    def usage(self) -> Usage:
-        return Usage(
+    def usage(self) -> TokenUsage:
+        return TokenUsage(
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.completion_tokens,
             reported_cost_usd=self.cost_usd,
         )
 
 
-class Answer:
+class ProviderResponse:
     """What came so far. It is passed on as it comes; this is a reader's copy, unpacked."""
 
     def __init__(self, *, media: str, encoding: str) -> None:
@@ -133,7 +133,7 @@ class Answer:
             return b""
 
 
-class Tally:
+class UsageReader:
     """Reads only what an answer took, however long it is. Whatever passes by stays as it is."""
 
     def __init__(self, *, encoding: str) -> None:

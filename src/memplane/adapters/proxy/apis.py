@@ -147,7 +147,7 @@ def model_in(body: bytes | None) -> str:
         return ""
 
 
-class Asked:
+class ChatRequest:
     """A turn that a client asks for: its bytes, and what they say."""
 
     def __init__(self, api: Api, raw: bytes) -> None:

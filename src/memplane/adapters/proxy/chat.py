@@ -22,13 +22,13 @@ from memplane.config import Settings, settings_from
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history_text import content_text
-from memplane.models.http import JsonClient, Unanswered
+from memplane.models.http import JsonClient, NoResponse
 from memplane.safety.fence import BRIEF_INTRODUCTION
-from memplane.safety.outgoing import RecalledBlock
+from memplane.safety.outgoing import ServiceBlock
 from memplane.safety.sanitize import one_line, printable
 from memplane.server.app import build_app
 from memplane.server.serve import Server, uvicorn_config
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.output import line
 from memplane.types import TENANT_DEFAULT
 
@@ -219,7 +219,7 @@ _PATIENCE_MS = 30_000
 _POLL_S = 0.01
 
 
-class OneKey:
+class SingleKeyAuthenticator:
     """An `Authenticator` that knows one caller, until the process ends."""
 
     def __init__(self, space: str) -> None:
@@ -250,7 +250,7 @@ def proxy_before(plane: Engine, settings: Settings, upstream: str, space: str) -
         claw_history_url=None,
         claw_context_root=None,
     )
-    keys = OneKey(space)
+    keys = SingleKeyAuthenticator(space)
     app = build_app(plane, keys, chosen)
     listening = socket.socket()
     try:
@@ -280,11 +280,11 @@ _HEALTH_BYTES_MAX = 64 * 1024
 _HEALTH_S = 10.0
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class ChatExchange(msgspec.Struct, frozen=True, kw_only=True):
     """What was said, what came to mind, and what was answered."""
 
     said: str
-    recalled: tuple[RecalledBlock, ...]
+    recalled: tuple[ServiceBlock, ...]
     """What was put into the prompt."""
     answered: str
 
@@ -321,7 +321,7 @@ def is_memplane(url: str) -> bool:
     )
     try:
         found = _HEALTH.decode(client.get())
-    except (Unanswered, msgspec.DecodeError):
+    except (NoResponse, msgspec.DecodeError):
         return False
     return found.ok and bool(found.version)
 
@@ -331,7 +331,7 @@ def root_of(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
-class Talk:
+class ChatSession:
     """Keeps the conversation and sends all of it each time, as any client of a provider does."""
 
     def __init__(self, url: str, *, key: str, space: str, conversation: str, model: str) -> None:
@@ -350,14 +350,14 @@ class Talk:
         self._model = model
         self._messages: list[dict[str, str]] = []
 
-    def say(self, text: str) -> Exchange:
+    def say(self, text: str) -> ChatExchange:
         """Raises `InvalidRequest` where no answer comes; the conversation is then as it was."""
         messages = [*self._messages, {"role": "user", "content": text}]
         try:
             asked = {"model": self._model, "messages": messages}
             raw, headers = self._client.exchange("/v1/chat/completions", asked)
             choices = _COMPLETION.decode(raw).choices
-        except Unanswered as exc:
+        except NoResponse as exc:
             raise InvalidRequest(f"no answer: {exc}") from exc
         except msgspec.DecodeError as exc:
             raise InvalidRequest("no answer: what came is no chat completion") from exc
@@ -365,7 +365,7 @@ class Talk:
         answered = content if isinstance(content, str) else ""
         self._messages = [*messages, {"role": "assistant", "content": answered}]
         recalled = read_blocks(headers.get(TOLD_HEADER))
-        return Exchange(said=text, recalled=recalled, answered=answered)
+        return ChatExchange(said=text, recalled=recalled, answered=answered)
 
 
 _PROVIDER_MODEL = "gpt-4o-mini"
@@ -374,13 +374,13 @@ _HELP = "/help"
 _RECALLED_CHARS_MAX = 200
 
 
-def chat(call: Call, url: str | None, model: str | None, conversation: str | None) -> None:
+def chat(call: CommandContext, url: str | None, model: str | None, conversation: str | None) -> None:
     name = conversation or f"chat-{secrets.token_hex(4)}"
-    exchanges: list[Exchange] = []
+    exchanges: list[ChatExchange] = []
     failed: InvalidRequest | None = None
     with ExitStack() as opened:
         place, key, chosen = _reached(call, url, model, opened)
-        talk = Talk(place, key=key, space=call.space_name, conversation=name, model=chosen)
+        talk = ChatSession(place, key=key, space=call.space_name, conversation=name, model=chosen)
         call.out.note(
             f"Conversation {name} in space {call.space_name}, with {chosen}. Ctrl-D or /quit ends it."
         )
@@ -403,7 +403,9 @@ def chat(call: Call, url: str | None, model: str | None, conversation: str | Non
         call.out.answer(document)
 
 
-def _reached(call: Call, url: str | None, model: str | None, opened: ExitStack) -> tuple[str, str, str]:
+def _reached(
+    call: CommandContext, url: str | None, model: str | None, opened: ExitStack
+) -> tuple[str, str, str]:
     """Address, key and model. What is no Memplane server gets a proxy of this process before it."""
     environment = call.wiring.environment
     if url is not None and is_memplane(url):
@@ -415,7 +417,7 @@ def _reached(call: Call, url: str | None, model: str | None, opened: ExitStack) 
     return place, key, model or (MODEL if url is None else _PROVIDER_MODEL)
 
 
-def _said(call: Call) -> Iterator[str]:
+def _said(call: CommandContext) -> Iterator[str]:
     """Line after line, from a person or a pipe."""
     while True:
         if sys.stdin.isatty():
@@ -439,7 +441,7 @@ def _said(call: Call) -> Iterator[str]:
             yield text.strip()
 
 
-def _show(call: Call, exchange: Exchange) -> None:
+def _show(call: CommandContext, exchange: ChatExchange) -> None:
     if not sys.stdin.isatty():
         call.out.tell(line((f"> {one_line(exchange.said)}", "bold")))
     beside = Table.grid(padding=(0, 3), expand=False)
@@ -449,7 +451,7 @@ def _show(call: Call, exchange: Exchange) -> None:
     call.out.tell(beside)
 
 
-def _recalled(exchange: Exchange) -> list[str]:
+def _recalled(exchange: ChatExchange) -> list[str]:
     if not exchange.recalled:
         return ["nothing recalled"]
     shown = [one_line(it.text[:_RECALLED_CHARS_MAX]) for it in exchange.recalled]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from memplane.terminal.call import Call
+from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import Conversation
 
@@ -21,7 +21,7 @@ app = typer.Typer()
     ],
 )
 def chat(
-    call: Call,
+    call: CommandContext,
     url: Annotated[
         str | None,
         typer.Option(

@@ -29,7 +29,7 @@ _PROVIDERS_BEGIN = "sk-"
 """How keys of OpenAI and Anthropic begin, and of those who do as they do."""
 
 
-class Credentials:
+class ProxyCredentials:
     """Tells ours from a provider's."""
 
     def __init__(self, settings: Settings) -> None:

@@ -9,8 +9,8 @@ import aiohttp
 import msgspec
 from starlette.types import Send
 
-from memplane.adapters.proxy.answer import Answer, Charge, Tally
-from memplane.adapters.proxy.apis import Asked
+from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
+from memplane.adapters.proxy.apis import ChatRequest
 from memplane.adapters.proxy.headers import (
     RECALL_HEADER,
     TOLD_HEADER,
@@ -19,20 +19,20 @@ from memplane.adapters.proxy.headers import (
     to_client,
     to_upstream,
 )
-from memplane.adapters.proxy.injection import Teller, Told
+from memplane.adapters.proxy.injection import Injection, Injector
 from memplane.adapters.proxy.prices import Prices
-from memplane.adapters.proxy.recorder import Keeper
-from memplane.adapters.proxy.relay import Broken, Relay, next_piece, pieces_of
-from memplane.adapters.proxy.request import Request
-from memplane.adapters.proxy.turn import ABORTED, Turn
+from memplane.adapters.proxy.recorder import TurnRecorder
+from memplane.adapters.proxy.relay import ProviderClient, ProviderDisconnected, next_piece, pieces_of
+from memplane.adapters.proxy.request import ProxyRequest
+from memplane.adapters.proxy.turn import ABORTED, ProxyTurn
 from memplane.adapters.proxy.upstreams import Upstream
 from memplane.auth.principal import Right
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.ledger.history_text import FAILED
 from memplane.server.body import ClientGone
-from memplane.server.exchange import Passed, PassedListener
-from memplane.server.refusal import Refused
+from memplane.server.exchange import PassedListener, ProviderCall
+from memplane.server.refusal import HttpError
 from memplane.space import Space
 
 DOOR = "proxy"
@@ -43,7 +43,7 @@ _END_SECONDS = 0.25
 _CLOSING_S = 5.0
 
 
-class Parts:
+class ProxyServices:
     """What every carrier needs, as long as the server runs."""
 
     def __init__(
@@ -52,9 +52,9 @@ class Parts:
         clock: Clock,
         passed: PassedListener,
         *,
-        relay: Relay,
-        teller: Teller,
-        keeper: Keeper,
+        relay: ProviderClient,
+        teller: Injector,
+        keeper: TurnRecorder,
         prices: Prices,
     ) -> None:
         self.settings = settings
@@ -85,7 +85,12 @@ class Carrier:
     """Carries one request to a provider and its answer to the client."""
 
     def __init__(
-        self, parts: Parts, request: Request, upstream: Upstream, provider_keys: frozenset[str], send: Send
+        self,
+        parts: ProxyServices,
+        request: ProxyRequest,
+        upstream: Upstream,
+        provider_keys: frozenset[str],
+        send: Send,
     ) -> None:
         self._parts = parts
         self._request = request
@@ -101,20 +106,20 @@ class Carrier:
                 await self._start(response)
                 await self._pass_rest(response)
             return
-        tally, status, outcome = Tally(encoding=""), 0, "failed"
+        tally, status, outcome = UsageReader(encoding=""), 0, "failed"
         try:
             async with await self._ask(content, readable=False) as response:
                 status, outcome = response.status, "refused"
                 await self._start(response)
                 if status // 100 == 2:  # noqa: PLR2004
                     outcome = ABORTED
-                    tally = Tally(encoding=response.headers.get("content-encoding", ""))
+                    tally = UsageReader(encoding=response.headers.get("content-encoding", ""))
                 if await self._pass_rest(response, tally) and outcome == ABORTED:
                     outcome = "ok"
         finally:
             self._passed(operation, model, status, outcome, charge=tally.charge())
 
-    async def with_memory(self, asked: Asked, model: str | None, space: Space) -> None:
+    async def with_memory(self, asked: ChatRequest, model: str | None, space: Space) -> None:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
@@ -123,7 +128,7 @@ class Carrier:
         changes = asked.with_memory(told.brief, told.context)
         if model is not None:
             changes += asked.with_model(model)
-        turn = Turn(
+        turn = ProxyTurn(
             asked,
             at=at,
             tenant=space.tenant,
@@ -139,10 +144,10 @@ class Carrier:
         )
         await self._carry(turn, told)
 
-    async def _carry(self, turn: Turn, told: Told) -> None:
+    async def _carry(self, turn: ProxyTurn, told: Injection) -> None:
         try:
             response = await self._ask(turn.effective, readable=True)
-        except Refused:
+        except HttpError:
             self._tell(turn, "failed")
             raise
         async with response:
@@ -152,13 +157,13 @@ class Carrier:
                 await self._pass_rest(response)
                 self._tell(turn, "refused")
                 return
-            turn.answer = Answer(
+            turn.answer = ProviderResponse(
                 media=response.headers.get("content-type", ""),
                 encoding=response.headers.get("content-encoding", ""),
             )
             try:
                 held = await self._pass_answer(response, turn)
-            except Broken:
+            except ProviderDisconnected:
                 self._abort(turn, told)
                 return
             except (asyncio.CancelledError, ClientGone):
@@ -168,7 +173,7 @@ class Carrier:
             await asyncio.shield(self._parts.later(self._keep(turn, told)))
             await self._pass_end(response, held)
 
-    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: Turn) -> list[bytes]:
+    async def _pass_answer(self, response: aiohttp.ClientResponse, turn: ProxyTurn) -> list[bytes]:
         """Pieces go on as they come, but for the last, which the client sees when the turn is kept. Of a stream the last is
         what says that it is over; of anything else, whatever comes last."""
         answer, held, over = turn.answer, list[bytes](), False
@@ -178,7 +183,7 @@ class Carrier:
                     piece = await next_piece(response)
             except TimeoutError:  # it said that it was over, and does not end
                 return held
-            except Broken:
+            except ProviderDisconnected:
                 if over:
                     return held
                 raise
@@ -197,19 +202,19 @@ class Carrier:
             await self._body(piece)
         await self._pass_rest(response)
 
-    async def _pass_rest(self, response: aiohttp.ClientResponse, tally: Tally | None = None) -> bool:
+    async def _pass_rest(self, response: aiohttp.ClientResponse, tally: UsageReader | None = None) -> bool:
         """Whether it came to its end. If not, the connection ends without, as the provider's did."""
         try:
             async for piece in pieces_of(response):
                 if tally is not None:
                     tally.add(piece)
                 await self._body(piece)
-        except Broken:
+        except ProviderDisconnected:
             return False
         await self._body(b"", more=False)
         return True
 
-    def _abort(self, turn: Turn, told: Told) -> None:
+    def _abort(self, turn: ProxyTurn, told: Injection) -> None:
         """Of a stream there is something to keep; half of anything else is nothing."""
         if turn.answer.is_stream:
             turn.status = ABORTED
@@ -217,13 +222,13 @@ class Carrier:
         else:
             self._tell(turn, "failed")
 
-    async def _keep(self, turn: Turn, told: Told) -> None:
+    async def _keep(self, turn: ProxyTurn, told: Injection) -> None:
         in_time = await self._parts.keeper.keep(lambda: turn.kept)
         self._tell(turn, turn.status or "ok", kept=in_time)
         if told.backend is not None and turn.status != FAILED:
             self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
 
-    def _tell(self, turn: Turn, outcome: str, *, kept: bool | None = None) -> None:
+    def _tell(self, turn: ProxyTurn, outcome: str, *, kept: bool | None = None) -> None:
         self._passed("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
 
     def _passed(
@@ -237,7 +242,7 @@ class Carrier:
         kept: bool | None = None,
     ) -> None:
         self._parts.passed(
-            Passed(
+            ProviderCall(
                 upstream=self._upstream.name,
                 operation=operation,
                 model=model,
@@ -272,7 +277,7 @@ class Carrier:
         address = upstream.address(request.path, request.query)
         return await self._parts.relay.ask(upstream, request.method, address, headers, content)
 
-    def _shown(self, told: Told) -> list[tuple[bytes, bytes]]:
+    def _shown(self, told: Injection) -> list[tuple[bytes, bytes]]:
         """What was told, for a client that wants to know; the body is the provider's own."""
         recalled = told.recalled
         if recalled is None:

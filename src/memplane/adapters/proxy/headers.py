@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from multidict import CIMultiDict
 
-from memplane.adapters.clawdapus.outcome import Recalled
+from memplane.adapters.clawdapus.outcome import RecallOutcome
 from memplane.adapters.proxy.credentials import is_a_place
-from memplane.safety.outgoing import RecalledBlock
+from memplane.safety.outgoing import ServiceBlock
 
 # What a turn was told, as a header of its answer says it: always how the recall went, and the blocks to whoever asks.
 
@@ -23,30 +23,30 @@ _BYTES_MAX = 32 * 1024
 """Of the header; clients take no line of more than 64 KiB."""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class InjectedBlocks(msgspec.Struct, frozen=True):
     """The blocks that were put into the prompt."""
 
-    memories: tuple[RecalledBlock, ...] = ()
+    memories: tuple[ServiceBlock, ...] = ()
 
 
-_SHOWN = msgspec.json.Decoder(Shown)
+_SHOWN = msgspec.json.Decoder(InjectedBlocks)
 
 
-def summary_of(recalled: Recalled) -> str:
+def summary_of(recalled: RecallOutcome) -> str:
     size = len(recalled.text.encode("utf-8", "replace"))
     return f"{recalled.status.value}; blocks={len(recalled.blocks)}; bytes={size}"
 
 
-def spell_blocks(recalled: Recalled) -> str:
+def spell_blocks(recalled: RecallOutcome) -> str:
     """JSON in base64, since a header is ASCII and memories are not; the first blocks where all would be too long."""
     for count in range(len(recalled.blocks), -1, -1):
-        spelled = base64.b64encode(msgspec.json.encode(Shown(recalled.blocks[:count])))
+        spelled = base64.b64encode(msgspec.json.encode(InjectedBlocks(recalled.blocks[:count])))
         if len(spelled) <= _BYTES_MAX:
             break
     return spelled.decode("ascii")
 
 
-def read_blocks(header: str | None) -> tuple[RecalledBlock, ...]:
+def read_blocks(header: str | None) -> tuple[ServiceBlock, ...]:
     """None where nothing, or nothing that can be read, is said."""
     try:
         return _SHOWN.decode(base64.b64decode(header or "", validate=True)).memories

@@ -14,10 +14,10 @@ import msgspec
 from memplane.adapters.clawdapus.injection import NOTICE, memory_block, runtime_context
 from memplane.adapters.clawdapus.memory_client import (
     RECALL_TIMEOUT_MS,
-    Backend,
+    MemoryBackend,
     MemoryClient,
-    RecallRequest,
-    RetainRequest,
+    ServiceRecallRequest,
+    ServiceRetainRequest,
 )
 from memplane.adapters.clawdapus.memory_manifest import (
     AgentContext,
@@ -25,7 +25,13 @@ from memplane.adapters.clawdapus.memory_manifest import (
     ManifestInvalid,
     MemoryManifest,
 )
-from memplane.adapters.clawdapus.outcome import DEADLINE, MemoryStatus, Outcome, Recalled, event_of
+from memplane.adapters.clawdapus.outcome import (
+    DEADLINE,
+    MemoryStatus,
+    RecallOutcome,
+    ServiceOutcome,
+    event_of,
+)
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import MemplaneError
@@ -33,15 +39,15 @@ from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
 from memplane.recall.timebox import TimeBox
 from memplane.safety.fence import SERVICE, fence
-from memplane.safety.outgoing import BLOCKS_MAX, RecalledBlock, govern
+from memplane.safety.outgoing import BLOCKS_MAX, ServiceBlock, govern
 from memplane.space import Space
 from memplane.telemetry import Listener
-from memplane.types import Pins
+from memplane.types import PinnedTexts
 
 # What a turn asks for, as far as memory goes by it; a door reads it out of the API that the turn came by.
 
 
-class AskedTurn(Protocol):
+class TurnRequest(Protocol):
     """A turn that is about to be made."""
 
     @property
@@ -99,29 +105,29 @@ _LOOK_SHARE = 1 / 3
 """Of the time box, for what must be known before anything is recalled."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class Injection(msgspec.Struct, kw_only=True):
     """What goes into the prompt, and where the turn is retained besides our own ledger."""
 
     agent: AgentContext
-    backend: Backend | None = None
+    backend: MemoryBackend | None = None
     """A memory service of somebody else's; None is this process."""
     brief: str = ""
     context: str = ""
-    recalled: Recalled | None = None
+    recalled: RecallOutcome | None = None
     """What the context was made of; None where nothing was recalled for this turn."""
-    pins: Pins | None = None
+    pins: PinnedTexts | None = None
     """What the next turns of the conversation must be told again, to be kept with this one."""
 
 
-class _Looked(msgspec.Struct, frozen=True):
+class _PinnedState(msgspec.Struct, frozen=True):
     """What was told before, and what the conversation begins with."""
 
-    pins: Pins
+    pins: PinnedTexts
     brief: str | None
     """None where this conversation has none."""
 
 
-class _Places(msgspec.Struct, frozen=True):
+class _PinKeys(msgspec.Struct, frozen=True):
     """Where what was told is pinned. A conversation has one place for each sort, so that a long one does not push the
     others out."""
 
@@ -129,11 +135,11 @@ class _Places(msgspec.Struct, frozen=True):
     context: str
 
     @classmethod
-    def of(cls, conversation: str) -> "_Places":
+    def of(cls, conversation: str) -> "_PinKeys":
         return cls(digest_of("brief", conversation), digest_of("context", conversation))
 
 
-class Teller:
+class Injector:
     """Recalls for turns, from this process or from the service that an agent's `memory.json` names."""
 
     def __init__(self, plane: Engine, settings: Settings, listener: Listener) -> None:
@@ -144,11 +150,11 @@ class Teller:
         self._box: TimeBox[Recall] = TimeBox()
         self._contexts = Contexts(settings.claw_context_root)
 
-    async def tell(self, space: Space, asked: AskedTurn, conversation: str, *, may_read: bool) -> Told:
+    async def tell(self, space: Space, asked: TurnRequest, conversation: str, *, may_read: bool) -> Injection:
         """`conversation` names it among those of the space. Whatever hangs, all of it takes one time box: that of the
         service where there is one."""
         manifest, agent = self._manifest_of(space, asked.model)
-        told = Told(agent=agent, backend=None if manifest is None else self._client.backend(manifest))
+        told = Injection(agent=agent, backend=None if manifest is None else self._client.backend(manifest))
         if not may_read:
             return told
         with self._plane.answering():
@@ -156,10 +162,10 @@ class Teller:
         return told
 
     async def _fill(
-        self, told: Told, space: Space, asked: AskedTurn, conversation: str, seconds: float
+        self, told: Injection, space: Space, asked: TurnRequest, conversation: str, seconds: float
     ) -> None:
         until = asyncio.get_running_loop().time() + seconds
-        places = _Places.of(conversation)
+        places = _PinKeys.of(conversation)
         looking = asyncio.ensure_future(self._look(space, asked, places, told, seconds))
         before = None
         if asked.has_tools:  # looked before the recall: what is forgotten between the two is not pinned
@@ -171,10 +177,12 @@ class Teller:
             await self._recall(space, asked, told, until)
         self._pin(told, asked, places, await looking)
 
-    async def retain(self, told: Told, line: bytes, model: str) -> None:
+    async def retain(self, told: Injection, line: bytes, model: str) -> None:
         """Tell the agent's own memory service of a turn that is in the ledger."""
         if told.backend is not None:
-            await told.backend.retain(RetainRequest(context=told.agent, line=line, requested_model=model))
+            await told.backend.retain(
+                ServiceRetainRequest(context=told.agent, line=line, requested_model=model)
+            )
 
     async def close(self) -> None:
         await self._client.close()
@@ -182,9 +190,9 @@ class Teller:
 
     # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _recall(self, space: Space, asked: AskedTurn, told: Told, until: float) -> None:
+    async def _recall(self, space: Space, asked: TurnRequest, told: Injection, until: float) -> None:
         backend = told.backend or _EngineBackend(self, space, asked)
-        request = RecallRequest(
+        request = ServiceRecallRequest(
             context=told.agent,
             path=asked.style,
             requested_model=asked.model,
@@ -198,7 +206,7 @@ class Teller:
                 [told.recalled.text], now=self._plane.clock(), timezone=told.agent.timezone
             )
 
-    async def recalled(self, space: Space, asked: AskedTurn, seconds: float) -> Recalled:
+    async def recalled(self, space: Space, asked: TurnRequest, seconds: float) -> RecallOutcome:
         """From this process."""
         started, found, quiet = time.perf_counter(), None, space.untold()
         try:
@@ -215,7 +223,7 @@ class Teller:
             outcome = _late() if found is None else _governed(found, asked)
         except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
-            outcome = Recalled(operation="recall", status=MemoryStatus.FAILED, error=code)
+            outcome = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=code)
         latency_ms = int((time.perf_counter() - started) * 1_000)
         outcome = msgspec.structs.replace(outcome, latency_ms=latency_ms)
         self._tell(outcome, space.owner, asked.model)
@@ -224,8 +232,8 @@ class Teller:
     # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
 
     async def _look(
-        self, space: Space, asked: AskedTurn, places: _Places, told: Told, seconds: float
-    ) -> _Looked | None:
+        self, space: Space, asked: TurnRequest, places: _PinKeys, told: Injection, seconds: float
+    ) -> _PinnedState | None:
         """None where the space does not answer in time. The brief stands before the whole conversation, and a provider's
         cache goes by that: it is the same bytes in every request of it, at whichever process, whatever is remembered
         meanwhile."""
@@ -240,7 +248,9 @@ class Teller:
             told.brief = looked.brief or ""
         return looked
 
-    def _pin(self, told: Told, asked: AskedTurn, places: _Places, looked: _Looked | None) -> None:
+    def _pin(
+        self, told: Injection, asked: TurnRequest, places: _PinKeys, looked: _PinnedState | None
+    ) -> None:
         """What was not pinned yet. Between the calls of an agent's tools the same is told again, since it stands before
         them; a brief that is told along is pinned anew with it, so that it is not among the oldest."""
         if looked is None:
@@ -251,7 +261,7 @@ class Teller:
         if looked.brief is not None and (texts or looked.pins.texts.get(places.brief) != looked.brief):
             texts[places.brief] = looked.brief
         if texts:
-            told.pins = Pins(erasures=looked.pins.erasures, texts=texts)
+            told.pins = PinnedTexts(erasures=looked.pins.erasures, texts=texts)
 
     def _seconds_for(self, manifest: MemoryManifest | None) -> float:
         if manifest is None or manifest.recall is None:
@@ -262,42 +272,42 @@ class Teller:
         try:
             return self._contexts.of(space.owner, tenant=space.tenant)
         except ManifestInvalid as exc:
-            invalid = Recalled(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
+            invalid = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
             self._tell(invalid, space.owner, model, service="")
             return None, AgentContext(agent_id=space.owner)
 
-    def _tell(self, outcome: Recalled, owner: str, model: str, *, service: str = SERVICE) -> None:
+    def _tell(self, outcome: RecallOutcome, owner: str, model: str, *, service: str = SERVICE) -> None:
         """One `memory_op` for each turn. The engine knows neither the model nor what becomes of its blocks."""
         now = self._plane.clock()
         self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
 
 
 class _EngineBackend:
-    """`Backend` over this process. The ledger is written by the keeper, so retaining is done already."""
+    """`MemoryBackend` over this process. The ledger is written by the keeper, so retaining is done already."""
 
     service = SERVICE
 
-    def __init__(self, teller: Teller, space: Space, asked: AskedTurn) -> None:
+    def __init__(self, teller: Injector, space: Space, asked: TurnRequest) -> None:
         self._teller = teller
         self._space = space
         self._asked = asked
 
-    async def recall(self, request: RecallRequest, *, seconds_max: float = math.inf) -> Recalled:  # noqa: ARG002 - what is asked is known in full
+    async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:  # noqa: ARG002 - what is asked is known in full
         return await self._teller.recalled(self._space, self._asked, seconds_max)
 
-    async def retain(self, request: RetainRequest) -> Outcome:  # noqa: ARG002
-        return Outcome(operation="retain", status=MemoryStatus.SKIPPED)
+    async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:  # noqa: ARG002
+        return ServiceOutcome(operation="retain", status=MemoryStatus.SKIPPED)
 
 
-def _late() -> Recalled:
-    return Recalled(operation="recall", status=MemoryStatus.TIMED_OUT, error=DEADLINE)
+def _late() -> RecallOutcome:
+    return RecallOutcome(operation="recall", status=MemoryStatus.TIMED_OUT, error=DEADLINE)
 
 
-def _governed(found: Recall, asked: AskedTurn) -> Recalled:
+def _governed(found: Recall, asked: TurnRequest) -> RecallOutcome:
     """What the conversation says already was never returned, nor what is beyond the first eight."""
     blocks = _news(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
     governed = govern(blocks)
-    return Recalled(
+    return RecallOutcome(
         operation="recall",
         status=MemoryStatus.SUCCEEDED,
         blocks=governed.blocks,
@@ -314,16 +324,16 @@ def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall
     return work()
 
 
-def _looked(plane: Engine, space: Space, asked: AskedTurn, places: _Places, briefed: bool) -> _Looked:  # noqa: FBT001
+def _looked(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
     """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs. The
     conversation may also begin anew under the same name."""
     if not plane.has_space(space.owner, tenant=space.tenant):
-        return _Looked(Pins(), "" if briefed else None)
+        return _PinnedState(PinnedTexts(), "" if briefed else None)
     pins = space.pins((places.brief, places.context))
     if not briefed:
-        return _Looked(pins, None)
+        return _PinnedState(pins, None)
     before = None if asked.begins else pins.texts.get(places.brief)
-    return _Looked(pins, _brief_of(space) if before is None else before)
+    return _PinnedState(pins, _brief_of(space) if before is None else before)
 
 
 def _brief_of(space: Space) -> str:
@@ -331,18 +341,18 @@ def _brief_of(space: Space) -> str:
     return f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else ""
 
 
-def _pinned_context(asked: AskedTurn, context: str) -> str:
+def _pinned_context(asked: TurnRequest, context: str) -> str:
     """With the question it belongs to: the next one is told something else."""
     return f"{digest_of(asked.question)}\n{context}"
 
 
-def _context_in(pinned: str | None, asked: AskedTurn) -> str | None:
+def _context_in(pinned: str | None, asked: TurnRequest) -> str | None:
     """What was told for the same question, which may have been nothing."""
     question, _, context = (pinned or "").partition("\n")
     return context if question == digest_of(asked.question) else None
 
 
-def _news(blocks: list[RecalledBlock], asked: AskedTurn) -> list[RecalledBlock]:
+def _news(blocks: list[ServiceBlock], asked: TurnRequest) -> list[ServiceBlock]:
     """What the conversation does not say already."""
     said = " ".join(" ".join(asked.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from memplane.adapters.clawdapus.outcome import MemoryStatus, Outcome, event_of
+from memplane.adapters.clawdapus.outcome import MemoryStatus, ServiceOutcome, event_of
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.entropy import random_bytes
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.safety.fence import SERVICE
 from memplane.telemetry import Listener
-from memplane.types import TENANT_DEFAULT, Caller, Pins
+from memplane.types import TENANT_DEFAULT, Caller, PinnedTexts
 
 # Turns that could not be written yet: each waits in a file of its own, so that the next process finds it.
 
@@ -30,7 +30,7 @@ from memplane.types import TENANT_DEFAULT, Caller, Pins
 FOLDER = "proxy-pending"
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class PendingTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn on its way into the ledger."""
 
     tenant: str
@@ -43,23 +43,23 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """As the ledger keeps it: without what went upstream, which holds memories that may have to be forgotten."""
     history: bytes
     """As the session history has it. Both have the same id."""
-    pins: Pins | None = None
+    pins: PinnedTexts | None = None
     """What was told for it and must be told again in the same words. Not in the file: by the time somebody finds that,
     the conversation is over."""
 
 
-_FILE: msgspec.msgpack.Decoder[Kept] = msgspec.msgpack.Decoder(Kept)
+_FILE: msgspec.msgpack.Decoder[PendingTurn] = msgspec.msgpack.Decoder(PendingTurn)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Pending:
+class PendingTurns:
     """The files of one data directory. Nothing in here raises: a turn that cannot wait in a file waits in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         """None keeps no files, for a directory in which everything is encrypted."""
         self._folder = folder
 
-    def put(self, kept: Kept) -> Path | None:
+    def put(self, kept: PendingTurn) -> Path | None:
         """A file for a turn that waits; None where that is not possible either."""
         folder = self._folder
         if folder is None:
@@ -80,7 +80,7 @@ class Pending:
         with suppress(OSError):  # what is written twice is kept once
             file.unlink(missing_ok=True)
 
-    def left_over(self) -> Iterator[tuple[Path, Kept]]:
+    def left_over(self) -> Iterator[tuple[Path, PendingTurn]]:
         """Files whose process is gone; they are ours from now on."""
         folder = self._folder
         if folder is None or not folder.is_dir():
@@ -111,7 +111,7 @@ def _lives(pid: int) -> bool:
 
 Record = Callable[[str, bytes], None]
 """Writes a line of an agent's session history."""
-Made = Callable[[], Kept]
+Made = Callable[[], PendingTurn]
 """A turn as it is kept. Making it may take a while, so it is called in a thread, and may be called again."""
 
 THREADS = 8
@@ -120,7 +120,7 @@ _CLOSING_S = 5.0
 _log = logging.getLogger("memplane.proxy")
 
 
-class Keeper:
+class TurnRecorder:
     """Writes turns, and remembers those that are not written yet. Belongs to one event loop."""
 
     def __init__(
@@ -141,7 +141,7 @@ class Keeper:
         self._waiting: set[asyncio.Task[None]] = set()
         self._late = 0
         # Where everything on disk is encrypted, a file beside it must not be plain.
-        self._pending = Pending(None if settings.key else settings.folder / FOLDER)
+        self._pending = PendingTurns(None if settings.key else settings.folder / FOLDER)
 
     async def keep(self, turn: Made) -> bool:
         """Wait until it is durable, or until it is clear that this takes longer; whether it is."""
@@ -202,7 +202,7 @@ class Keeper:
     def _attempt(self, turn: Made) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._write(turn()))
 
-    def _write(self, kept: Kept) -> None:
+    def _write(self, kept: PendingTurn) -> None:
         caller = Caller(kept.actor, self._door, kept.conversation)
         space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).untold()
         with self._telling(kept):
@@ -215,7 +215,7 @@ class Keeper:
                 self._record(kept.owner, kept.history)
 
     @contextmanager
-    def _telling(self, kept: Kept) -> Iterator[None]:
+    def _telling(self, kept: PendingTurn) -> Iterator[None]:
         """One `memory_op` for each attempt."""
         started, error = time.perf_counter(), ""
         try:
@@ -224,7 +224,7 @@ class Keeper:
             error = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
             raise
         finally:
-            outcome = Outcome(
+            outcome = ServiceOutcome(
                 operation="retain",
                 status=MemoryStatus.FAILED if error else MemoryStatus.SUCCEEDED,
                 latency_ms=int((time.perf_counter() - started) * 1_000),
@@ -234,7 +234,7 @@ class Keeper:
             self._listener(event_of(outcome, service=SERVICE, agent=kept.owner, model=kept.model, now=now))
 
 
-def _as_it_is(kept: Kept) -> Kept:
+def _as_it_is(kept: PendingTurn) -> PendingTurn:
     return kept
 
 

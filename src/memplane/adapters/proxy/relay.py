@@ -11,7 +11,7 @@ from starlette.types import Receive
 from yarl import URL
 
 from memplane.adapters.proxy.upstreams import Upstream
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 _CONNECT_S = 10.0
 _RETRY_S = (0.05, 0.2)
@@ -22,11 +22,11 @@ _LARGE_BYTES = 1 << 20
 _AUTOMATIC = ("accept", "accept-encoding", "content-type", "user-agent")
 
 
-class Broken(Exception):
+class ProviderDisconnected(Exception):
     """The provider's answer stopped before its end."""
 
 
-class Relay:
+class ProviderClient:
     """Sends requests on. Belongs to the event loop that it is made in."""
 
     def __init__(self, *, idle_seconds_max: float) -> None:
@@ -43,7 +43,7 @@ class Relay:
     async def ask(
         self, upstream: Upstream, method: str, address: str, headers: CIMultiDict[str], body: bytes | None
     ) -> aiohttp.ClientResponse:
-        """The answer as soon as its headers are there. Raises `Refused` where there is none."""
+        """The answer as soon as its headers are there. Raises `HttpError` where there is none."""
         for wait_s in (*_RETRY_S, None):
             try:
                 return await self._session.request(
@@ -58,7 +58,7 @@ class Relay:
                     raise _unreachable(upstream, _reason(exc.os_error)) from exc
                 await asyncio.sleep(wait_s)
             except TimeoutError as exc:
-                raise Refused(
+                raise HttpError(
                     504, "upstream_timeout", f"the upstream {upstream.name} did not answer in time"
                 ) from exc
             except (aiohttp.ClientError, OSError, ValueError) as exc:
@@ -70,7 +70,7 @@ class Relay:
 
 
 async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """What comes, when it comes. Raises `Broken`."""
+    """What comes, when it comes. Raises `ProviderDisconnected`."""
     while piece := await next_piece(response):
         yield piece
 
@@ -80,7 +80,7 @@ async def next_piece(response: aiohttp.ClientResponse) -> bytes:
     try:
         return await response.content.readany()
     except (aiohttp.ClientError, OSError) as exc:  # a time-out is among the former
-        raise Broken(_reason(exc)) from exc
+        raise ProviderDisconnected(_reason(exc)) from exc
 
 
 async def until_gone(receive: Receive, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
@@ -104,8 +104,8 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def _unreachable(upstream: Upstream, why: str) -> Refused:
-    return Refused(502, "upstream_unreachable", f"the upstream {upstream.name} cannot be reached: {why}")
+def _unreachable(upstream: Upstream, why: str) -> HttpError:
+    return HttpError(502, "upstream_unreachable", f"the upstream {upstream.name} cannot be reached: {why}")
 
 
 def _reason(error: BaseException) -> str:

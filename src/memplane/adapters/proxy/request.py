@@ -11,7 +11,7 @@ from memplane.adapters.proxy.credentials import is_a_place
 from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW
 from memplane.auth.principal import Principal
 from memplane.server.envelope import speaks_anthropic
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 _OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
 """Paths below `/v1` that belong to the v6 door."""
@@ -29,7 +29,7 @@ _COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
 _LENT_BELOW = ("audio", "images", "responses")
 
 
-class Request:
+class ProxyRequest:
     """One request on its way."""
 
     def __init__(self, scope: Scope, body: bytes | None) -> None:
@@ -50,7 +50,7 @@ class Request:
         """Whatever stands in a header that is no place for it does not go along. An address cannot be mended like that: it
         is logged wherever it passes."""
         if stays(unquote(f"{self.path}?{self.query}")):
-            raise Refused(
+            raise HttpError(
                 400, "invalid_request", "a key does not belong into an address; send it in a header"
             )
         self.raw_headers = [
@@ -64,7 +64,7 @@ class Request:
         """Whether the client wants it."""
         said = self.headers.get("x-memplane-memory", "on").strip().lower()
         if said not in {"on", "off"}:
-            raise Refused(400, "invalid_request", "X-Memplane-Memory: say on or off")
+            raise HttpError(400, "invalid_request", "X-Memplane-Memory: say on or off")
         return said == "on"
 
     @property
@@ -117,9 +117,9 @@ def _check_path(path: str) -> None:
     """What leads elsewhere at the provider's than it says is not passed on."""
     segments = unquote(path).replace("\\", "/").split("/")
     if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_DOORS):
-        raise Refused(404, "not_found", "nothing is at this path; /docs lists every call")
+        raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
     if path.startswith("/v1/v1/"):
-        raise Refused(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")
+        raise HttpError(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")
 
 
 def _text(header: str | None) -> str | None:

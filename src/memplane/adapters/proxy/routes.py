@@ -6,24 +6,24 @@ from pathlib import Path
 
 from starlette.types import Receive, Scope, Send
 
-from memplane.adapters.clawdapus.session_history import Recorder
-from memplane.adapters.proxy.apis import Api, Asked, NotPlain, api_of, model_in
-from memplane.adapters.proxy.credentials import Credentials
-from memplane.adapters.proxy.forward import DOOR, Carrier, Parts
-from memplane.adapters.proxy.injection import Teller
+from memplane.adapters.clawdapus.session_history import HistoryRecorder
+from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, model_in
+from memplane.adapters.proxy.credentials import ProxyCredentials
+from memplane.adapters.proxy.forward import DOOR, Carrier, ProxyServices
+from memplane.adapters.proxy.injection import Injector
 from memplane.adapters.proxy.prices import Prices
-from memplane.adapters.proxy.recorder import Keeper
-from memplane.adapters.proxy.relay import Relay, until_gone
-from memplane.adapters.proxy.request import Request
+from memplane.adapters.proxy.recorder import TurnRecorder
+from memplane.adapters.proxy.relay import ProviderClient, until_gone
+from memplane.adapters.proxy.request import ProxyRequest
 from memplane.adapters.proxy.upstreams import Upstream, Upstreams
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.server.access import open_space
 from memplane.server.body import ClientGone
-from memplane.server.endpoint import AsgiRoute, Door
+from memplane.server.endpoint import Adapter, AsgiRoute
 from memplane.server.exchange import PassedListener
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 from memplane.space import Space
 from memplane.telemetry import Listener, log_event
 
@@ -39,7 +39,7 @@ def door(
     authenticated: bool,
     listener: Listener = log_event,
     passed: PassedListener | None = None,
-) -> Door:
+) -> Adapter:
     proxy = Proxy(
         plane, settings, authenticated=authenticated, listener=listener, passed=passed or (lambda _: None)
     )
@@ -57,7 +57,7 @@ def door(
             lasting=True,
         )
 
-    return Door(
+    return Adapter(
         name=DOOR,
         routes=(
             route("/v1/chat/completions", "OpenAI's chat completions, with memory"),
@@ -76,7 +76,7 @@ def door(
 class Proxy:
     """An ASGI application for all of the door's routes."""
 
-    _parts: Parts
+    _parts: ProxyServices
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Proxy:
         listener: Listener,
         passed: PassedListener,
     ) -> None:
-        self.credentials = Credentials(settings)
+        self.credentials = ProxyCredentials(settings)
         self._plane = plane
         self._settings = settings
         self._authenticated = authenticated
@@ -99,20 +99,20 @@ class Proxy:
         self._recorder = (
             None
             if folder is None
-            else Recorder(Path(folder).expanduser(), settings.session_history_max_bytes)
+            else HistoryRecorder(Path(folder).expanduser(), settings.session_history_max_bytes)
         )
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         plane, settings = self._plane, self._settings
         record = None if self._recorder is None else self._recorder.append
-        self._parts = Parts(
+        self._parts = ProxyServices(
             settings,
             plane.clock,
             self._passed,
-            relay=Relay(idle_seconds_max=settings.proxy_timeout_s),
-            teller=Teller(plane, settings, self._listener),
-            keeper=Keeper(plane, settings, self._listener, door=DOOR, record=record),
+            relay=ProviderClient(idle_seconds_max=settings.proxy_timeout_s),
+            teller=Injector(plane, settings, self._listener),
+            keeper=TurnRecorder(plane, settings, self._listener, door=DOOR, record=record),
             prices=self._prices,
         )
         self._parts.keeper.resume()
@@ -128,7 +128,7 @@ class Proxy:
         body = None
         if scope["method"] not in {"GET", "HEAD"}:
             body = (await receive())["body"]
-        request = Request(scope, body)
+        request = ProxyRequest(scope, body)
         api = api_of(request.method, request.path)
         asked = self._asked(request, api)
         upstream, model = self._upstream(request, asked)
@@ -144,26 +144,26 @@ class Proxy:
         if not done:
             raise ClientGone
 
-    def _asked(self, request: Request, api: Api | None) -> Asked | None:
+    def _asked(self, request: ProxyRequest, api: Api | None) -> ChatRequest | None:
         """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but
         only where nothing is to be kept of it."""
         if api is None:
             return None
         if request.memory and request.headers.get("content-encoding", "identity") != "identity":
-            raise Refused(415, "unsupported_media_type", "send the body as it is, not compressed")
+            raise HttpError(415, "unsupported_media_type", "send the body as it is, not compressed")
         try:
-            return Asked(api, request.body or b"")
+            return ChatRequest(api, request.body or b"")
         except NotPlain as exc:
             if request.memory:
-                raise Refused(400, "malformed_body", f"the body cannot be read: {exc}") from exc
+                raise HttpError(400, "malformed_body", f"the body cannot be read: {exc}") from exc
             return None
 
-    def _upstream(self, request: Request, asked: Asked | None) -> tuple[Upstream, str | None]:
+    def _upstream(self, request: ProxyRequest, asked: ChatRequest | None) -> tuple[Upstream, str | None]:
         if request.upstream_name is not None:
             return self._upstreams.named(request.upstream_name), None
         return self._upstreams.chosen(request.path, request.headers, asked)
 
-    def _keys(self, request: Request, upstream: Upstream, api: Api | None) -> frozenset[str]:
+    def _keys(self, request: ProxyRequest, upstream: Upstream, api: Api | None) -> frozenset[str]:
         """The headers with a key of the client's own. Where there is none, the server's is used. That is lent for turns and
         the like; what a provider keeps for its customer, such as files, is for the owner: all who share the key would
         share that too."""
@@ -171,10 +171,10 @@ class Proxy:
         request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
         lent = keys or upstream.key is None or api is not None or request.is_lent
         if not lent and Right.ADMIN not in request.principal.rights:
-            raise Refused(403, "forbidden", "the server's key is not lent for this; send one of your own")
+            raise HttpError(403, "forbidden", "the server's key is not lent for this; send one of your own")
         return keys
 
-    def _space(self, request: Request, asked: Asked) -> Space:
+    def _space(self, request: ProxyRequest, asked: ChatRequest) -> Space:
         """Whose memory: that of a credential which opens only one; else as the request says, by header, metadata, user."""
         principal = request.principal
         only = next(iter(principal.spaces)) if principal.spaces and len(principal.spaces) == 1 else None
@@ -182,7 +182,7 @@ class Proxy:
         if owner is None and not self._authenticated:
             owner = principal.subject
         if owner is None:
-            raise Refused(
+            raise HttpError(
                 400,
                 "space_required",
                 "say whose memory: with a key of one space, X-Memplane-Space, metadata.memplane_space, or user "

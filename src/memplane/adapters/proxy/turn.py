@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from memplane.adapters.proxy.answer import Answer, Charge
-from memplane.adapters.proxy.apis import Api, Asked
-from memplane.adapters.proxy.recorder import Kept
+from memplane.adapters.proxy.answer import Charge, ProviderResponse
+from memplane.adapters.proxy.apis import Api, ChatRequest
+from memplane.adapters.proxy.recorder import PendingTurn
 from memplane.clock import Instant
 from memplane.ledger import gojson
 from memplane.ledger.history import HistoryLine, Payload, compose_line
 from memplane.ledger.history_text import FAILED
-from memplane.types import Pins
+from memplane.types import PinnedTexts
 
 ABORTED = "aborted"
 """The client hung up, or the stream broke off: what was said until then is kept, and marked."""
@@ -23,12 +23,12 @@ _VALUE = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-class Turn:
+class ProxyTurn:
     """What was asked, what went upstream, and what came back."""
 
     def __init__(
         self,
-        asked: Asked,
+        asked: ChatRequest,
         *,
         at: Instant,
         tenant: str,
@@ -40,7 +40,7 @@ class Turn:
         model: str,
         effective: bytes,
         entry_bytes_max: int,
-        pins: Pins | None = None,
+        pins: PinnedTexts | None = None,
     ) -> None:
         self.asked = asked
         self.owner = owner
@@ -48,7 +48,7 @@ class Turn:
         self.upstream = upstream
         self.model = model
         """As the upstream calls it."""
-        self.answer = Answer(media="", encoding="")
+        self.answer = ProviderResponse(media="", encoding="")
         self.status = ""
         self.status_code = 0
         self._at = at
@@ -64,13 +64,13 @@ class Turn:
         return self.answer.charge()
 
     @cached_property
-    def kept(self) -> Kept:
+    def kept(self) -> PendingTurn:
         """Takes a while for a long conversation, so it is made in a thread."""
         if self.answer.failed():  # it began well: on record, and not remembered
             self.status = FAILED
         full = self._line(self.asked.raw, self._sorted_effective(), self.answer.payload())
         line = self._fitting(full.id)
-        return Kept(
+        return PendingTurn(
             tenant=self.tenant,
             owner=self.owner,
             actor=self._actor,

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from memplane.adapters.proxy.apis import Asked
+from memplane.adapters.proxy.apis import ChatRequest
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
 from memplane.server.envelope import speaks_anthropic
-from memplane.server.refusal import Refused
+from memplane.server.refusal import HttpError
 
 Kind = Literal["openai", "anthropic", "azure"]
 
@@ -73,11 +73,11 @@ class Upstreams:
         """The one that the path names."""
         found = self._named.get(name)
         if found is None:
-            raise Refused(404, "unknown_upstream", "no upstream has this name; see the setting `upstreams`")
+            raise HttpError(404, "unknown_upstream", "no upstream has this name; see the setting `upstreams`")
         return found
 
     def chosen(
-        self, path: str, headers: Mapping[str, str], asked: Asked | None
+        self, path: str, headers: Mapping[str, str], asked: ChatRequest | None
     ) -> tuple[Upstream, str | None]:
         """Whom the request goes to, and the name of the model there where it is another: `vllm/llama` is `llama` at
         `vllm`. A name before the slash that no upstream has belongs to the model."""

@@ -62,7 +62,7 @@ GRAIN: dict[str, Granularity] = {
 }
 
 
-class Span(NamedTuple):
+class LocalSpan(NamedTuple):
     """A half-open stretch of local time and the precision it was named with."""
 
     begin: datetime
@@ -139,12 +139,12 @@ def _floor_season(day: datetime) -> datetime:
     return day.replace(year=day.year - 1, month=month, day=first)
 
 
-def period(moment: datetime, unit: str, offset: int = 0, count: int = 1) -> Span:
+def period(moment: datetime, unit: str, offset: int = 0, count: int = 1) -> LocalSpan:
     """`count` whole periods from the one `offset` away from that which holds the moment."""
     begin = _start(moment, unit, offset)
     if unit == "weekend":
-        return Span(begin, begin + timedelta(days=7 * (count - 1) + 2), "weekend")
-    return Span(begin, _start(begin, unit, count), GRAIN[unit])
+        return LocalSpan(begin, begin + timedelta(days=7 * (count - 1) + 2), "weekend")
+    return LocalSpan(begin, _start(begin, unit, count), GRAIN[unit])
 
 
 def _start(moment: datetime, unit: str, offset: int) -> datetime:
@@ -153,24 +153,24 @@ def _start(moment: datetime, unit: str, offset: int) -> datetime:
     return shift(floor(moment, unit), unit, offset)
 
 
-def day_span(year: int, month: int, day: int) -> Span:
+def day_span(year: int, month: int, day: int) -> LocalSpan:
     return period(datetime(year, month, day), "day")  # noqa: DTZ001  the zone is put on at the very end
 
 
-def month_span(year: int, month: int) -> Span:
+def month_span(year: int, month: int) -> LocalSpan:
     return period(datetime(year, month, 1), "month")  # noqa: DTZ001  as above
 
 
-def year_span(year: int) -> Span:
+def year_span(year: int) -> LocalSpan:
     return period(datetime(year, 1, 1), "year")  # noqa: DTZ001  as above
 
 
-def season_span(year: int, season: int) -> Span:
+def season_span(year: int, season: int) -> LocalSpan:
     month, day = SEASON_STARTS[season]
     return period(datetime(year, month, day), "season")  # noqa: DTZ001  as above
 
 
-def nth_weekday(within: Span, weekday: int, nth: int) -> Span | None:
+def nth_weekday(within: LocalSpan, weekday: int, nth: int) -> LocalSpan | None:
     """The nth such weekday of a period, from its end where `nth` is negative."""
     if nth > 0:
         first = within.begin + timedelta(days=(weekday - within.begin.weekday()) % WEEKDAYS)
@@ -182,7 +182,7 @@ def nth_weekday(within: Span, weekday: int, nth: int) -> Span | None:
     return period(found, "day") if within.begin <= found < within.until else None
 
 
-def choose(candidates: Iterable[Span], now: datetime, prefer: Prefer) -> Span | None:
+def choose(candidates: Iterable[LocalSpan], now: datetime, prefer: Prefer) -> LocalSpan | None:
     """Of what an expression without a year may mean, the nearest on the preferred side."""
     spans = list(candidates)
     if prefer == "past":
@@ -192,7 +192,7 @@ def choose(candidates: Iterable[Span], now: datetime, prefer: Prefer) -> Span | 
     return min(spans, key=lambda span: abs(span.begin - now), default=None)
 
 
-def step(candidates: Iterable[Span], now: datetime, offset: int) -> Span | None:
+def step(candidates: Iterable[LocalSpan], now: datetime, offset: int) -> LocalSpan | None:
     """`last` is -1, `next` is 1, `before last` is -2: counted over what lies wholly on that side."""
     spans = sorted(candidates)
     if offset < 0:
@@ -202,7 +202,7 @@ def step(candidates: Iterable[Span], now: datetime, offset: int) -> Span | None:
     return after[offset - 1] if len(after) >= offset else None
 
 
-def yearly(make: Callable[[int], Span | None], now: datetime, reach: int = 3) -> list[Span]:
+def yearly(make: Callable[[int], LocalSpan | None], now: datetime, reach: int = 3) -> list[LocalSpan]:
     """What comes once a year, in the years around now; a year without it (29 February) is left out."""
     spans = []
     for year in range(now.year - reach, now.year + reach + 1):

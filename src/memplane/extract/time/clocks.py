@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 
 from memplane.extract.time.frame import Clock, Frame
 from memplane.extract.time.numerals import cardinal
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import ABOUT, MONTH, ORDINAL_SUFFIX, PART, UNIT, WEEKDAY, ZONE_HOURS, listed
 
 Rule = tuple[int, Frame]
@@ -43,21 +43,21 @@ _NAMED = {"noon": Clock(12, padded=True), "midday": Clock(12, padded=True), "mid
 _TO = frozenset({"-", "to", "till", "until", "untill", "til", "through", "thru", "and", "or", "/"})
 
 
-def led(line: Line, at: int) -> bool:
+def led(line: TokenLine, at: int) -> bool:
     """Whether the word before says that a time of day follows."""
     return line.word(at - 1) in _LEAD
 
 
-def _led_short(line: Line, at: int) -> bool:
+def _led_short(line: TokenLine, at: int) -> bool:
     return led(line, at) or line.word(at - 1) in {"from", "to"}
 
 
-def clock(line: Line, at: int) -> Read | None:
+def clock(line: TokenLine, at: int) -> Read | None:
     """One time of day that shows itself to be one."""
     return _told(line, at) or _past(line, at)
 
 
-def _told(line: Line, at: int) -> Read | None:
+def _told(line: TokenLine, at: int) -> Read | None:
     """A time told by its own hour, not by minutes past another."""
     if line.number(at) is not None:
         return _digits(line, at)
@@ -69,7 +69,7 @@ def _told(line: Line, at: int) -> Read | None:
     return _spelled(line, at)
 
 
-def _digits(line: Line, at: int) -> Read | None:
+def _digits(line: TokenLine, at: int) -> Read | None:
     position = line.tokens[at].start
     for pattern in (_COLON, _FRENCH, _HALVED):
         match = pattern.match(line.text, position)
@@ -79,7 +79,7 @@ def _digits(line: Line, at: int) -> Read | None:
     return dotted(line, at, need_half=True) or _oclock(line, at)
 
 
-def _from(match: re.Match[str], line: Line) -> Read | None:
+def _from(match: re.Match[str], line: TokenLine) -> Read | None:
     """`4a` is a label more often than a time; `4:15a` is a time, and `at 4a` too."""
     parts = match.groupdict()
     hour, minute = int(parts["h"]), parts.get("m")
@@ -104,7 +104,7 @@ def _from(match: re.Match[str], line: Line) -> Read | None:
     return end, written
 
 
-def dotted(line: Line, at: int, *, need_half: bool) -> Read | None:
+def dotted(line: TokenLine, at: int, *, need_half: bool) -> Read | None:
     """`17.30`, which is a date or a price just as often: only beside a date or with a.m. or p.m."""
     if line.number(at) is None:
         return None
@@ -120,7 +120,7 @@ def dotted(line: Line, at: int, *, need_half: bool) -> Read | None:
     return end, written._replace(padded=written.half is None)
 
 
-def _oclock(line: Line, at: int) -> Read | None:
+def _oclock(line: TokenLine, at: int) -> Read | None:
     found = cardinal(line, at)
     if found is None or not 1 <= found[1] <= NOON or line.word(found[0]) not in {"o'clock", "oclock"}:
         return None
@@ -128,7 +128,7 @@ def _oclock(line: Line, at: int) -> Read | None:
     return end, Clock(found[1], half=half)
 
 
-def _half(line: Line, at: int) -> tuple[int, int | None]:
+def _half(line: TokenLine, at: int) -> tuple[int, int | None]:
     """`pm`, `p.m.`, `p m`, `in the PM` after a number in words."""
     if line.word(at) == "in" and line.word(at + 1) == "the" and line.word(at + 2) in {"am", "pm"}:
         return at + 3, int(line.word(at + 2) == "pm")
@@ -143,7 +143,7 @@ def _half(line: Line, at: int) -> tuple[int, int | None]:
     return at, None
 
 
-def _past(line: Line, at: int) -> Read | None:
+def _past(line: TokenLine, at: int) -> Read | None:
     """`half past three`, `a quarter to noon`, `20 minutes past 3pm`, `twenty after 3pm`."""
     if line.word(at) in {"a", "the"}:
         at += 1
@@ -167,7 +167,7 @@ def _past(line: Line, at: int) -> Read | None:
     return end, whole._replace(hour=total // MINUTES, minute=total % MINUTES)
 
 
-def _spelled(line: Line, at: int) -> Read | None:
+def _spelled(line: TokenLine, at: int) -> Read | None:
     """`seven thirty p.m.`, `three am`, `ten o'clock`, and `twelve oh three` after `at`."""
     found = cardinal(line, at)
     if found is None or not 0 < found[1] <= NOON:
@@ -183,7 +183,7 @@ def _spelled(line: Line, at: int) -> Read | None:
     return (end, Clock(hour, minute)) if minute is not None and led(line, at) else None
 
 
-def _spelled_minute(line: Line, at: int) -> tuple[int | None, int]:
+def _spelled_minute(line: TokenLine, at: int) -> tuple[int | None, int]:
     start = at + 1 if line.word(at) == "-" else at
     if line.word(start) in {"oh", "o", "zero"}:
         found = cardinal(line, start + 2 if line.word(start + 1) == "-" else start + 1)
@@ -194,12 +194,12 @@ def _spelled_minute(line: Line, at: int) -> tuple[int | None, int]:
     return found[1], found[0]
 
 
-def hour_at(line: Line, at: int) -> Read | None:
+def hour_at(line: TokenLine, at: int) -> Read | None:
     """A bare hour, `3` or `three`: only where something else proves that it is one."""
     return clock(line, at) or _hour(line, at)
 
 
-def _hour(line: Line, at: int) -> Read | None:
+def _hour(line: TokenLine, at: int) -> Read | None:
     found = cardinal(line, at)
     if found is None or found[1] > HOURS or (line.word(found[0]) in {"%", "."} and line.number(found[0] + 1)):
         return None
@@ -208,7 +208,7 @@ def _hour(line: Line, at: int) -> Read | None:
     return end, Clock(hour, half=half, padded=hour > NOON or line.word(at).startswith("0"))
 
 
-def compact(line: Line, at: int) -> Read | None:
+def compact(line: TokenLine, at: int) -> Read | None:
     """`0935` or `815`: a year or a quantity just as often, so only beside a date or after `at`."""
     if line.number(at) is None or line.digits(at) not in _HHMM_DIGITS:
         return None
@@ -219,7 +219,7 @@ def compact(line: Line, at: int) -> Read | None:
     return end, Clock(hour, minute, half=half, padded=hour > NOON or line.word(at).startswith("0"))
 
 
-def _longer(line: Line, at: int) -> bool:
+def _longer(line: TokenLine, at: int) -> bool:
     """Whether the digits go on behind a sign, as in a phone number or a price."""
     if line.number(at + 1) is not None:
         return True
@@ -230,13 +230,13 @@ def _longer(line: Line, at: int) -> bool:
     )
 
 
-def counts_noun(line: Line, at: int) -> bool:
+def counts_noun(line: TokenLine, at: int) -> bool:
     """Whether a bare number counts what follows it: `around 400 ms`, `by 500%`, `at 24 locations`."""
     word = line.word(at)
     return word == "%" or (word.isalpha() and word not in _AFTER_TIME)
 
 
-def clock_rule(line: Line, at: int, frame: Frame, *, lead: str) -> Rule | None:
+def clock_rule(line: TokenLine, at: int, frame: Frame, *, lead: str) -> Rule | None:
     """The time of day that starts here, given what the frame already says and the word that stood before."""
     read = clock(line, at)
     strong, timed = read is not None, lead in _TIMED or (lead == "from" and frame.daily())
@@ -253,7 +253,7 @@ def clock_rule(line: Line, at: int, frame: Frame, *, lead: str) -> Rule | None:
     return _finish(line, at, read, strong=strong or (timed and lead not in ABOUT))
 
 
-def _maybe_compact(line: Line, at: int, frame: Frame, lead: str) -> bool:
+def _maybe_compact(line: TokenLine, at: int, frame: Frame, lead: str) -> bool:
     """Whether four digits may be hours and minutes; what could be a year needs `at` or a day of the month."""
     yearlike = line.digits(at) == _HHMM_DIGITS[1] and line.word(at)[:2] in {"19", "20"}
     if lead in {"at", "@"} or frame.days is not None:
@@ -263,7 +263,7 @@ def _maybe_compact(line: Line, at: int, frame: Frame, lead: str) -> bool:
     return not yearlike and (lead in ABOUT or frame.daily() or frame.part is not None)
 
 
-def _bare_rule(line: Line, at: int, frame: Frame, *, lead: bool) -> Rule | None:
+def _bare_rule(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     """`3-5 pm`, `between 2 and 4pm`, `20-21` after a date; `at 5` beside a day or a part of one."""
     left = hour_at(line, at)
     if left is None:
@@ -287,7 +287,7 @@ _BESIDE = frozenset({"tomorrow", "tonight", "yesterday"})
 _PARTS = frozenset({"morning", "afternoon", "evening"})
 
 
-def _in_part(line: Line, at: int) -> bool:
+def _in_part(line: TokenLine, at: int) -> bool:
     """`3 in the morning`, `8 this evening`."""
     if line.word(at) == "in" and line.word(at + 1) == "the":
         return line.word(at + 2) in _PARTS
@@ -298,7 +298,7 @@ def _explicit(written: Clock) -> bool:
     return written.half is not None or written.minute is not None
 
 
-def _right(line: Line, first: int, at: int, *, bare: bool) -> Read | None:
+def _right(line: TokenLine, first: int, at: int, *, bare: bool) -> Read | None:
     """The end of `9:30 - 11`: what follows a dash or a `to`, or an `and` after `between`; never a date."""
     sign = line.word(at)
     if sign not in _TO or (sign in {"and", "or"} and line.word(first - 1) not in _BETWEEN):
@@ -317,11 +317,11 @@ def _right(line: Line, first: int, at: int, *, bare: bool) -> Read | None:
 _BETWEEN = frozenset({"between"}) | ABOUT
 
 
-def _plain_hour(line: Line, at: int) -> bool:
+def _plain_hour(line: TokenLine, at: int) -> bool:
     return line.number(at) is not None and not _dateish(line, at + 1)
 
 
-def _finish(line: Line, at: int, read: Read, *, strong: bool) -> Rule | None:
+def _finish(line: TokenLine, at: int, read: Read, *, strong: bool) -> Rule | None:
     """Take in what follows a time: `h`, `ish`, the next day's +1, the end of a range, a zone."""
     end, first = read
     end = _trim(line, end)
@@ -348,18 +348,18 @@ def _finish(line: Line, at: int, read: Read, *, strong: bool) -> Rule | None:
     )
 
 
-def _dateish(line: Line, at: int) -> bool:
+def _dateish(line: TokenLine, at: int) -> bool:
     """Whether a bare number before this belongs to a date or an amount rather than to the time."""
     return line.word(at) in {"/", ".", "days", "weeks", "months", "years", "people", "th", "st", "nd", "rd"}
 
 
-def _trim(line: Line, at: int) -> int:
+def _trim(line: TokenLine, at: int) -> int:
     while line.word(at) in {"ish", "h", "hrs", "hr", "approximately", "sharp"}:
         at += 1
     return at
 
 
-def _zone(line: Line, at: int) -> tuple[int, timezone | None]:
+def _zone(line: TokenLine, at: int) -> tuple[int, timezone | None]:
     bracket = line.word(at) == "("
     name = line.word(at + bracket)
     if name not in ZONE_HOURS or name == "z":

@@ -4,7 +4,7 @@ from memplane.extract.time.calendar import YEARS_OF_DECADE
 from memplane.extract.time.frame import Context, Frame
 from memplane.extract.time.numerals import cardinal, ordinal
 from memplane.extract.time.numeric import CENTURY, DAYS_MAX, YEAR_DIGITS, YEAR_MAX, YEAR_MIN, free, full_year
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import AMBIGUOUS, MODIFIER, MONTH, WEEKDAY, listed
 
 Rule = tuple[int, Frame]
@@ -17,7 +17,7 @@ _FULL_STOP = frozenset(
 ) | {name for name in WEEKDAY if not name.endswith("day")}
 
 
-def month_name(line: Line, at: int) -> tuple[int, int] | None:
+def month_name(line: TokenLine, at: int) -> tuple[int, int] | None:
     """A month's name, with the full stop of its abbreviation."""
     month = MONTH.get(line.word(at))
     if month is None:
@@ -25,12 +25,12 @@ def month_name(line: Line, at: int) -> tuple[int, int] | None:
     return after_name(line, at), month
 
 
-def after_name(line: Line, at: int) -> int:
+def after_name(line: TokenLine, at: int) -> int:
     stop = line.word(at) in _FULL_STOP and line.word(at + 1) == "." and line.glued(at + 1)
     return at + 2 if stop and at + 2 < len(line) else at + 1
 
 
-def _day(line: Line, at: int) -> tuple[int, int, bool] | None:
+def _day(line: TokenLine, at: int) -> tuple[int, int, bool] | None:
     """A day of the month: the next index, the day, and whether it was written as an ordinal."""
     found = ordinal(line, at)
     if found is not None:
@@ -46,7 +46,7 @@ def _day(line: Line, at: int) -> tuple[int, int, bool] | None:
 _TO = frozenset({"-", "to", "till", "until", "through", "thru", "and", "/", "&"})
 
 
-def _days(line: Line, at: int) -> tuple[int, tuple[int, int], bool] | None:
+def _days(line: TokenLine, at: int) -> tuple[int, tuple[int, int], bool] | None:
     """A day or several in a row: `13`, `13-15`, `the 13th to the 15th`."""
     first = _day(line, at)
     if first is None:
@@ -60,7 +60,7 @@ def _days(line: Line, at: int) -> tuple[int, tuple[int, int], bool] | None:
     return end, (day, day), named
 
 
-def day_month(line: Line, at: int, context: Context) -> Rule | None:
+def day_month(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`15 March`, `15th of March`, `13 to 15 July 2024`, `14april`, `31-Oct-74`."""
     start = at + 1 if line.word(at) == "the" else at
     found = _days(line, start)
@@ -80,7 +80,7 @@ def day_month(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(year=year, month=month[1], days=days)
 
 
-def month_day(line: Line, at: int, context: Context) -> Rule | None:
+def month_day(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`March 15`, `March the 15th, 2024`, `July 13-15`, `Feb13`."""
     month = month_name(line, at)
     if month is None:
@@ -99,7 +99,7 @@ def month_day(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(year=year, month=month[1], days=days, strong=not weak)
 
 
-def _is_clock(line: Line, start: int, end: int) -> bool:
+def _is_clock(line: TokenLine, start: int, end: int) -> bool:
     """`March 15.30` and `Sunday 16.29h` carry times, `July 8.` does not."""
     if end != start + 1 or not line.glued(end):
         return False
@@ -108,7 +108,7 @@ def _is_clock(line: Line, start: int, end: int) -> bool:
     )
 
 
-def year_after(line: Line, at: int, context: Context, *, short: bool) -> tuple[int, int | None]:
+def year_after(line: TokenLine, at: int, context: Context, *, short: bool) -> tuple[int, int | None]:
     """The year that follows a month or a day, if one does: `2024`, `, 2024`, `'24`, or `-24` after `31-Oct`."""
     start = at
     if line.word(at) in {",", "of", "in", "'", "-", "/"}:
@@ -123,7 +123,7 @@ def year_after(line: Line, at: int, context: Context, *, short: bool) -> tuple[i
     return at, None
 
 
-def _hours(line: Line, at: int) -> bool:
+def _hours(line: TokenLine, at: int) -> bool:
     """`1915-2045` after a day is a pair of times; after a month it would be years."""
     if not (line.word(at + 1) == "-" and line.glued(at + 1) and line.glued(at + 2)):
         return False
@@ -132,7 +132,7 @@ def _hours(line: Line, at: int) -> bool:
     return four and all(number is not None and number % CENTURY < _MINUTES for number in pair)
 
 
-def month_alone(line: Line, at: int, context: Context) -> Rule | None:
+def month_alone(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`March`, `March 2024`, `Mar '24`; `may` and `march` alone prove nothing."""
     month = month_name(line, at)
     if month is None:
@@ -151,7 +151,7 @@ def month_alone(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(year=year, month=month[1], strong=not weak)
 
 
-def day_alone(line: Line, at: int, frame: Frame, *, lead: bool) -> Rule | None:
+def day_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     """`the 5th`, `on the 24`, `25th`; a bare number only beside a weekday or a month named elsewhere."""
     article = line.word(at) == "the"
     found = _days(line, at + article)
@@ -169,13 +169,13 @@ def day_alone(line: Line, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     return end, Frame(days=days, strong=strong)
 
 
-def _month_told(line: Line, at: int) -> bool:
+def _month_told(line: TokenLine, at: int) -> bool:
     """`20 of next month`, `20 of the current month`."""
     at += line.word(at) == "the"
     return line.word(at) in MODIFIER and line.word(at + 1) == "month"
 
 
-def _counts_noun(line: Line, at: int) -> bool:
+def _counts_noun(line: TokenLine, at: int) -> bool:
     """`the 5th floor` counts floors; `the 5th,` and `on the 5th we` do not."""
     word = line.word(at)
     return word.isalpha() and word not in _AFTER_DAY
@@ -190,7 +190,7 @@ _AFTER_DAY = frozenset(
 )
 
 
-def year_alone(line: Line, at: int, frame: Frame, *, lead: bool) -> Rule | None:
+def year_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     """`2014`, `the year 2014`, `2014 AD`."""
     number = line.number(at)
     if line.word(at) == "year" and line.digits(at + 1) == YEAR_DIGITS:
@@ -212,7 +212,7 @@ def year_alone(line: Line, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     return end, Frame(year=number, strong=lead and not counts)
 
 
-def _other(line: Line, at: int) -> bool:
+def _other(line: TokenLine, at: int) -> bool:
     """Whether four digits are part of something longer, or count years before Christ."""
     if not free(line, at):
         return True
@@ -231,7 +231,7 @@ _DECADES = {
 }
 
 
-def decade(line: Line, at: int, context: Context) -> Rule | None:
+def decade(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`the 1990s`, `the 90s`, `the nineties`."""
     word, number = line.word(at), line.number(at)
     end, tens = at + 1, _DECADES.get(word)
@@ -250,7 +250,7 @@ def decade(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(decade=tens)
 
 
-def quarter(line: Line, at: int, context: Context) -> Rule | None:
+def quarter(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`Q3`, `Q3 2024`, `2024Q3`, `18q4`, `third quarter of 2024`."""
     if line.word(at) == "q" and line.glued(at + 1) and _in_year(line, at + 1):
         end, year = year_after(line, at + 2, context, short=True)
@@ -271,11 +271,11 @@ def quarter(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(quarter=found[1], year=year)
 
 
-def _in_year(line: Line, at: int) -> bool:
+def _in_year(line: TokenLine, at: int) -> bool:
     return 1 <= (line.number(at) or 0) <= _QUARTERS
 
 
-def week_number(line: Line, at: int, context: Context) -> Rule | None:
+def week_number(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`week 36`, `week 36 of 2017`."""
     if (
         line.word(at) != "week"
@@ -289,7 +289,7 @@ def week_number(line: Line, at: int, context: Context) -> Rule | None:
     )
 
 
-def weekday(line: Line, at: int) -> Rule | None:
+def weekday(line: TokenLine, at: int) -> Rule | None:
     """`Monday`, `Mon.`; `sat` and `sun` alone prove nothing."""
     found = WEEKDAY.get(line.word(at).removesuffix("'s"))
     if found is None:
@@ -297,7 +297,7 @@ def weekday(line: Line, at: int) -> Rule | None:
     return after_name(line, at), Frame(weekday=found, strong=line.word(at) not in AMBIGUOUS)
 
 
-def spelled_year(line: Line, at: int) -> Rule | None:
+def spelled_year(line: TokenLine, at: int) -> Rule | None:
     """`two thousand ten`, `two thousand and nineteen`."""
     if line.word(at) != "two" or line.word(at + 1) != "thousand":
         return None

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from memplane.extract.time.calendar import SATURDAY, Kind, Span, floor, nth_weekday, period, shift
+from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, floor, nth_weekday, period, shift
 from memplane.extract.time.clocks import counts_noun
 from memplane.extract.time.frame import Context, Frame
-from memplane.extract.time.grammar import Parsed, extend, parse_frame
+from memplane.extract.time.grammar import ParsedFrame, extend, parse_frame
 from memplane.extract.time.numerals import amount, ordinal
 from memplane.extract.time.relative import FINER, plural, unit_at, weekday_span
 from memplane.extract.time.resolve import resolve
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import MONTH, PART, SEASON, UNIT, WEEKDAY, WEEKDAYS_PLURAL
 
 OPEN_PAST = datetime(1, 1, 1)  # noqa: DTZ001  local time, as everywhere below `find`
@@ -28,13 +28,13 @@ class Expression(NamedTuple):
 
     start: int
     end: int
-    span: Span
+    span: LocalSpan
     kind: Kind
     strong: bool
     frame: Frame = Frame()
 
 
-def expression(line: Line, at: int, context: Context) -> Expression | None:
+def expression(line: TokenLine, at: int, context: Context) -> Expression | None:
     """The expression that starts at this token, the most specific reading first."""
     for rule in (
         _recurring,
@@ -63,7 +63,7 @@ def _kind(frame: Frame) -> Kind:
     return "relative" if frame.relative() or not frame.dated() else "absolute"
 
 
-def _plain(line: Line, at: int, context: Context) -> Expression | None:
+def _plain(line: TokenLine, at: int, context: Context) -> Expression | None:
     """A frame, or two of them with a dash or `to` between, or one and how long it lasted."""
     parsed = parse_frame(line, at, context)
     if parsed is None:
@@ -71,7 +71,7 @@ def _plain(line: Line, at: int, context: Context) -> Expression | None:
     return _range(line, parsed, context, _TO) or _one(line, parsed, context)
 
 
-def _one(line: Line, parsed: Parsed, context: Context) -> Expression | None:
+def _one(line: TokenLine, parsed: ParsedFrame, context: Context) -> Expression | None:
     span = resolve(parsed.frame, context)
     if span is None:
         return None
@@ -79,12 +79,12 @@ def _one(line: Line, parsed: Parsed, context: Context) -> Expression | None:
     length = _length(line, parsed.end + 1) if line.word(parsed.end) == "for" else None
     if length is not None:
         end, unit, count = length
-        lasting = Span(span.begin, shift(span.begin, unit, count), span.grain)
+        lasting = LocalSpan(span.begin, shift(span.begin, unit, count), span.grain)
         return Expression(parsed.start, end, lasting, "range", strong=True)
     return Expression(parsed.start, parsed.end, span, _kind(frame), frame.strong, frame)
 
 
-def _range(line: Line, first: Parsed, context: Context, signs: frozenset[str]) -> Expression | None:
+def _range(line: TokenLine, first: ParsedFrame, context: Context, signs: frozenset[str]) -> Expression | None:
     if line.word(first.end) not in signs:
         return None
     start = first.end + 1
@@ -101,11 +101,11 @@ def _range(line: Line, first: Parsed, context: Context, signs: frozenset[str]) -
     until = resolve(two, context._replace(now=begin.begin, prefer="future"))
     if until is None or until.until <= begin.begin:
         return None
-    both = Span(begin.begin, _end(two, until), begin.grain if one.edge is None else until.grain)
+    both = LocalSpan(begin.begin, _end(two, until), begin.grain if one.edge is None else until.grain)
     return Expression(first.start, second.end, both, "range", strong=True)
 
 
-def _end(frame: Frame, span: Span) -> datetime:
+def _end(frame: Frame, span: LocalSpan) -> datetime:
     """A day as an end is included; a time of day is where it stops."""
     return span.begin if frame.clock is not None and frame.clock_until is None else span.until
 
@@ -145,7 +145,7 @@ def _share(one: Frame, two: Frame) -> tuple[Frame, Frame]:
     return one, two
 
 
-def _bounded(line: Line, at: int, context: Context) -> Expression | None:
+def _bounded(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`between X and Y`, `from X to Y`, `since X`, `until X`, `by X`."""
     word = line.word(at)
     if word != "between" and word not in _LATER and word not in _EARLIER:
@@ -172,7 +172,7 @@ def _several(frame: Frame) -> bool:
     return frame.clock_until is not None or (frame.days is not None and frame.days[0] != frame.days[1])
 
 
-def _bound(line: Line, at: int, word: str, first: Parsed, context: Context) -> Expression | None:
+def _bound(line: TokenLine, at: int, word: str, first: ParsedFrame, context: Context) -> Expression | None:
     found = _one(line, first, context)
     if found is None or (found.kind == "range" and found.frame == Frame()):
         return found
@@ -187,10 +187,10 @@ def _bound(line: Line, at: int, word: str, first: Parsed, context: Context) -> E
     if ends[0] >= ends[1]:
         return None
     strong = found.strong or (word not in {"by", "before", "after"} and first.frame.week is None)
-    return Expression(at, found.end, Span(*ends, span.grain), "range", strong, found.frame)
+    return Expression(at, found.end, LocalSpan(*ends, span.grain), "range", strong, found.frame)
 
 
-def _within(line: Line, at: int, context: Context) -> Expression | None:
+def _within(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`within two weeks`: from now on, for so long."""
     if line.word(at) != "within" or (
         line.word(at + 1) in {"the", "a"} and line.word(at + 2) in {"last", "past"}
@@ -204,11 +204,11 @@ def _within(line: Line, at: int, context: Context) -> Expression | None:
     if until <= context.now:
         return None
     return Expression(
-        at, end, Span(context.now, until, period(context.now, unit).grain), "range", strong=True
+        at, end, LocalSpan(context.now, until, period(context.now, unit).grain), "range", strong=True
     )
 
 
-def _length(line: Line, at: int) -> tuple[int, str, float] | None:
+def _length(line: TokenLine, at: int) -> tuple[int, str, float] | None:
     found = amount(line, at)
     unit = found and unit_at(line, found[0])
     if not found or not unit or not 0 < found[1] < 10_000:  # noqa: PLR2004  more is not a length of time
@@ -216,7 +216,7 @@ def _length(line: Line, at: int) -> tuple[int, str, float] | None:
     return unit[0], unit[1], found[1]
 
 
-def _lasting(line: Line, at: int, context: Context) -> Expression | None:
+def _lasting(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`for three weeks`; with `from 18 December` behind it, a range; without, a duration that only shows its length."""
     found = _length(line, at + 1) if line.word(at) == "for" else None
     if found is None or _offset(line, at + 1, context) is not None:
@@ -227,26 +227,28 @@ def _lasting(line: Line, at: int, context: Context) -> Expression | None:
         first = parse_frame(line, start, context)
         span = first and resolve(first.frame, context)
         if first and span:
-            lasting = Span(span.begin, shift(span.begin, unit, count), span.grain)
+            lasting = LocalSpan(span.begin, shift(span.begin, unit, count), span.grain)
             return Expression(at, first.end, lasting, "range", strong=True)
     return _duration(line, at, found, context, strong=True)
 
 
-def _length_alone(line: Line, at: int, context: Context) -> Expression | None:
+def _length_alone(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`two nights`, which counts only where nothing else is said."""
     found = _length(line, at)
     return found and _duration(line, at, found, context, strong=False)
 
 
 def _duration(
-    line: Line, at: int, found: tuple[int, str, float], context: Context, *, strong: bool
+    line: TokenLine, at: int, found: tuple[int, str, float], context: Context, *, strong: bool
 ) -> Expression | None:
     end, unit, count = found
     if line.word(end) in _NOT_AFTER_LENGTH or (unit == "second" and line.word(end - 2) in {"a", "the"}):
         return None
     sign = 1 if context.prefer == "future" else -1
     ends = sorted((context.now, shift(context.now, unit, sign * count)))
-    return Expression(at, end, Span(ends[0], ends[1], period(context.now, unit).grain), "duration", strong)
+    return Expression(
+        at, end, LocalSpan(ends[0], ends[1], period(context.now, unit).grain), "duration", strong
+    )
 
 
 _NOT_AFTER_LENGTH = frozenset(
@@ -254,7 +256,7 @@ _NOT_AFTER_LENGTH = frozenset(
 )
 
 
-def _offset(line: Line, at: int, context: Context) -> Expression | None:
+def _offset(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`the Friday before 15 July`, `three days after Easter`, `the weekend before last Christmas`."""
     start = at + (line.word(at) == "the")
     head = _head(line, start)
@@ -279,7 +281,7 @@ def _offset(line: Line, at: int, context: Context) -> Expression | None:
     return Expression(at, target.end, span, "relative", strong=True) if span else None
 
 
-def _head(line: Line, at: int) -> tuple[int, str, int] | None:
+def _head(line: TokenLine, at: int) -> tuple[int, str, int] | None:
     """What is counted from the other date: a weekday, a unit, or several of them."""
     weekday = WEEKDAY.get(line.word(at))
     if weekday is not None:
@@ -294,7 +296,7 @@ def _head(line: Line, at: int) -> tuple[int, str, int] | None:
     return (found[0], found[1], int(found[2])) if found and found[2] == int(found[2]) else None
 
 
-def _beside(base: Span, what: str, count: int, *, named: bool) -> Span | None:
+def _beside(base: LocalSpan, what: str, count: int, *, named: bool) -> LocalSpan | None:
     """The weekday, weekend or period on one side of a date; several units are counted from its beginning."""
     if what.isdigit():
         day = base.begin if count < 0 else base.until - timedelta(days=1)
@@ -303,7 +305,7 @@ def _beside(base: Span, what: str, count: int, *, named: bool) -> Span | None:
         return _weekend(base, count)
     if named and what in {"week", "fortnight"}:
         begin = base.begin + timedelta(days=-7) if count < 0 else base.until
-        return Span(begin, begin + timedelta(days=7), "week")
+        return LocalSpan(begin, begin + timedelta(days=7), "week")
     if named and what in {"month", "year", "decade"}:
         return period(base.begin, what, count)
     if named and what in {"day", "night"}:
@@ -312,7 +314,7 @@ def _beside(base: Span, what: str, count: int, *, named: bool) -> Span | None:
     return period(shift(base.begin, what, count), FINER[what] if finest else "day")
 
 
-def _weekend(base: Span, count: int) -> Span:
+def _weekend(base: LocalSpan, count: int) -> LocalSpan:
     if count < 0:
         saturday = weekday_span(base.begin - timedelta(days=1), SATURDAY, count)
     else:
@@ -320,7 +322,7 @@ def _weekend(base: Span, count: int) -> Span:
     return period(saturday.begin, "weekend")
 
 
-def _week_of(line: Line, at: int, context: Context) -> Expression | None:
+def _week_of(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`the week of 3 May`, `the weekend of the 7th`."""
     start = at + (line.word(at) == "the")
     unit = unit_at(line, start)
@@ -333,7 +335,7 @@ def _week_of(line: Line, at: int, context: Context) -> Expression | None:
     return Expression(at, target.end, period(base.begin, unit[1]), "absolute", strong=True)
 
 
-def _over_weekend(line: Line, at: int, context: Context) -> Expression | None:
+def _over_weekend(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`over the weekend`, `at the weekend`: the nearest one on the preferred side."""
     if line.word(at) not in {"over", "at", "on"} or line.word(at + 1) != "the":
         return None
@@ -345,7 +347,7 @@ def _over_weekend(line: Line, at: int, context: Context) -> Expression | None:
     return Expression(at + 1, unit[0], _nearest_weekend(context), "relative", strong=True)
 
 
-def _recurring(line: Line, at: int, context: Context) -> Expression | None:
+def _recurring(line: TokenLine, at: int, context: Context) -> Expression | None:
     """`every Monday at 9`, `each morning`, `on weekends`, `Tuesdays`."""
     word = line.word(at)
     if word in {"every", "each"}:
@@ -363,7 +365,7 @@ def _recurring(line: Line, at: int, context: Context) -> Expression | None:
     return span and Expression(at, end, span, "recurring", strong=True)
 
 
-def _repeated(line: Line, at: int, context: Context) -> Frame | None:
+def _repeated(line: TokenLine, at: int, context: Context) -> Frame | None:
     word = line.word(at)
     if word in WEEKDAY:
         return Frame(weekday=WEEKDAY[word])
@@ -379,7 +381,7 @@ def _repeated(line: Line, at: int, context: Context) -> Frame | None:
     return Frame(anchor=period(context.now, unit)) if unit and unit != "second" else None
 
 
-def _plural(line: Line, at: int, context: Context, *, lead: bool) -> Frame | None:
+def _plural(line: TokenLine, at: int, context: Context, *, lead: bool) -> Frame | None:
     word = line.word(at)
     if (
         word in WEEKDAYS_PLURAL
@@ -394,11 +396,11 @@ def _plural(line: Line, at: int, context: Context, *, lead: bool) -> Frame | Non
     return None
 
 
-def _counted(line: Line, at: int) -> bool:
+def _counted(line: TokenLine, at: int) -> bool:
     return amount(line, at - 1) is not None
 
 
-def _nearest_weekend(context: Context) -> Span:
+def _nearest_weekend(context: Context) -> LocalSpan:
     here = period(context.now, "weekend")
     if context.prefer == "future" or here.begin <= context.now:
         return here

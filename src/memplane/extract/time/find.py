@@ -8,7 +8,7 @@ from memplane.extract.time.expressions import Expression, expression
 from memplane.extract.time.frame import Context
 from memplane.extract.time.holidays import named
 from memplane.extract.time.numeric import DAYS_MAX, free
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.vocabulary import COLD, HOT
 from memplane.extract.time.words import listed
 
@@ -30,7 +30,7 @@ _MONTH_CONTEXT = frozenset(
 _DAY_CONTEXT = frozenset(["on", "since", "until", "till", "every", "each", "before", "from"])
 
 
-def warmth(line: Line) -> list[bool]:
+def warmth(line: TokenLine) -> list[bool]:
     """For each token, whether an expression may start there: most cannot, which is what makes the search quick."""
     hot = [
         token.number is not None or token.text in HOT or named(line, at)
@@ -45,7 +45,7 @@ def warmth(line: Line) -> list[bool]:
     return warm
 
 
-def proves(line: Line, found: Expression) -> bool:
+def proves(line: TokenLine, found: Expression) -> bool:
     """Whether this is meant as a time: by its own words, by the word before it, or because nothing else stands there."""
     if found.strong:
         return True
@@ -54,7 +54,7 @@ def proves(line: Line, found: Expression) -> bool:
     return _introduced(line, found)
 
 
-def _introduced(line: Line, found: Expression) -> bool:
+def _introduced(line: TokenLine, found: Expression) -> bool:
     """Whether the word before a weak expression is one that stands before times: `in may`, `on sun`, `by 3/4`."""
     before, frame = line.word(found.start - 1), found.frame
     if frame.season is not None:
@@ -67,17 +67,17 @@ def _introduced(line: Line, found: Expression) -> bool:
     return frame.weekday is not None and before in _DAY_CONTEXT
 
 
-def _slash(line: Line, found: Expression) -> bool:
+def _slash(line: TokenLine, found: Expression) -> bool:
     return any(line.word(at) in {"/", "-"} for at in range(found.start, found.end))
 
 
-def _alone(line: Line, found: Expression) -> bool:
+def _alone(line: TokenLine, found: Expression) -> bool:
     if len(line) > _ALONE_MAX:
         return False
     return all(line.word(at) in _FILLER for at in (*range(found.start), *range(found.end, len(line))))
 
 
-def _lone_number(line: Line, found: Expression) -> bool:
+def _lone_number(line: TokenLine, found: Expression) -> bool:
     """A number with nothing beside it is a number; `16.12` may be a date where both halves have two digits."""
     if found.end - found.start == 1 and line.number(found.start) is not None:
         return (line.number(found.start) or 0) <= DAYS_MAX
@@ -105,7 +105,7 @@ def find_times(
     except (OverflowError, ValueError):
         return []
     context = Context(now, prefer, zone, day_first)
-    line = Line(text)
+    line = TokenLine(text)
     mentions: list[TimeMention] = []
     warm = warmth(line)
     at = 0
@@ -119,7 +119,7 @@ def find_times(
     return mentions
 
 
-def _at(line: Line, at: int, context: Context) -> tuple[int, TimeMention] | None:
+def _at(line: TokenLine, at: int, context: Context) -> tuple[int, TimeMention] | None:
     if line.number(at) is not None and not free(line, at):
         return None
     try:
@@ -132,7 +132,7 @@ def _at(line: Line, at: int, context: Context) -> tuple[int, TimeMention] | None
         return None
 
 
-def _mention(line: Line, found: Expression, zone: tzinfo) -> TimeMention:
+def _mention(line: TokenLine, found: Expression, zone: tzinfo) -> TimeMention:
     start, end = line.tokens[found.start].start, line.tokens[found.end - 1].end
     begin, until = (to_instant(moment.replace(tzinfo=zone)) for moment in found.span[:2])
     if until <= begin:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from memplane.extract.time.calendar import Prefer, Span
-from memplane.extract.time.words import Part
+from memplane.extract.time.calendar import LocalSpan, Prefer
+from memplane.extract.time.words import DayPart
 
 
 class Context(NamedTuple):
@@ -30,7 +30,7 @@ class Clock(NamedTuple):
     """Written so that it can only be meant on the 24-hour clock, such as 08:40 or 17h."""
 
 
-Yearly = Callable[[int], Span | None]
+Yearly = Callable[[int], LocalSpan | None]
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -51,9 +51,9 @@ class Frame(msgspec.Struct, frozen=True):
     """-1 for last, 0 for this, 1 for next, -2 for the one before last: of what this frame names."""
     swap: tuple[int, int] | None = None
     """The day and month of an ambiguous 3/4, read the other way round."""
-    anchor: Span | None = None
+    anchor: LocalSpan | None = None
     edge: str | None = None
-    part: Part | None = None
+    part: DayPart | None = None
     clock: Clock | None = None
     clock_until: Clock | None = None
     clock_open: int | None = None

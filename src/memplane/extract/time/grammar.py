@@ -31,7 +31,7 @@ from memplane.extract.time.relative import (
     nth,
     within_period,
 )
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.vocabulary import COLD, HOT
 from memplane.extract.time.words import ABOUT, JOIN, PART, PART_ALONE, SEASON, listed
 
@@ -46,7 +46,7 @@ _YEAR_LEADS = frozenset(
 _OPEN = {"after": 1, "from": 1, "before": -1}
 
 
-class Parsed(NamedTuple):
+class ParsedFrame(NamedTuple):
     """A frame and the tokens it took."""
 
     start: int
@@ -54,7 +54,7 @@ class Parsed(NamedTuple):
     frame: Frame
 
 
-def parse_frame(line: Line, at: int, context: Context) -> Parsed | None:
+def parse_frame(line: TokenLine, at: int, context: Context) -> ParsedFrame | None:
     """As many parts as belong together from here on, in any order."""
     first = _component(line, at, Frame(), context, line.word(at - 1))
     if first is None:
@@ -62,10 +62,10 @@ def parse_frame(line: Line, at: int, context: Context) -> Parsed | None:
     end, frame = extend(line, *first, context)
     if frame.part is None and frame.clock is None and not frame.dated():
         return None
-    return Parsed(at, end, frame)
+    return ParsedFrame(at, end, frame)
 
 
-def extend(line: Line, end: int, frame: Frame, context: Context) -> Rule:
+def extend(line: TokenLine, end: int, frame: Frame, context: Context) -> Rule:
     """Take in what follows as long as it adds to the same expression."""
     for _ in range(_PARTS_MAX):
         found = _next(line, end, frame, context)
@@ -75,7 +75,7 @@ def extend(line: Line, end: int, frame: Frame, context: Context) -> Rule:
     return end, frame
 
 
-def _next(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
+def _next(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
     """The part that follows, behind at most a few words that may stand between."""
     start = at
     unfinished = not frame.dated() and frame.part is None and frame.clock is None
@@ -102,7 +102,7 @@ def _next(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
     return None
 
 
-def _joins(line: Line, at: int, frame: Frame, part: Frame) -> bool:
+def _joins(line: TokenLine, at: int, frame: Frame, part: Frame) -> bool:
     """`Saturday for 9am`, but not `Saturday for the first`; `9am - Morning Routine` is a title, not a time."""
     before = line.word(at - 1)
     if before == "for":
@@ -115,12 +115,12 @@ def _joins(line: Line, at: int, frame: Frame, part: Frame) -> bool:
 _EDGE_JOIN = frozenset({"of", "the", "in", "-"})
 
 
-def _opening(line: Line, at: int, frame: Frame) -> int:
+def _opening(line: TokenLine, at: int, frame: Frame) -> int:
     """`after 9pm` or `before noon` beside a day bounds the day."""
     return _OPEN.get(line.word(at), 0) if frame.daily() and line.word(at) != "from" else 0
 
 
-def _component(line: Line, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _component(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
     """One part, by what its first token is."""
     if at >= len(line):
         return None
@@ -129,7 +129,7 @@ def _component(line: Line, at: int, frame: Frame, context: Context, lead: str) -
     return _from_word(line, at, frame, context, lead)
 
 
-def _from_number(line: Line, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_number(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
     if not free(line, at):
         return None
     hourly = lead in _TIME_LEADS or frame.days is not None or (lead == "from" and frame.daily())
@@ -150,7 +150,7 @@ def _from_number(line: Line, at: int, frame: Frame, context: Context, lead: str)
     )
 
 
-def _from_word(line: Line, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_word(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
     word = line.word(at)
     if word not in HOT and word not in COLD and not named(line, at):
         return None
@@ -178,7 +178,7 @@ def _from_word(line: Line, at: int, frame: Frame, context: Context, lead: str) -
     )
 
 
-def _from_article(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
+def _from_article(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
     """After `the`: an ordinal day, or something that may carry an article."""
     if frame.days is None:
         found = day_month(line, at, context) or day_alone(line, at, frame, lead=True)
@@ -202,12 +202,12 @@ def _from_article(line: Line, at: int, frame: Frame, context: Context) -> Rule |
     )
 
 
-def _noon(line: Line, at: int) -> Rule | None:
+def _noon(line: TokenLine, at: int) -> Rule | None:
     read = hour_at(line, at)
     return read and (read[0], Frame(clock=read[1]))
 
 
-def _from_count(line: Line, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_count(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
     """What starts with a number in words, or with a word such as `half` or `noon`."""
     return (
         counted(line, at, context)
@@ -220,7 +220,7 @@ def _from_count(line: Line, at: int, frame: Frame, context: Context, lead: str) 
     )
 
 
-def _part(line: Line, at: int, frame: Frame) -> Rule | None:
+def _part(line: TokenLine, at: int, frame: Frame) -> Rule | None:
     """`morning`, `afternoonish`, `early hours of the morning`; `lunch` and `sunset` only beside a day."""
     if line.word(at) == "hours" and line.word(at + 1) == "of" and line.word(at + 2) == "the":
         at += 3
@@ -230,7 +230,7 @@ def _part(line: Line, at: int, frame: Frame) -> Rule | None:
     return at + 1, Frame(part=PART[word], strong=False)
 
 
-def _season(line: Line, at: int, context: Context) -> Rule | None:
+def _season(line: TokenLine, at: int, context: Context) -> Rule | None:
     season = SEASON.get(line.word(at).removesuffix("'s"))
     if season is None:
         return None

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from memplane.extract.time.calendar import SATURDAY, Span, day_span, month_span, nth_weekday, period
+from memplane.extract.time.calendar import SATURDAY, LocalSpan, day_span, month_span, nth_weekday, period
 from memplane.extract.time.frame import Frame, Yearly
 from memplane.extract.time.relative import unit_at
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import MODIFIER, WEEKDAY
 
 # Calendars that follow the moon: the Jewish and the Islamic by their arithmetic, the Chinese new year by new moons.
@@ -191,7 +191,7 @@ def orthodox_easter(year: int) -> date:
     return date(year, month, day + 1) + timedelta(days=year // 100 - year // 400 - 2)
 
 
-def _span(first: date, days: int = 1) -> Span:
+def _span(first: date, days: int = 1) -> LocalSpan:
     span = day_span(first.year, first.month, first.day)
     return span._replace(until=span.begin + timedelta(days=days))
 
@@ -203,7 +203,7 @@ def fixed(month: int, day: int) -> Yearly:
 def floating(month: int, weekday: int, nth: int, after: int = 0, days: int = 1) -> Yearly:
     """The nth weekday of a month, and so many days after it."""
 
-    def make(year: int) -> Span | None:
+    def make(year: int) -> LocalSpan | None:
         found = nth_weekday(month_span(year, month), weekday, nth)
         return found and _span(found.begin.date() + timedelta(days=after), days)
 
@@ -228,7 +228,7 @@ def _spring(after: int, days: int = 1) -> Yearly:
 def _moved(after: int, shifts: dict[int, int]) -> Yearly:
     """Counted as above, and moved off certain weekdays."""
 
-    def make(year: int) -> Span:
+    def make(year: int) -> LocalSpan:
         first = hebrew_new_year(year) + timedelta(days=after)
         return _span(first + timedelta(days=shifts.get(first.weekday(), 0) - 1))
 
@@ -247,7 +247,7 @@ def _solar(base: date, fraction: float) -> Yearly:
 def _islamic(month: int, day: int, days: int = 1) -> Yearly:
     """The first such day in the year; a lunar year is shorter, so a year may hold two, or none."""
 
-    def make(year: int) -> Span | None:
+    def make(year: int) -> LocalSpan | None:
         return next((_span(first, days) for first in islamic_days(year, month, day)), None)
 
     return make
@@ -256,7 +256,7 @@ def _islamic(month: int, day: int, days: int = 1) -> Yearly:
 def _weekday_near(month: int, day: int) -> Yearly:
     """Kept on the Friday before or the Monday after where it falls on a weekend."""
 
-    def make(year: int) -> Span:
+    def make(year: int) -> LocalSpan:
         first = date(year, month, day)
         if first.weekday() == SATURDAY:
             first -= timedelta(days=1)
@@ -267,7 +267,7 @@ def _weekday_near(month: int, day: int) -> Yearly:
     return make
 
 
-def _tax_day(year: int) -> Span:
+def _tax_day(year: int) -> LocalSpan:
     """15 April, moved on past weekends and Emancipation Day."""
     emancipation = _weekday_near(4, 16)(year)
     first = date(year, 4, 15)
@@ -276,23 +276,23 @@ def _tax_day(year: int) -> Span:
     return _span(first)
 
 
-def _kings_day(year: int) -> Span:
+def _kings_day(year: int) -> LocalSpan:
     """27 April in the Netherlands, the day before where that is a Sunday."""
     first = date(year, 4, 27)
     return _span(first - timedelta(days=first.weekday() == SUNDAY))
 
 
-def _earth_hour(year: int) -> Span | None:
+def _earth_hour(year: int) -> LocalSpan | None:
     """The last Saturday of March, a week earlier where that is the day before Easter, from half past eight."""
     found = nth_weekday(month_span(year, 3), SATURDAY, -1)
     if found is None:
         return None
     clash = found.begin.date() == easter(year) - timedelta(days=1)
     begin = found.begin + timedelta(days=-7 * clash, hours=20, minutes=30)
-    return Span(begin, begin + timedelta(hours=1), "minute")
+    return LocalSpan(begin, begin + timedelta(hours=1), "minute")
 
 
-def _last_friday(month: Span | None) -> Span | None:
+def _last_friday(month: LocalSpan | None) -> LocalSpan | None:
     return month and nth_weekday(month, FRIDAY, -1)
 
 
@@ -307,11 +307,11 @@ def _kislev(year: int) -> date:
     return first + timedelta(days=60 if full else 59)
 
 
-def _hanukkah(year: int) -> Span:
+def _hanukkah(year: int) -> LocalSpan:
     return _span(_kislev(year) + timedelta(days=23), 8)
 
 
-def _ramadan(year: int) -> Span | None:
+def _ramadan(year: int) -> LocalSpan | None:
     first = next(iter(islamic_days(year, 9, 1)), None)
     if first is None:
         return None
@@ -383,7 +383,7 @@ NAMED: tuple[tuple[str, Yearly], ...] = (
     ("small business saturday", floating(11, THURSDAY, 4, after=2)),
     ("cyber monday", floating(11, THURSDAY, 4, after=4)),
     ("giving tuesday", floating(11, THURSDAY, 4, after=5)),
-    ("victoria day", lambda year: nth_weekday(Span(*_span(date(year, 5, 18), 7)), MONDAY, 1)),
+    ("victoria day", lambda year: nth_weekday(LocalSpan(*_span(date(year, 5, 18), 7)), MONDAY, 1)),
     ("early may bank holiday", floating(5, MONDAY, 1)),
     ("spring bank holiday, late may bank holiday", floating(5, MONDAY, -1)),
     ("august bank holiday, summer bank holiday, late summer bank holiday", floating(8, MONDAY, -1)),
@@ -549,7 +549,7 @@ _WEAK = frozenset(
 _FIRST_LETTERS = frozenset(name[:3] for name in _BY_FIRST)
 
 
-def named(line: Line, at: int) -> bool:
+def named(line: TokenLine, at: int) -> bool:
     """Whether a holiday's name starts here: `good` alone does not make a Good Friday."""
     word = line.word(at)
     if word[:3] not in _FIRST_LETTERS:
@@ -557,7 +557,7 @@ def named(line: Line, at: int) -> bool:
     return any(_match(line, at, name) is not None for name, _ in _BY_FIRST.get(_plain(word), ()))
 
 
-def holiday(line: Line, at: int) -> Rule | None:
+def holiday(line: TokenLine, at: int) -> Rule | None:
     """A holiday's name, after `last`, `this` or `next` where that stands before it."""
     start, offset = at, None
     if line.word(at) in MODIFIER:
@@ -575,23 +575,23 @@ def holiday(line: Line, at: int) -> Rule | None:
     return None
 
 
-def _weekend(line: Line, at: int, rule: Yearly) -> tuple[int, Yearly]:
+def _weekend(line: TokenLine, at: int, rule: Yearly) -> tuple[int, Yearly]:
     """`Labor Day weekend`: the weekend nearest to it, and the day itself where it is next to that."""
     unit = unit_at(line, at)
     if unit is None or unit[1] != "weekend":
         return at, rule
 
-    def make(year: int) -> Span | None:
+    def make(year: int) -> LocalSpan | None:
         day = rule(year)
         if day is None:
             return None
         near = period(day.begin + timedelta(days=-3 if day.begin.weekday() < THURSDAY else 0), "weekend")
-        return Span(min(near.begin, day.begin), max(near.until, day.until), "weekend")
+        return LocalSpan(min(near.begin, day.begin), max(near.until, day.until), "weekend")
 
     return unit[0], make
 
 
-def _match(line: Line, at: int, name: tuple[str, ...]) -> int | None:
+def _match(line: TokenLine, at: int, name: tuple[str, ...]) -> int | None:
     for word in name:
         while at < len(line) and line.word(at) in {"-", ".", "'"}:
             at += 1

@@ -1,6 +1,6 @@
 """Numbers in digits and words: cardinals, ordinals, fractions and vague small amounts."""
 
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import CARDINAL, ORDINAL, ORDINAL_SUFFIX, TENS
 
 Found = tuple[int, float]
@@ -8,7 +8,7 @@ _UNITS_MAX = 9
 _DENOMINATORS = frozenset({2, 4})
 
 
-def cardinal(line: Line, at: int) -> tuple[int, int] | None:
+def cardinal(line: TokenLine, at: int) -> tuple[int, int] | None:
     """`12`, `twelve`, `twenty-three`, `two hundred`: the next index and the number."""
     number = line.number(at)
     if number is not None:
@@ -25,7 +25,7 @@ def cardinal(line: Line, at: int) -> tuple[int, int] | None:
     return at + 1, CARDINAL[word]
 
 
-def ordinal(line: Line, at: int) -> tuple[int, int] | None:
+def ordinal(line: TokenLine, at: int) -> tuple[int, int] | None:
     """`5th`, `7 th`, `fifth`, `twenty-first`."""
     number = line.number(at)
     if number is not None:
@@ -41,7 +41,7 @@ def ordinal(line: Line, at: int) -> tuple[int, int] | None:
     return None
 
 
-def amount(line: Line, at: int) -> Found | None:
+def amount(line: TokenLine, at: int) -> Found | None:
     """How many units: `2`, `2.5`, `1/2`, `a`, `half an`, `a couple of`, `a few`, `two and a half`."""
     if line.word(at) in {"about", "around", "roughly", "approximately", "just", "over", "almost", "nearly"}:
         at += 1
@@ -59,7 +59,7 @@ def amount(line: Line, at: int) -> Found | None:
     return _vague(line, at) or _fraction_digits(line, at) or _counted(line, at)
 
 
-def _vague(line: Line, at: int) -> Found | None:
+def _vague(line: TokenLine, at: int) -> Found | None:
     word = line.word(at)
     if word in {"couple", "pair"}:
         return (at + 2 if line.word(at + 1) == "of" else at + 1), 2
@@ -68,7 +68,7 @@ def _vague(line: Line, at: int) -> Found | None:
     return None
 
 
-def _fraction_words(line: Line, at: int) -> Found | None:
+def _fraction_words(line: TokenLine, at: int) -> Found | None:
     """`half an hour`, `quarter of an hour`, `three quarters of an hour`."""
     value = {"half": 0.5, "quarter": 0.25}.get(line.word(at))
     end = at + 1
@@ -82,7 +82,7 @@ def _fraction_words(line: Line, at: int) -> Found | None:
     return (end + 1, value) if line.word(end) in {"a", "an"} else None
 
 
-def _fraction_digits(line: Line, at: int) -> Found | None:
+def _fraction_digits(line: TokenLine, at: int) -> Found | None:
     """`2.5` and `1/2`, written without spaces."""
     whole, part = line.number(at), line.number(at + 2)
     if whole is None or part is None or not (line.glued(at + 1) and line.glued(at + 2)):
@@ -94,7 +94,7 @@ def _fraction_digits(line: Line, at: int) -> Found | None:
     return None
 
 
-def _counted(line: Line, at: int) -> Found | None:
+def _counted(line: TokenLine, at: int) -> Found | None:
     found = cardinal(line, at)
     if found is None:
         return None

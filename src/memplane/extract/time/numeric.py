@@ -9,7 +9,7 @@ import msgspec
 
 from memplane.extract.time.calendar import MONTHS
 from memplane.extract.time.frame import Clock, Context, Frame
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import EDGE, MONTH, WEEKDAY
 
 Rule = tuple[int, Frame]
@@ -37,7 +37,7 @@ _SPAN_DOT = re.compile(
 _BEFORE_NUMBER = re.compile(r"[$€£#.\d:+]|[^\W\d_]")
 
 
-def free(line: Line, at: int) -> bool:
+def free(line: TokenLine, at: int) -> bool:
     """Whether a number starts here, rather than a price, a version, an identifier or the end of a longer number."""
     position = line.tokens[at].start
     if position == 0:
@@ -80,7 +80,7 @@ def _valid(day: int, month: int) -> bool:
     return 1 <= month <= MONTHS and 1 <= day <= DAYS_MAX
 
 
-def numeric(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
+def numeric(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
     """Any date in digits alone that starts here."""
     if not free(line, at):
         return None
@@ -91,7 +91,7 @@ def numeric(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
     return None
 
 
-def _ymd(line: Line, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _ymd(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
     match = _YMD.match(line.text, position)
     if match is None or not _valid(int(match["d"]), int(match["m"])):
         return None
@@ -112,14 +112,14 @@ def _iso_time(match: re.Match[str]) -> dict[str, Any]:
     return {"clock": clock, "zone": timezone(offset)}
 
 
-def _ym(line: Line, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _ym(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
     match = _YM.match(line.text, position)
     if match is None or not _valid(1, int(match["m"])) or not YEAR_MIN <= int(match["y"]) <= YEAR_MAX:
         return None
     return match.end(), Frame(year=int(match["y"]), month=int(match["m"]), strong=int(match["m"]) > 0)
 
 
-def _dmy(line: Line, position: int, _frame: Frame, context: Context) -> Rule | None:
+def _dmy(line: TokenLine, position: int, _frame: Frame, context: Context) -> Rule | None:
     match = _DMY.match(line.text, position) or _SPACED.match(line.text, position)
     if match is None:
         return None
@@ -143,14 +143,14 @@ def _dmy(line: Line, position: int, _frame: Frame, context: Context) -> Rule | N
     return match.end(), Frame(year=year, month=month, days=(day, day), swap=swap, strong=not dashed)
 
 
-def _my(line: Line, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _my(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
     match = _MY.match(line.text, position)
     if match is None or not _valid(1, int(match["m"])) or not YEAR_MIN <= int(match["y"]) <= YEAR_MAX:
         return None
     return match.end(), Frame(year=int(match["y"]), month=int(match["m"]))
 
 
-def _slash(line: Line, position: int, frame: Frame, context: Context) -> Rule | None:
+def _slash(line: TokenLine, position: int, frame: Frame, context: Context) -> Rule | None:
     """`4/25`; a fraction or `24/7` is not one, and `1/2` needs company."""
     match = _SLASH.match(line.text, position)
     pair = match and _pair(int(match["a"]), int(match["b"]), context)
@@ -166,7 +166,7 @@ def _slash(line: Line, position: int, frame: Frame, context: Context) -> Rule | 
 _WEEK_DAYS = 7
 
 
-def _span_dot(line: Line, position: int, _frame: Frame, context: Context) -> Rule | None:
+def _span_dot(line: TokenLine, position: int, _frame: Frame, context: Context) -> Rule | None:
     """`14-15.11.2017`, `from 3. to 5.10.2017`."""
     match = _SPAN_DOT.match(line.text, position)
     if match is None:
@@ -178,7 +178,7 @@ def _span_dot(line: Line, position: int, _frame: Frame, context: Context) -> Rul
     return match.end(), Frame(year=year, month=month, days=(first, last), strong=year is not None)
 
 
-def _dot(line: Line, position: int, frame: Frame, context: Context) -> Rule | None:
+def _dot(line: TokenLine, position: int, frame: Frame, context: Context) -> Rule | None:
     """`23.11` is a version or a price just as often: it counts beside a weekday, a time, `on`, or another like it."""
     match = _DOT.match(line.text, position)
     pair = match and _pair(int(match["a"]), int(match["b"]), context._replace(day_first=True))
@@ -198,5 +198,5 @@ def _dot(line: Line, position: int, frame: Frame, context: Context) -> Rule | No
     return match.end(), Frame(month=month, days=(day, day), strong=False)
 
 
-_Numeric = Callable[[Line, int, Frame, Context], Rule | None]
+_Numeric = Callable[[TokenLine, int, Frame, Context], Rule | None]
 _NUMERIC: tuple[_Numeric, ...] = (_ymd, _ym, _dmy, _my, _span_dot, _slash, _dot)

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from memplane.extract.time.calendar import GRAIN, WEEKDAYS, Span, floor, period, shift
+from memplane.extract.time.calendar import GRAIN, WEEKDAYS, LocalSpan, floor, period, shift
 from memplane.extract.time.frame import Context, Frame
 from memplane.extract.time.numerals import amount, cardinal, ordinal
-from memplane.extract.time.tokens import Line
+from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import (
     AMBIGUOUS,
     EDGE,
@@ -57,7 +57,7 @@ _DENIAL_REACH = 7
 _DENIALS = frozenset({"never", "not", "first", "wasn't", "havent", "no"})
 
 
-def unit_at(line: Line, at: int) -> tuple[int, str] | None:
+def unit_at(line: TokenLine, at: int) -> tuple[int, str] | None:
     """A unit's name, in the singular, plural or with 's; `week end` and `week-end` are one word."""
     word = line.word(at).removesuffix("'s")
     if word == "week" and line.word(at + 1) in {"end", "ends"}:
@@ -70,16 +70,16 @@ def unit_at(line: Line, at: int) -> tuple[int, str] | None:
     return at + 1, unit
 
 
-def plural(line: Line, at: int) -> bool:
+def plural(line: TokenLine, at: int) -> bool:
     """`weeks`, but not `week's`."""
     return line.word(at).endswith("s") and not line.word(at).endswith("'s")
 
 
-def today(context: Context, offset: int = 0) -> Span:
+def today(context: Context, offset: int = 0) -> LocalSpan:
     return period(context.now, "day", offset)
 
 
-def day_word(line: Line, at: int, context: Context) -> Rule | None:
+def day_word(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`today`, `tonight`, `the day before yesterday`, `this morning`, `last night`, `right now`."""
     word = line.word(at)
     if word in _DAY_WORDS:
@@ -97,7 +97,7 @@ def day_word(line: Line, at: int, context: Context) -> Rule | None:
     return (at + 1, Frame(anchor=period(context.now, "second"), strong=False)) if word == "now" else None
 
 
-def _this_part(line: Line, at: int, context: Context) -> Rule | None:
+def _this_part(line: TokenLine, at: int, context: Context) -> Rule | None:
     name = line.word(at + 1)
     if line.word(at) == "this" and name in PART_ALONE:
         return at + 2, Frame(anchor=today(context), part=PART[name])
@@ -109,7 +109,7 @@ def _this_part(line: Line, at: int, context: Context) -> Rule | None:
     return None
 
 
-def counted(line: Line, at: int, context: Context) -> Rule | None:
+def counted(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`three weeks ago`, `an hour and a half from now`, `2 Thursdays back`, `in two months`."""
     ahead = line.word(at) == "in"
     start = at + 1 if ahead else at
@@ -128,13 +128,13 @@ def counted(line: Line, at: int, context: Context) -> Rule | None:
     return end, told(context.now, unit, sign * count)
 
 
-def _denied(line: Line, at: int) -> bool:
+def _denied(line: TokenLine, at: int) -> bool:
     """`I haven't slept in two days` looks back, and so does `the first time in years`."""
     before = [line.word(index) for index in range(max(0, at - _DENIAL_REACH), at)]
     return any(word in _DENIALS or word.endswith("n't") for word in before)
 
 
-def _length(line: Line, at: int) -> tuple[int, float, str] | None:
+def _length(line: TokenLine, at: int) -> tuple[int, float, str] | None:
     """An amount and its unit; `an hour and 30 minutes` is told in the smaller one."""
     found = amount(line, at)
     if found is None:
@@ -155,7 +155,7 @@ def _length(line: Line, at: int) -> tuple[int, float, str] | None:
     return end, count, name
 
 
-def _direction(line: Line, at: int) -> tuple[int, int]:
+def _direction(line: TokenLine, at: int) -> tuple[int, int]:
     if line.word(at) in {"ago", "back"}:
         back_to = line.word(at) == "back" and line.word(at + 1) in {"to", "in", "at", "on", "from"}
         return (0, at) if back_to else (-1, at + 1)
@@ -178,7 +178,7 @@ def told(now: datetime, unit: str, count: float) -> Frame:
     return Frame(anchor=period(moment, FINER[unit]))
 
 
-def _counted_days(line: Line, at: int, context: Context) -> Rule | None:
+def _counted_days(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`two Thursdays ago`, `3 Fridays from now`."""
     found = cardinal(line, at)
     if found is None or line.word(at) in {"in", "a"}:
@@ -190,7 +190,7 @@ def _counted_days(line: Line, at: int, context: Context) -> Rule | None:
     return end, Frame(anchor=weekday_span(context.now, weekday, sign * found[1]))
 
 
-def weekday_span(now: datetime, weekday: int, count: int) -> Span:
+def weekday_span(now: datetime, weekday: int, count: int) -> LocalSpan:
     """The count-th such weekday after or before today, today not counted."""
     start = floor(now, "day")
     if count > 0:
@@ -200,7 +200,7 @@ def weekday_span(now: datetime, weekday: int, count: int) -> Span:
     return period(start - timedelta(days=behind + WEEKDAYS * (-count - 1)), "day")
 
 
-def modified(line: Line, at: int, context: Context) -> Rule | None:
+def modified(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`last week`, `the past three days`, `next few months`, `this past weekend`, `last March`."""
     found = _modifier(line, at)
     if found is None:
@@ -216,12 +216,12 @@ def modified(line: Line, at: int, context: Context) -> Rule | None:
     return None if _verb(line, end) else _named(line, end, offset)
 
 
-def _verb(line: Line, at: int) -> bool:
+def _verb(line: TokenLine, at: int) -> bool:
     """`this may help` and `this march` are no months; `This May` and `last may` are."""
     return line.word(at - 1) == "this" and line.word(at) in AMBIGUOUS and not line.capital(at)
 
 
-def _modifier(line: Line, at: int) -> tuple[int, int] | None:
+def _modifier(line: TokenLine, at: int) -> tuple[int, int] | None:
     word = line.word(at)
     if word not in MODIFIER:
         return None
@@ -230,7 +230,7 @@ def _modifier(line: Line, at: int) -> tuple[int, int] | None:
     return at + 1, MODIFIER[word]
 
 
-def _several(line: Line, at: int, offset: int, context: Context) -> Rule | None:
+def _several(line: TokenLine, at: int, offset: int, context: Context) -> Rule | None:
     found = amount(line, at) if line.word(at) not in {"a", "an", "the"} else None
     if found is None or not offset:
         return None
@@ -242,18 +242,18 @@ def _several(line: Line, at: int, offset: int, context: Context) -> Rule | None:
     return unit[0], Frame(anchor=span)
 
 
-def _one(_line: Line, unit: tuple[int, str], offset: int, context: Context) -> Rule | None:
+def _one(_line: TokenLine, unit: tuple[int, str], offset: int, context: Context) -> Rule | None:
     end, name = unit
     if name == "second" or (name in {"minute", "night"} and offset < 0):
         return None
     if name == "night":
         return end, Frame(anchor=today(context, offset), part=EVENING)
     if name in {"hour", "minute"} and offset < 0:
-        return end, Frame(anchor=Span(shift(context.now, name, -1), context.now, GRAIN[name]))
+        return end, Frame(anchor=LocalSpan(shift(context.now, name, -1), context.now, GRAIN[name]))
     return end, Frame(anchor=period(context.now, name, offset))
 
 
-def _named(line: Line, at: int, offset: int) -> Rule | None:
+def _named(line: TokenLine, at: int, offset: int) -> Rule | None:
     """A month, weekday or season after `last`, `this` or `next`."""
     word = line.word(at).removesuffix("'s")
     if word in WEEKDAY:
@@ -265,7 +265,7 @@ def _named(line: Line, at: int, offset: int) -> Rule | None:
     return None
 
 
-def before_last(line: Line, at: int, context: Context) -> Rule | None:
+def before_last(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`the weekend before last`, `the summer before last`, `Friday after next`."""
     unit = unit_at(line, at)
     end = unit[0] if unit else at + 1
@@ -280,13 +280,13 @@ def before_last(line: Line, at: int, context: Context) -> Rule | None:
     return found and (end + 2, found[1])
 
 
-def within_period(line: Line, at: int, context: Context) -> Rule | None:
+def within_period(line: TokenLine, at: int, context: Context) -> Rule | None:
     """`earlier this month`, `later today`, `the rest of the week`, `all week`."""
     word = line.word(at)
     if word == "rest" and line.word(at + 1) == "of":
         found = _period_named(line, at + 2, context)
         start = floor(context.now, "day")
-        return found and (found[0], Frame(anchor=Span(start, found[1].until, "day")))
+        return found and (found[0], Frame(anchor=LocalSpan(start, found[1].until, "day")))
     if word == "all":
         unit = unit_at(line, at + 1)
         plain = (
@@ -302,14 +302,14 @@ def within_period(line: Line, at: int, context: Context) -> Rule | None:
         return None
     span = found[1]
     split = (
-        Span(span.begin, context.now, span.grain)
+        LocalSpan(span.begin, context.now, span.grain)
         if word == "earlier"
-        else Span(context.now, span.until, span.grain)
+        else LocalSpan(context.now, span.until, span.grain)
     )
     return found[0], Frame(anchor=split)
 
 
-def _period_named(line: Line, at: int, context: Context) -> tuple[int, Span] | None:
+def _period_named(line: TokenLine, at: int, context: Context) -> tuple[int, LocalSpan] | None:
     if line.word(at) in {"today", "tonight"}:
         return at + 1, today(context)
     at += line.word(at) == "in"
@@ -317,7 +317,7 @@ def _period_named(line: Line, at: int, context: Context) -> tuple[int, Span] | N
     return (unit[0], period(context.now, unit[1])) if unit else None
 
 
-def edge(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
+def edge(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
     """`end of`, `early`, `mid-`, `late`, and the shorthand EOM; what they are the edge of comes next."""
     word = line.word(at)
     if word in EDGE_SHORT and line.text[line.tokens[at].start : line.tokens[at].end].isupper():
@@ -336,7 +336,7 @@ def edge(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
     return at + 2, Frame(edge=EDGE[word], strong=False)
 
 
-def bare_period(line: Line, at: int, frame: Frame, context: Context) -> Rule | None:
+def bare_period(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
     """`the month` after `end of` or `first Monday of`: nowhere else does it point at the present one."""
     if frame.edge is None and frame.nth is None:
         return None
@@ -348,7 +348,7 @@ def bare_period(line: Line, at: int, frame: Frame, context: Context) -> Rule | N
     return unit[0], Frame(anchor=period(context.now, unit[1]))
 
 
-def nth(line: Line, at: int) -> Rule | None:
+def nth(line: TokenLine, at: int) -> Rule | None:
     """`first Monday of`, `last day of`, `third last week of`: what it is counted in comes next."""
     found = ordinal(line, at)
     if found is not None:
@@ -370,7 +370,7 @@ def nth(line: Line, at: int) -> Rule | None:
     return unit[0], Frame(nth=(count, unit[1]), strong=False)
 
 
-def _container(line: Line, at: int) -> bool:
+def _container(line: TokenLine, at: int) -> bool:
     if line.word(at) in {"the", "this", "last", "next"}:
         at += 1 + (line.word(at) == "the" and line.word(at + 1) in MODIFIER)
         return unit_at(line, at) is not None or line.word(at) in MONTH

@@ -6,7 +6,7 @@ from memplane.extract.time.calendar import (
     MONTHS_OF_QUARTER,
     WEEKDAYS,
     Granularity,
-    Span,
+    LocalSpan,
     add_months,
     choose,
     day_span,
@@ -21,7 +21,7 @@ from memplane.extract.time.calendar import (
 )
 from memplane.extract.time.frame import Clock, Context, Frame, Yearly
 from memplane.extract.time.relative import weekday_span
-from memplane.extract.time.words import EVENING, PART_EARLY, PART_LATE, Part
+from memplane.extract.time.words import EVENING, PART_EARLY, PART_LATE, DayPart
 
 _MONTHS_AROUND = 14
 _NOON, _HOURS = 12, 24
@@ -31,7 +31,7 @@ _AFTERNOON_HOURS = 6
 """`at 5` without a.m. or p.m. is the afternoon's more often; from seven on it is the morning's."""
 
 
-def resolve(frame: Frame, context: Context) -> Span | None:
+def resolve(frame: Frame, context: Context) -> LocalSpan | None:
     """The stretch named, or None where the words do not fit together."""
     span = resolve_date(frame, context)
     if span is None and frame.dated():
@@ -45,7 +45,7 @@ def resolve(frame: Frame, context: Context) -> Span | None:
     return span
 
 
-def resolve_date(frame: Frame, context: Context) -> Span | None:  # noqa: PLR0911  one line a slot
+def resolve_date(frame: Frame, context: Context) -> LocalSpan | None:  # noqa: PLR0911  one line a slot
     """The day or longer stretch, before any time of day."""
     if frame.days is not None:
         return _days(frame, frame.days, context)
@@ -69,7 +69,7 @@ def resolve_date(frame: Frame, context: Context) -> Span | None:  # noqa: PLR091
     return frame.anchor if frame.year is None else year_span(frame.year)
 
 
-def _days(frame: Frame, days: tuple[int, int], context: Context) -> Span | None:
+def _days(frame: Frame, days: tuple[int, int], context: Context) -> LocalSpan | None:
     first, last = days
     if frame.month is None:
         span = _day_of_month(frame, first, context)
@@ -79,7 +79,7 @@ def _days(frame: Frame, days: tuple[int, int], context: Context) -> Span | None:
         span = _undated(frame, first, frame.month, context)
     if span is None or first == last:
         return span
-    return Span(span.begin, span.begin + timedelta(days=last - first + 1), "day")
+    return LocalSpan(span.begin, span.begin + timedelta(days=last - first + 1), "day")
 
 
 def _year(frame: Frame) -> int | None:
@@ -91,7 +91,7 @@ def _year(frame: Frame) -> int | None:
     return None
 
 
-def _dated(frame: Frame, day: int, month: int, year: int, context: Context) -> Span | None:
+def _dated(frame: Frame, day: int, month: int, year: int, context: Context) -> LocalSpan | None:
     """A full date; an ambiguous 3/4/2024 gives way to the weekday named, then to the preferred side of now."""
     span = _day_or_none(year, month, day)
     if frame.swap is None:
@@ -108,14 +108,14 @@ def _dated(frame: Frame, day: int, month: int, year: int, context: Context) -> S
     return span
 
 
-def _day_or_none(year: int, month: int, day: int) -> Span | None:
+def _day_or_none(year: int, month: int, day: int) -> LocalSpan | None:
     try:
         return day_span(year, month, day)
     except ValueError:
         return None
 
 
-def _undated(frame: Frame, day: int, month: int, context: Context) -> Span | None:
+def _undated(frame: Frame, day: int, month: int, context: Context) -> LocalSpan | None:
     """A day and month without a year; a weekday beside it picks the year, or the reading of 3/4."""
     around = yearly(lambda year: day_span(year, month, day), context.now, 5)
     best = choose(around, context.now, context.prefer)
@@ -129,7 +129,7 @@ def _undated(frame: Frame, day: int, month: int, context: Context) -> Span | Non
     return choose(near, context.now, "none") or best
 
 
-def _day_of_month(frame: Frame, day: int, context: Context) -> Span | None:
+def _day_of_month(frame: Frame, day: int, context: Context) -> LocalSpan | None:
     if frame.anchor is not None:
         if frame.anchor.grain not in {"month", "year"}:
             return frame.anchor
@@ -143,7 +143,7 @@ def _day_of_month(frame: Frame, day: int, context: Context) -> Span | None:
     return choose(spans, context.now, context.prefer)
 
 
-def _nth(frame: Frame, nth: tuple[int, str], context: Context) -> Span | None:
+def _nth(frame: Frame, nth: tuple[int, str], context: Context) -> LocalSpan | None:
     count, what = nth
     inner = Frame(
         year=frame.year, month=frame.month, anchor=frame.anchor, offset=frame.offset, holiday=frame.holiday
@@ -167,15 +167,15 @@ def _nth(frame: Frame, nth: tuple[int, str], context: Context) -> Span | None:
     return found if within.begin <= found.begin < within.until else None
 
 
-def _half(within: Span, *, first: bool) -> Span:
+def _half(within: LocalSpan, *, first: bool) -> LocalSpan:
     middle = floor(within.begin + (within.until - within.begin) / 2, "day")
     if within.grain == "year":
         middle = add_months(within.begin, (within.until.year - within.begin.year) * 6)
     ends = (within.begin, middle) if first else (middle, within.until)
-    return Span(*ends, "month" if within.grain == "year" else "day")
+    return LocalSpan(*ends, "month" if within.grain == "year" else "day")
 
 
-def _once_a_year(frame: Frame, context: Context, around: list[Span], make: Yearly) -> Span | None:
+def _once_a_year(frame: Frame, context: Context, around: list[LocalSpan], make: Yearly) -> LocalSpan | None:
     """A holiday, month or season: in the year named, by `last` or `next`, or on the preferred side."""
     year = _year(frame)
     if year is not None:
@@ -187,7 +187,7 @@ def _once_a_year(frame: Frame, context: Context, around: list[Span], make: Yearl
     return _this(around, context)
 
 
-def _this(around: list[Span], context: Context) -> Span | None:
+def _this(around: list[LocalSpan], context: Context) -> LocalSpan | None:
     """`this summer`: the one we are in, else that of this year, or the coming one where only the future will do."""
     holding = [span for span in around if span.begin <= context.now < span.until]
     this_year = [span for span in around if span.begin.year == context.now.year]
@@ -197,7 +197,7 @@ def _this(around: list[Span], context: Context) -> Span | None:
     return next(iter(holding or this_year), None)
 
 
-def _weekday(frame: Frame, weekday: int, context: Context) -> Span | None:
+def _weekday(frame: Frame, weekday: int, context: Context) -> LocalSpan | None:
     """A weekday of the week named beside it; `next` is next week's, `last` the latest before today."""
     if frame.anchor is not None:
         loose = frame.anchor.grain in {"week", "weekend"}
@@ -211,29 +211,29 @@ def _weekday(frame: Frame, weekday: int, context: Context) -> Span | None:
     return weekday_span(context.now, weekday, frame.offset or (1 if context.prefer == "future" else -1))
 
 
-def _month(frame: Frame, month: int, context: Context) -> Span | None:
-    def make(year: int) -> Span:
+def _month(frame: Frame, month: int, context: Context) -> LocalSpan | None:
+    def make(year: int) -> LocalSpan:
         return month_span(year, month)
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _season(frame: Frame, season: int, context: Context) -> Span | None:
-    def make(year: int) -> Span:
+def _season(frame: Frame, season: int, context: Context) -> LocalSpan | None:
+    def make(year: int) -> LocalSpan:
         return season_span(year, season)
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _quarter(frame: Frame, quarter: int, context: Context) -> Span | None:
-    def make(year: int) -> Span:
+def _quarter(frame: Frame, quarter: int, context: Context) -> LocalSpan | None:
+    def make(year: int) -> LocalSpan:
         return period(month_span(year, (quarter - 1) * MONTHS_OF_QUARTER + 1).begin, "quarter")
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _week(frame: Frame, week: int, context: Context) -> Span | None:
-    def make(year: int) -> Span:
+def _week(frame: Frame, week: int, context: Context) -> LocalSpan | None:
+    def make(year: int) -> LocalSpan:
         monday = date.fromisocalendar(year, week, 1)
         return period(datetime(monday.year, monday.month, monday.day), "week")  # noqa: DTZ001  local, as in spans
 
@@ -252,19 +252,21 @@ _EDGES: dict[Granularity, dict[str, tuple[str, int, int]]] = {
 _DECADE_EDGES = {"begin": (0, 4), "middle": (4, 7), "end": (7, 10)}
 
 
-def edge_of(span: Span, edge: str) -> Span:
+def edge_of(span: LocalSpan, edge: str) -> LocalSpan:
     """The first, middle or last stretch of a period, in its next finer unit."""
     years = span.until.year - span.begin.year
     if span.grain == "year" and years > 1:
         first, last = _DECADE_EDGES[edge]
-        return Span(year_span(span.begin.year + first).begin, year_span(span.begin.year + last).begin, "year")
+        return LocalSpan(
+            year_span(span.begin.year + first).begin, year_span(span.begin.year + last).begin, "year"
+        )
     if span.grain not in _EDGES:
         return span
     unit, first, last = _EDGES[span.grain][edge]
     grain: Granularity = {"day": "day", "month": "month", "hour": "part_of_day"}[unit]  # type: ignore[assignment]
     begin = _forward(span.begin, unit, first)
     until = _forward(span.begin, unit, last) if last else span.until
-    return Span(begin, until, grain)
+    return LocalSpan(begin, until, grain)
 
 
 def _forward(moment: datetime, unit: str, count: int) -> datetime:
@@ -273,16 +275,18 @@ def _forward(moment: datetime, unit: str, count: int) -> datetime:
     return moment + (timedelta(days=count) if unit == "day" else timedelta(hours=count))
 
 
-def _with_part(frame: Frame, span: Span, part: Part) -> Span:
+def _with_part(frame: Frame, span: LocalSpan, part: DayPart) -> LocalSpan:
     if frame.edge is not None:
         part = {"begin": PART_EARLY, "end": PART_LATE}.get(frame.edge, {}).get(part, part)
     if span.grain != "day":
         span = period(span.begin, "day")
     last = span.until - timedelta(days=1)
-    return Span(span.begin + timedelta(hours=part.begin), last + timedelta(hours=part.until), "part_of_day")
+    return LocalSpan(
+        span.begin + timedelta(hours=part.begin), last + timedelta(hours=part.until), "part_of_day"
+    )
 
 
-def _with_clock(frame: Frame, first: Clock, span: Span | None, context: Context) -> Span | None:
+def _with_clock(frame: Frame, first: Clock, span: LocalSpan | None, context: Context) -> LocalSpan | None:
     """A time of day on a day; without one, on the reference's day, or tomorrow where only the future will do."""
     if frame.clock_until is not None and first.half is None and not first.padded:
         first = _borrow_half(first, frame.clock_until)
@@ -308,18 +312,18 @@ def _step(grain: Granularity) -> timedelta:
     return {"hour": timedelta(hours=1), "minute": timedelta(minutes=1)}.get(grain, timedelta(seconds=1))
 
 
-def _until(frame: Frame, begin: datetime, grain: Granularity, context: Context) -> Span | None:
+def _until(frame: Frame, begin: datetime, grain: Granularity, context: Context) -> LocalSpan | None:
     """Where a time of day ends: after its own unit, at the end of its range, or open to the end of its day."""
     if frame.clock_open is not None:
         midnight = floor(begin, "day")
         return (
-            Span(begin, midnight + timedelta(days=1), grain)
+            LocalSpan(begin, midnight + timedelta(days=1), grain)
             if frame.clock_open > 0
-            else Span(midnight, begin, grain)
+            else LocalSpan(midnight, begin, grain)
         )
     last = frame.clock_until
     if last is None:
-        return Span(begin, begin + _step(grain), grain)
+        return LocalSpan(begin, begin + _step(grain), grain)
     hour = _hour(frame, last, context, dated=True)
     if hour is None:
         return None
@@ -330,7 +334,7 @@ def _until(frame: Frame, begin: datetime, grain: Granularity, context: Context) 
     if until <= local:
         until += timedelta(days=1)
     finest: Granularity = "minute" if grain == "hour" and last.minute is not None else grain
-    return Span(begin, _in_zone(until, frame, context), finest)
+    return LocalSpan(begin, _in_zone(until, frame, context), finest)
 
 
 def _borrow_half(first: Clock, last: Clock) -> Clock:

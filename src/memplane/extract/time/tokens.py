@@ -18,7 +18,7 @@ class Token(NamedTuple):
     number: int | None
 
 
-class Line:
+class TokenLine:
     """The text of one mention search. Reading past either end gives an empty word, so rules need no bounds checks."""
 
     def __init__(self, text: str) -> None:

@@ -128,14 +128,14 @@ ORDINAL = {
 ORDINAL_SUFFIX = frozenset({"st", "nd", "rd", "th"})
 
 
-class Part(NamedTuple):
+class DayPart(NamedTuple):
     """A part of the day, in hours from its midnight."""
 
     begin: int
     until: int
 
 
-MORNING, AFTERNOON, EVENING = Part(0, 12), Part(12, 19), Part(18, 24)
+MORNING, AFTERNOON, EVENING = DayPart(0, 12), DayPart(12, 19), DayPart(18, 24)
 PART = {
     "morning": MORNING,
     "mornings": MORNING,
@@ -145,19 +145,19 @@ PART = {
     "evenings": EVENING,
     "night": EVENING,
     "nights": EVENING,
-    "lunch": Part(12, 14),
-    "lunchtime": Part(12, 14),
-    "noontime": Part(12, 14),
-    "dinnertime": Part(17, 21),
-    "breakfast": Part(6, 10),
-    "dawn": Part(5, 7),
-    "sunrise": Part(5, 7),
-    "dusk": Part(17, 20),
-    "sunset": Part(17, 20),
+    "lunch": DayPart(12, 14),
+    "lunchtime": DayPart(12, 14),
+    "noontime": DayPart(12, 14),
+    "dinnertime": DayPart(17, 21),
+    "breakfast": DayPart(6, 10),
+    "dawn": DayPart(5, 7),
+    "sunrise": DayPart(5, 7),
+    "dusk": DayPart(17, 20),
+    "sunset": DayPart(17, 20),
 }
 PART_ALONE = frozenset({"morning", "afternoon", "evening", "lunchtime"})
-PART_EARLY = {MORNING: Part(0, 9), AFTERNOON: Part(12, 15), EVENING: Part(18, 21)}
-PART_LATE = {MORNING: Part(9, 12), AFTERNOON: Part(15, 19), EVENING: Part(21, 24)}
+PART_EARLY = {MORNING: DayPart(0, 9), AFTERNOON: DayPart(12, 15), EVENING: DayPart(18, 21)}
+PART_LATE = {MORNING: DayPart(9, 12), AFTERNOON: DayPart(15, 19), EVENING: DayPart(21, 24)}
 
 EDGE = {
     "early": "begin",

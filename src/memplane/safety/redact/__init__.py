@@ -17,7 +17,7 @@ holds once.
 """
 
 from memplane.safety.redact.find import find_secrets, redact, redact_tree
-from memplane.safety.redact.rule import CARAPACE, CLAWDAPUS, NATIVE, Finding, Redacted, Style
+from memplane.safety.redact.rule import CARAPACE, CLAWDAPUS, NATIVE, Redacted, SecretFinding, Style
 from memplane.safety.redact.rules import RULES
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "CLAWDAPUS",
     "NATIVE",
     "RULES",
-    "Finding",
     "Redacted",
+    "SecretFinding",
     "Style",
     "find_secrets",
     "redact",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from memplane.safety.redact.rule import NATIVE, PLACEHOLDER, Finding, Gate, Redacted, Rule, Span, Style
+from memplane.safety.redact.rule import NATIVE, PLACEHOLDER, Gate, Redacted, Rule, SecretFinding, Span, Style
 from memplane.safety.redact.rules import RULES
 
 _RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-)))")
@@ -34,7 +34,7 @@ _ROUNDS_MAX = 16
 many by accident; what is left then goes as a whole."""
 
 
-def find_secrets(text: str) -> list[Finding]:
+def find_secrets(text: str) -> list[SecretFinding]:
     """The secrets of a text in order, none overlapping another; the same for the same text every time."""
     return _find(text, frozenset())
 
@@ -89,14 +89,14 @@ def _redact_named(text: str, name: str, style: Style) -> Redacted:
 _BEARER_BEFORE = re.compile(r"(?i:bearer)\s{1,8}\Z")
 
 
-def _placeholder(text: str, finding: Finding, style: Style) -> str:
+def _placeholder(text: str, finding: SecretFinding, style: Style) -> str:
     follows = _BEARER_BEFORE.search(text, max(0, finding.start - 16), finding.start)
     if style.after_bearer and follows and not text.startswith("sk-", finding.start):
         return style.after_bearer
     return style.placeholder.format(type=finding.type)
 
 
-def _find(text: str, whole: frozenset[str]) -> list[Finding]:
+def _find(text: str, whole: frozenset[str]) -> list[SecretFinding]:
     low = _lower(text)
     if "[" in text and "[redacted" in low:
         # The blank keeps what stood apart apart, and the type in a placeholder must not serve as a hint.
@@ -157,7 +157,7 @@ def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
 
 def _search(
     text: str, low: str, rules: list[Rule], pieces: list[Span], whole: frozenset[str]
-) -> Iterator[Finding]:
+) -> Iterator[SecretFinding]:
     """Findings in the pieces, then in what these leave over, until there is nothing left to find."""
     for _ in range(_ROUNDS_MAX):
         rest: list[Span] = []
@@ -165,17 +165,19 @@ def _search(
             found = _scan(text[start:end], low[start:end], rules, whole)
             if found:
                 spans = [(start + a, start + b) for _, a, b in found]
-                yield from (Finding(kind, *span) for (kind, _, _), span in zip(found, spans, strict=True))
+                yield from (
+                    SecretFinding(kind, *span) for (kind, _, _), span in zip(found, spans, strict=True)
+                )
                 rest += _between(spans, start, end)
         if not rest:
             return
         pieces = rest
     for start, end in pieces:
         if found := _scan(text[start:end], low[start:end], rules, whole):
-            yield Finding(found[0].type, start, end)
+            yield SecretFinding(found[0].type, start, end)
 
 
-def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> list[Finding]:
+def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> list[SecretFinding]:
     """One pass over a piece, leftmost and longest first.
 
     Where two findings overlap, the first gives the type and the span covers both: half a secret is one too.
@@ -185,14 +187,14 @@ def _scan(piece: str, low: str, rules: list[Rule], whole: frozenset[str]) -> lis
         for order, rule in enumerate(rules)
         for start, end in _matches(rule, piece, low, whole=rule.type in whole)
     ]
-    merged: list[Finding] = []
+    merged: list[SecretFinding] = []
     for start, minus_end, _, kind in sorted(found):
         end = -minus_end
         if merged and start < merged[-1].end:
             last = merged[-1]
             merged[-1] = last._replace(end=max(last.end, end))
         else:
-            merged.append(Finding(kind, start, end))
+            merged.append(SecretFinding(kind, start, end))
     return merged
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 
-class Finding(NamedTuple):
+class SecretFinding(NamedTuple):
     """One secret: `text[start:end]`, without the name or the quotes around it."""
 
     type: str
@@ -19,7 +19,7 @@ class Redacted(NamedTuple):
     """A text without its secrets, and where they stood in the text it was made from."""
 
     text: str
-    findings: tuple[Finding, ...]
+    findings: tuple[SecretFinding, ...]
 
 
 class Style(NamedTuple):

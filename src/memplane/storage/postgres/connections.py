@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memplane.errors import StorageUnavailable, StorageUncertain
 from memplane.storage.postgres.address import address_of
-from memplane.storage.postgres.errors import translate_errors
+from memplane.storage.postgres.errors import translate_postgres_errors
 from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate, tables
 from memplane.storage.postgres.text import adapt
@@ -77,7 +77,7 @@ class _Pools(NamedTuple):
     second: ConnectionPool[Connection[Any]]
 
 
-class _Held(threading.local):
+class _ThreadState(threading.local):
     """Where the connections of this thread are from."""
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ class Connections:
         self._parents: _Pools | None = None
         """Held and never used, so that nothing of theirs is tidied up in a child."""
         self._process = os.getpid()
-        self._held = _Held()
+        self._held = _ThreadState()
         self._opened = False
         self.losses = 0
         """How often a connection was lost: the server may be another one since, or have been restored."""
 
     def open(self) -> None:
         """Bring the database up to date, and begin."""
-        with translate_errors(self._where):
+        with translate_postgres_errors(self._where):
             with psycopg.connect(self._conninfo, autocommit=True) as connection:
                 migrate(connection)
                 self._vectors = TypeInfo.fetch(connection, "halfvec")
@@ -130,7 +130,7 @@ class Connections:
         where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
         lost in the middle of committing a write, `StorageUncertain` is raised."""
         try:
-            with translate_errors(self._where), self._begun(begin, wait_s) as connection:
+            with translate_postgres_errors(self._where), self._begun(begin, wait_s) as connection:
                 try:
                     yield connection
                 except BaseException as exc:
@@ -150,7 +150,10 @@ class Connections:
 
     def rewrite(self) -> bool:
         """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
-        with translate_errors(self._where), psycopg.connect(self._conninfo, autocommit=True) as connection:
+        with (
+            translate_postgres_errors(self._where),
+            psycopg.connect(self._conninfo, autocommit=True) as connection,
+        ):
             connection.execute(f"SET lock_timeout = '{_REWRITE_WAIT_MS}ms'".encode())
             try:
                 for table in tables(connection):
@@ -163,7 +166,7 @@ class Connections:
         """See `PostgresStores`."""
         if not self._opened:
             self.open()
-        with translate_errors(self._where):
+        with translate_postgres_errors(self._where):
             return len(index_large_spaces(self._conninfo, large=large))
 
     def close(self) -> None:
@@ -233,7 +236,7 @@ class Connections:
     def _leave_to_parent(self) -> None:
         """After a fork, the connections belong to the process that made them."""
         self._parents, self._pools = self._pools, self._made()
-        self._held = _Held()
+        self._held = _ThreadState()
         self._process, self._opened = os.getpid(), False
 
     def _made(self) -> _Pools:

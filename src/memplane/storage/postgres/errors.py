@@ -49,7 +49,7 @@ _BAD_VALUE = re.compile(r'invalid (\w+) value|for connection option "(\w+)"')
 """What the library says before it asks any server."""
 
 
-class translate_errors:  # noqa: N801 - used like the function it would be
+class translate_postgres_errors:  # noqa: N801 - used like the function it would be
     """Around whatever talks to the database."""
 
     __slots__ = ("_where",)

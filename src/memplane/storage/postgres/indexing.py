@@ -12,7 +12,7 @@ from psycopg import Connection, errors, sql
 
 from memplane.storage.postgres.large import searched
 from memplane.storage.postgres.migrate import SCHEMA
-from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import spoken
 from memplane.storage.sql.statements import named
 
@@ -28,7 +28,7 @@ _SQL = {
 }
 
 
-def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place, int]]:
+def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[SpaceKey, int]]:
     """Give every space with so many vectors indexes of its own, and take them from one that fell far below or uses
     another model by now; returns those that got some, with the number of their model. As the owner of the database;
     where somebody else is at it, nothing is done."""
@@ -40,18 +40,18 @@ def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Place
         for (broken,) in connection.execute(_SQL["broken_indexes"]).fetchall():
             connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(broken)))
         for tenant, space, model in connection.execute(_SQL["idle_indexes"], {"few": large // 4}).fetchall():
-            _take_back(connection, Place(tenant, space), model)
+            _take_back(connection, SpaceKey(tenant, space), model)
         done = []
         for tenant, space, model, dimension in connection.execute(
             _SQL["large_spaces"], {"large": large, "dimension": _DIMENSION_MAX}
         ).fetchall():
-            place = Place(tenant, space)
+            place = SpaceKey(tenant, space)
             if _index(connection, place, model, dimension):
                 done.append((place, model))
         return done
 
 
-def _index(connection: Connection[Any], place: Place, model: int, dimension: int) -> bool:
+def _index(connection: Connection[Any], place: SpaceKey, model: int, dimension: int) -> bool:
     for table in _SORTS:
         connection.execute(
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name(table, place, model)} "
@@ -70,7 +70,7 @@ def _index(connection: Connection[Any], place: Place, model: int, dimension: int
     return True
 
 
-def _take_back(connection: Connection[Any], place: Place, model: int) -> None:
+def _take_back(connection: Connection[Any], place: SpaceKey, model: int) -> None:
     """The note first: nobody looks for an index that is about to go."""
     connection.execute(
         "DELETE FROM meta WHERE tenant = %s AND space = %s AND name = %s", (*place, searched(model))
@@ -79,6 +79,6 @@ def _take_back(connection: Connection[Any], place: Place, model: int) -> None:
         connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_name(table, place, model)}".encode())
 
 
-def _name(table: str, place: Place, model: int) -> str:
+def _name(table: str, place: SpaceKey, model: int) -> str:
     """By which `indexing.sql` finds it again."""
     return f"{table}_near_{place.tenant:d}_{place.space:d}_{model:d}"

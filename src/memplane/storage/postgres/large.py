@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from memplane.storage.filter import Audience, Filter
-from memplane.storage.index import Holders, NearMemory, TurnHead, Vector
-from memplane.storage.postgres.place import Place
+from memplane.storage.index import NearMemory, TurnHead, Vector, WordHolders
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import PostgresStatements, kept
 from memplane.storage.postgres.text import Vector as Column
 from memplane.storage.sql import conditions
@@ -19,7 +19,7 @@ _PREFIX_STEMS_MAX = 20
 class LargeSearch:
     """See `VectorSearch`."""
 
-    def __init__(self, statements: PostgresStatements, place: Place, model: int, dimension: int) -> None:
+    def __init__(self, statements: PostgresStatements, place: SpaceKey, model: int, dimension: int) -> None:
         self._statements = statements
         self._model = model
         self._written = (
@@ -30,7 +30,7 @@ class LargeSearch:
         )
 
     def memories(self, vector: Vector, *, limit: int, audience: Audience | None) -> list[NearMemory]:
-        where = conditions.told_to(audience) if audience is not None else conditions.Where()
+        where = conditions.told_to(audience) if audience is not None else conditions.WhereClause()
         found = self._nearest("nearest_memories", where, limit, query=_column(vector))
         return [NearMemory(*row) for row in found]
 
@@ -45,7 +45,7 @@ class LargeSearch:
             found = self._nearest("nearest_turns", where, limit, query=_column(vector), also=list(also))
         return [(TurnHead(*head), nearness) for *head, nearness in sorted(found)]
 
-    def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> Holders:
+    def holders(self, stems: Sequence[str], *, turns: int, usual: float, each: int, best: int) -> WordHolders:
         names: dict[str, str] = {}
         for stem in stems:
             written = (
@@ -64,7 +64,7 @@ class LargeSearch:
             of_turn = held[n] = dict[str, int]()
             for name, count in zip(stems_held, times, strict=True):
                 of_turn[names[name]] = of_turn.get(names[name], 0) + count
-        return Holders(counts, held, total or 0.0, squares or 0.0)
+        return WordHolders(counts, held, total or 0.0, squares or 0.0)
 
     def around(self, numbers: Sequence[int], *, reach: int) -> list[int]:
         found = self._statements.all("large_around", {"numbers": list(numbers), "reach": reach})
@@ -86,7 +86,7 @@ class LargeSearch:
         asked = {"numbers": _spread(last, limit), "model": self._model}
         return [id_ for (id_,) in self._statements.all("large_memories", asked)]
 
-    def _nearest(self, query: str, where: conditions.Where, limit: int, /, **given: Any) -> list[Any]:
+    def _nearest(self, query: str, where: conditions.WhereClause, limit: int, /, **given: Any) -> list[Any]:
         written = (*self._written, ("limit", limit))
         return self._statements.nearest(query, str(where), written, {**where.parameters, **given})
 

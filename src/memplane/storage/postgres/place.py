@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class SpaceKey(NamedTuple):
     """The two numbers that every row of a space has."""
 
     tenant: int

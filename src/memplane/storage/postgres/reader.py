@@ -8,7 +8,7 @@ from memplane.storage.index import VectorSearch
 from memplane.storage.postgres import around
 from memplane.storage.postgres.ahead import Listening, NoAnswer
 from memplane.storage.postgres.large import LargeSearch, searched
-from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.view import NOTES, SqlReader
 
@@ -18,7 +18,7 @@ _KNOWN_AROUND = {NOTES, ("models",), *around.KEYS}
 class PostgresReader(SqlReader):
     """See `Reader`. Of a space that is large, it says who searches it."""
 
-    def __init__(self, statements: PostgresStatements, owner: str, place: Place) -> None:
+    def __init__(self, statements: PostgresStatements, owner: str, place: SpaceKey) -> None:
         super().__init__(statements, owner)
         self._own = statements
         self._place = place

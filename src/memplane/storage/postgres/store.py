@@ -8,12 +8,12 @@ from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.base import Reader, Writer
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.errors import FATAL
-from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.reader import PostgresReader
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.sql.commit import GroupCommit
 from memplane.storage.sql.writer import SqlWriter
-from memplane.types import Head
+from memplane.types import LedgerHead
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class PostgresStore:
     """`Store` over the rows of one space. Readers see a snapshot; writers, in whatever process, follow each other, which
     the lock on the space's own row sees to."""
 
-    def __init__(self, connections: Connections, place: Place, owner: str) -> None:
+    def __init__(self, connections: Connections, place: SpaceKey, owner: str) -> None:
         self.place = place
         self._connections = connections
         self._owner = owner
@@ -58,7 +58,7 @@ class PostgresStore:
             if writer.head() == before or not self._is_written(writer.head()):
                 raise
 
-    def _is_written(self, head: Head) -> bool:
+    def _is_written(self, head: LedgerHead) -> bool:
         """Whether an entry is in the chain, of which nobody was told. Its digest is over a salt, so that no other has it.
         Whoever asks waits for the row of the space first, and so for a server that still works at what was lost."""
         try:

@@ -10,7 +10,7 @@ from memplane.storage.names import checked_name
 from memplane.storage.postgres.catalog import PostgresCatalog, PostgresCatalogWriter
 from memplane.storage.postgres.connections import CONNECTIONS_MAX, STATEMENT_SECONDS_MAX, Connections
 from memplane.storage.postgres.indexing import LARGE
-from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import PostgresStatements
 from memplane.storage.postgres.store import PostgresStore
 from memplane.storage.postgres.work import PostgresWork
@@ -108,12 +108,12 @@ class PostgresStores:
                 self._known.popitem(last=False)
         return store
 
-    def _find(self, tenant: str, owner: str, *, create: bool) -> Place:
+    def _find(self, tenant: str, owner: str, *, create: bool) -> SpaceKey:
         checked_name(tenant, "tenant")
         checked_name(owner, "owner")
         found = self._catalog.read("place", tenant=tenant, owner=owner)
         if found:
-            return Place(*found[0])
+            return SpaceKey(*found[0])
         if not create:
             raise NotFound("space", owner)
         self._catalog.write(lambda writer: writer.run("add_tenant", tenant=tenant))
@@ -121,7 +121,7 @@ class PostgresStores:
         with self._connections.transaction("BEGIN") as connection:
             writer = PostgresCatalogWriter(connection)
             writer.run("add_space", tenant=tenant, owner=owner)
-            place = Place(*writer.run("place", tenant=tenant, owner=owner)[0])
+            place = SpaceKey(*writer.run("place", tenant=tenant, owner=owner)[0])
             connection.execute(place.said().encode(), prepare=False)
             PostgresStatements(connection).run("begin_space")
         return place

@@ -10,11 +10,11 @@ from psycopg import Connection
 
 from memplane.clock import Instant
 from memplane.storage.postgres.connections import Connections
-from memplane.storage.postgres.place import Place
+from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import PostgresDialect, PostgresStatements
 from memplane.storage.sql.statements import load
 from memplane.storage.sql.view import SqlReader
-from memplane.storage.work import Backlog, Colleague, Dead, Done, Job, Lease, Rest, WorkReader
+from memplane.storage.work import Backlog, DeadSpace, Job, Lease, NoWork, WorkerCounts, WorkerInfo, WorkReader
 
 _SQL = {
     name: sql.encode()
@@ -51,8 +51,8 @@ class PostgresWork:
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         self._of(lease, "give_back", got_on=got_on)
 
-    def finish(self, lease: Lease, decide: Callable[[WorkReader], Rest | None]) -> bool:
-        place = Place(lease.tenant_number, lease.owner_number)
+    def finish(self, lease: Lease, decide: Callable[[WorkReader], NoWork | None]) -> bool:
+        place = SpaceKey(lease.tenant_number, lease.owner_number)
         with self._connections.transaction(f"{place.locked()}; {_JOT}") as connection:
             rest = decide(SqlReader(PostgresStatements(connection), lease.owner))
             if rest is None:
@@ -67,8 +67,8 @@ class PostgresWork:
     def bury(self, lease: Lease, *, error: str) -> None:
         self._of(lease, "bury", error=error)
 
-    def dead(self, *, limit: int) -> list[Dead]:
-        return [Dead(*row) for row in self._read("dead", limit=limit)]
+    def dead(self, *, limit: int) -> list[DeadSpace]:
+        return [DeadSpace(*row) for row in self._read("dead", limit=limit)]
 
     def retry(self, tenant: str | None = None, owner: str | None = None) -> int:
         every = tenant is None and owner is None
@@ -120,7 +120,7 @@ class PostgresWork:
     def put_job_off(self, name: str, period: str, holder: str, *, length: Instant) -> None:
         self._write("give_job_back", name=name, period=period, holder=holder, length=length)
 
-    def report(self, holder: str, done: Done, *, ended: bool = False) -> None:
+    def report(self, holder: str, done: WorkerCounts, *, ended: bool = False) -> None:
         self._write(
             "report",
             holder=holder,
@@ -131,14 +131,15 @@ class PostgresWork:
             lost=done.lost,
         )
 
-    def colleagues(self, *, silent: Instant) -> list[Colleague]:
+    def colleagues(self, *, silent: Instant) -> list[WorkerInfo]:
         found = self._read("workers", silent=silent)
         return [
-            Colleague(holder, began, seen, ended, Done(*done)) for holder, began, seen, ended, *done in found
+            WorkerInfo(holder, began, seen, ended, WorkerCounts(*done))
+            for holder, began, seen, ended, *done in found
         ]
 
-    def worked(self) -> Done:
-        return Done(*self._read("worked")[0])
+    def worked(self) -> WorkerCounts:
+        return WorkerCounts(*self._read("worked")[0])
 
     def add_up(self, *, kept: Instant) -> None:
         self._write("add_up", kept=kept)

@@ -9,14 +9,14 @@ from memplane.clock import Instant
 from memplane.storage.claims import Evidence, PurgedMemory, Rating
 from memplane.storage.filter import Filter
 from memplane.storage.sql import rows
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Memory, State, Tier
 
 _encode = msgspec.json.Encoder().encode
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
 
-class SqlClaimReader(Session):
+class SqlClaimReader(SqlSession):
     """See `ClaimReader`."""
 
     def rivals(

@@ -5,19 +5,26 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime, to_instant
-from memplane.storage.compaction import RETENTION, Decision, Judged, Layer, Line, Raw
+from memplane.storage.compaction import (
+    RETENTION,
+    CompactionLine,
+    JudgementRow,
+    Layer,
+    LearningDecision,
+    RawEntryPosition,
+)
 from memplane.storage.sql import rows
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Memory
 
 _decode_memory = msgspec.json.Decoder(Memory).decode
 
 
-class SqlCompactionReader(Session):
+class SqlCompactionReader(SqlSession):
     """See `CompactionReader`."""
 
-    def raw_between(self, since: Instant, until: Instant) -> list[Raw]:
-        return [Raw(*row) for row in self._all("raw_between", since=since, until=until)]
+    def raw_between(self, since: Instant, until: Instant) -> list[RawEntryPosition]:
+        return [RawEntryPosition(*row) for row in self._all("raw_between", since=since, until=until)]
 
     def raw_days(self, before: Instant) -> list[Instant]:
         # From day to day rather than over all turns: there are few days and may be many turns.
@@ -28,26 +35,26 @@ class SqlCompactionReader(Session):
             (first,) = self._one("first_raw", since=days[-1] + DAY)
         return days
 
-    def judged(self, entry_ids: Sequence[str]) -> list[Judged]:
+    def judged(self, entry_ids: Sequence[str]) -> list[JudgementRow]:
         return [_judged(row) for row in self._all("judged", ids=self._list(entry_ids))]
 
-    def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[Judged]:
+    def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[JudgementRow]:
         return [_judged(row) for row in self._all("judged_on", day=day, limit=limit, offset=offset)]
 
-    def lines(self, layer: Layer, day: str | None = None) -> list[Line]:
+    def lines(self, layer: Layer, day: str | None = None) -> list[CompactionLine]:
         # From a day to a day, so that the index leads there.
         first, last = (day, day) if day is not None else ("", "~")
         return [_line(row) for row in self._all("lines", layer=layer, first=first, last=last)]
 
-    def lines_at(self, ids: Sequence[str]) -> list[Line]:
+    def lines_at(self, ids: Sequence[str]) -> list[CompactionLine]:
         return [_line(row) for row in self._all("lines_at", ids=self._list(ids))]
 
-    def lines_from(self, entry_ids: Sequence[str]) -> list[Line]:
+    def lines_from(self, entry_ids: Sequence[str]) -> list[CompactionLine]:
         return [_line(row) for row in self._all("lines_from", ids=self._list(entry_ids))]
 
-    def verdicts(self) -> dict[str, Decision]:
+    def verdicts(self) -> dict[str, LearningDecision]:
         return {
-            learning: Decision(
+            learning: LearningDecision(
                 learning=learning, confirmed=bool(confirmed), by=by, at=to_datetime(at), memory=memory
             )
             for learning, confirmed, by, at, memory in self._all("verdicts")
@@ -70,7 +77,7 @@ class SqlCompactionReader(Session):
 class SqlCompactionWriter(SqlCompactionReader):
     """See `CompactionWriter`."""
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: CompactionLine) -> None:
         self._ready()
         row = (
             line.seq,
@@ -90,13 +97,13 @@ class SqlCompactionWriter(SqlCompactionReader):
         self._many("add_line", [row])
         self._many("add_line_source", [(source, line.seq) for source in dict.fromkeys(line.sources)])
 
-    def add_judged(self, judged: Sequence[Judged]) -> None:
+    def add_judged(self, judged: Sequence[JudgementRow]) -> None:
         self._ready()
         self._many(
             "add_judged", [(it.day, it.entry, it.item, it.outcome, it.into, it.reason) for it in judged]
         )
 
-    def add_decision(self, decision: Decision) -> None:
+    def add_decision(self, decision: LearningDecision) -> None:
         self._ready()
         at = to_instant(decision.at)
         self._many(
@@ -108,14 +115,14 @@ class SqlCompactionWriter(SqlCompactionReader):
             self._many(query, [(seq,) for seq in seqs])
 
 
-def _judged(row: rows.Row) -> Judged:
+def _judged(row: rows.Row) -> JudgementRow:
     day, entry, item, outcome, into, reason = row
-    return Judged(day=day, entry=entry, item=item, outcome=outcome, into=into, reason=reason)
+    return JudgementRow(day=day, entry=entry, item=item, outcome=outcome, into=into, reason=reason)
 
 
-def _line(row: rows.Row) -> Line:
+def _line(row: rows.Row) -> CompactionLine:
     seq, id_, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded = row
-    return Line(
+    return CompactionLine(
         id=id_,
         seq=seq,
         layer=Layer(layer),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memplane.storage.filter import Audience, Filter, Narrowed, Scope
+from memplane.storage.filter import Audience, EntryFilter, Filter, ForgetScope
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import RESERVED_CATEGORIES, Kind, Op, State, Tier
 
@@ -68,7 +68,7 @@ def without_rulings(sql: str) -> str:
     return sql
 
 
-class Where:
+class WhereClause:
     """Conditions joined by AND, with their parameters."""
 
     def __init__(self) -> None:
@@ -83,8 +83,8 @@ class Where:
         return " AND ".join(self._clauses) or "TRUE"
 
 
-def of_memories(where: Filter) -> Where:
-    out = Where()
+def of_memories(where: Filter) -> WhereClause:
+    out = WhereClause()
     _add_lifecycle(out, where)
     if not where.include_reserved:
         out.add(NOT_RESERVED)
@@ -113,7 +113,7 @@ def of_memories(where: Filter) -> Where:
     return out
 
 
-def _add_lifecycle(out: Where, where: Filter) -> None:
+def _add_lifecycle(out: WhereClause, where: Filter) -> None:
     if where.state is not None:
         _add_state(out, where.state, where.now)
         return
@@ -124,7 +124,7 @@ def _add_lifecycle(out: Where, where: Filter) -> None:
     out.add("(m.expires IS NULL OR m.expires > :now)", now=where.now)
 
 
-def _add_state(out: Where, state: State, now: int) -> None:
+def _add_state(out: WhereClause, state: State, now: int) -> None:
     """Expired is a matter of the clock; what was replaced before is superseded all the same."""
     if state is State.SUPERSEDED:
         out.add("m.state = 'superseded'")
@@ -134,15 +134,15 @@ def _add_state(out: Where, state: State, now: int) -> None:
         out.add("m.state = :state AND (m.expires IS NULL OR m.expires > :now)", state=state, now=now)
 
 
-def told_to(audience: Audience) -> Where:
+def told_to(audience: Audience) -> WhereClause:
     """Memories for this audience."""
-    out = Where()
+    out = WhereClause()
     _add_audience(out, "m", audience)
     return out
 
 
-def of_turns(where: Filter) -> Where:
-    out = Where()
+def of_turns(where: Filter) -> WhereClause:
+    out = WhereClause()
     if where.as_of is not None:
         out.add("t.at <= :as_of", as_of=where.as_of)
     _add_place(out, "t", where.conversation, where.project)
@@ -153,8 +153,8 @@ def of_turns(where: Filter) -> Where:
     return out
 
 
-def of_entries(where: Narrowed) -> Where:
-    out = Where()
+def of_entries(where: EntryFilter) -> WhereClause:
+    out = WhereClause()
     if where.ops:
         out.add(f"l.op IN ({', '.join(repr(op.value) for op in sorted(where.ops))})")
     if where.door is not None:
@@ -170,7 +170,7 @@ def of_entries(where: Narrowed) -> Where:
             "UNION SELECT p.seq FROM promoted p WHERE p.conversation = :conversation)",
             conversation=where.conversation,
         )
-    said, recorded = Where(), Where()
+    said, recorded = WhereClause(), WhereClause()
     _add_range(said, "t.at", where.since, where.until)
     _add_range(recorded, "l.recorded", where.since, where.until)
     if said.parameters:
@@ -181,8 +181,8 @@ def of_entries(where: Narrowed) -> Where:
     return out
 
 
-def turns_in(scope: Scope) -> Where:
-    out = Where()
+def turns_in(scope: ForgetScope) -> WhereClause:
+    out = WhereClause()
     if scope.document is not None:
         about = "SELECT seq FROM shelf_entry WHERE document = :document"
         out.add(f"t.n / {TURNS_PER_ENTRY_MAX} IN ({about})", document=scope.document)
@@ -191,10 +191,10 @@ def turns_in(scope: Scope) -> Where:
     return out
 
 
-def memories_in(scope: Scope) -> Where:
+def memories_in(scope: ForgetScope) -> WhereClause:
     """Those that were stored on purpose. What was derived goes with its turns; an episode is of more turns than the one
     it hangs on."""
-    out = Where()
+    out = WhereClause()
     out.add("m.extractor IS NULL")
     if scope.key is not None:
         out.add("m.key = :key AND m.key IS NOT NULL", key=scope.key)
@@ -207,9 +207,9 @@ def memories_in(scope: Scope) -> Where:
     return out
 
 
-def shelf_in(scope: Scope) -> Where:
+def shelf_in(scope: ForgetScope) -> WhereClause:
     """What was uploaded and collected; a document belongs to no conversation."""
-    out = Where()
+    out = WhereClause()
     if scope.document is not None:
         out.add("e.document = :document", document=scope.document)
     if scope.project is not None:
@@ -218,34 +218,34 @@ def shelf_in(scope: Scope) -> Where:
     return out
 
 
-def promoted_in(scope: Scope) -> Where:
+def promoted_in(scope: ForgetScope) -> WhereClause:
     """What compaction kept. Raw entries may be gone for long: it says itself where and when it was said."""
-    out = Where()
+    out = WhereClause()
     _add_place(out, "p", scope.conversation, scope.project)
     _add_range(out, "p.at", scope.since, scope.until)
     return out
 
 
-def of_documents(project: str | None) -> Where:
-    out = Where()
+def of_documents(project: str | None) -> WhereClause:
+    out = WhereClause()
     if project is not None:
         out.add("d.project = :project", project=project)
     return out
 
 
-def _add_prefix(out: Where, prefix: str) -> None:
+def _add_prefix(out: WhereClause, prefix: str) -> None:
     # substr rather than LIKE: `%`, `_` and letter case in a key are ordinary characters.
     out.add("m.key IS NOT NULL AND substr(m.key, 1, length(:prefix)) = :prefix", prefix=prefix)
 
 
-def _add_place(out: Where, table: str, conversation: str | None, project: str | None) -> None:
+def _add_place(out: WhereClause, table: str, conversation: str | None, project: str | None) -> None:
     if conversation is not None:
         out.add(f"{table}.conversation = :conversation", conversation=conversation)
     if project is not None:
         out.add(f"{table}.project = :project", project=project)
 
 
-def _add_audience(out: Where, table: str, audience: Audience | None) -> None:
+def _add_audience(out: WhereClause, table: str, audience: Audience | None) -> None:
     if audience is None:
         return
     here = {f"here{number}": place for number, place in enumerate(audience.places)}
@@ -253,7 +253,7 @@ def _add_audience(out: Where, table: str, audience: Audience | None) -> None:
     out.add(f"({' OR '.join(told)})", **here)
 
 
-def _add_range(out: Where, column: str, since: int | None, until: int | None) -> None:
+def _add_range(out: WhereClause, column: str, since: int | None, until: int | None) -> None:
     if since is not None:
         out.add(f"{column} >= :since", since=since)
     if until is not None:

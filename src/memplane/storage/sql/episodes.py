@@ -4,22 +4,22 @@ drops them."""
 from collections.abc import Sequence
 
 from memplane.clock import Instant
-from memplane.storage.episodes import Untold
+from memplane.storage.episodes import OpenSitting
 from memplane.storage.filter import Filter
 from memplane.storage.sql import rows
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Memory, Turn
 
 
-class SqlEpisodeReader(Session):
+class SqlEpisodeReader(SqlSession):
     """See `EpisodeReader`."""
 
-    def untold(self, *, before: Instant, limit: int) -> list[Untold]:
-        return [Untold(*row) for row in self._all("untold", before=before, limit=limit)]
+    def untold(self, *, before: Instant, limit: int) -> list[OpenSitting]:
+        return [OpenSitting(*row) for row in self._all("untold", before=before, limit=limit)]
 
-    def untold_in(self, conversation: str) -> Untold | None:
+    def untold_in(self, conversation: str) -> OpenSitting | None:
         row = self._one("untold_in", conversation=conversation)
-        return None if row is None else Untold(*row)
+        return None if row is None else OpenSitting(*row)
 
     def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
         found = self._all("turns_of", conversation=conversation, since=since)
@@ -42,7 +42,7 @@ class SqlEpisodeReader(Session):
 class SqlEpisodeWriter(SqlEpisodeReader):
     """See `EpisodeWriter`, but for what it does with memories."""
 
-    def set_untold(self, untold: Untold) -> None:
+    def set_untold(self, untold: OpenSitting) -> None:
         self._ready()
         self._many("set_untold", [(untold.conversation, untold.first, untold.last_at)])
 

@@ -6,11 +6,11 @@ from memplane.clock import to_instant
 from memplane.storage.filter import Filter
 from memplane.storage.index import Marks, MemoryVector, TurnHead, TurnVector, VectorSearch, turn_number
 from memplane.storage.sql import conditions, rows
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Memory, Turn
 
 
-class SqlIndexReader(Session):
+class SqlIndexReader(SqlSession):
     """See `IndexReader`."""
 
     def marks(self) -> Marks:

@@ -7,19 +7,19 @@ from memplane.storage.library import (
     SPANS_PER_DOCUMENT_MAX,
     DocumentHead,
     LibraryMarks,
-    Shelved,
+    PreparedDocument,
     SpanHead,
     SpanVector,
     span_number,
 )
 from memplane.storage.sql import conditions, rows
-from memplane.storage.sql.session import Session
-from memplane.types import Collection, Document, Member, Section, Span
+from memplane.storage.sql.session import SqlSession
+from memplane.types import Collection, CollectionMember, Document, Section, Span
 
 _CHARS_PER_WORD = 6
 
 
-class SqlLibraryReader(Session):
+class SqlLibraryReader(SqlSession):
     """See `LibraryReader`."""
 
     def library_marks(self) -> LibraryMarks:
@@ -108,9 +108,9 @@ class SqlLibraryReader(Session):
         found = self._all("collections", project=project, limit=limit, offset=offset)
         return [rows.collection_from(row) for row in found]
 
-    def members(self, collection_id: str) -> list[Member]:
+    def members(self, collection_id: str) -> list[CollectionMember]:
         return [
-            Member(document=document, name=name, position=position, added_at=to_datetime(at))
+            CollectionMember(document=document, name=name, position=position, added_at=to_datetime(at))
             for document, name, position, at in self._all("members", id=collection_id)
         ]
 
@@ -125,7 +125,7 @@ class SqlLibraryReader(Session):
 class SqlLibraryWriter(SqlLibraryReader):
     """See `LibraryWriter`."""
 
-    def shelve(self, document: Document, shelved: Shelved) -> None:
+    def shelve(self, document: Document, shelved: PreparedDocument) -> None:
         self._ready()
         before = self._one("document_seq", id=document.id)
         if before is not None:

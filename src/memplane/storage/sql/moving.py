@@ -6,13 +6,13 @@ from typing import Any
 from memplane.storage.moving import CATALOG_TABLES, META, SPACE_TABLES, Key, Row, Table
 from memplane.storage.sql import rows
 from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import searchable
 
 _INDEX_TURNS = 1_000
 
 
-class SqlMoveReader(Session):
+class SqlMoveReader(SqlSession):
     """See `MoveReader`."""
 
     def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:

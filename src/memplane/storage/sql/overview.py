@@ -4,11 +4,11 @@ from bisect import bisect_left
 
 from memplane.clock import DAY, INSTANT_MAX, Instant
 from memplane.storage.base import LOOKED_THROUGH_MAX, LedgerRow
-from memplane.storage.filter import Filter, Narrowed
+from memplane.storage.filter import EntryFilter, Filter
 from memplane.storage.index import turn_number
 from memplane.storage.overview import TurnSpan
 from memplane.storage.sql import conditions, rows
-from memplane.storage.sql.session import Session
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Entry, Memory
 
 _ABOUT_MAX = 2_000
@@ -18,7 +18,7 @@ _TIME_WINDOW = 10_000
 """Of so many turns that were said in a time, and of so many entries that were recorded in it."""
 
 
-class SqlOverviewReader(Session):
+class SqlOverviewReader(SqlSession):
     """See `OverviewReader`."""
 
     def activity(self, first: int, last: int) -> list[int]:
@@ -75,7 +75,7 @@ class SqlOverviewReader(Session):
         row = self._one("forget_row", id=entry_id)
         return None if row is None else rows.chained_from(row)
 
-    def entries_before(self, seq: int, where: Narrowed, *, limit: int) -> list[Entry]:
+    def entries_before(self, seq: int, where: EntryFilter, *, limit: int) -> list[Entry]:
         wanted = conditions.of_entries(where)
         if where.conversation is None and (where.since is not None or where.until is not None):
             return self._entries_of_time(seq, where, wanted, limit)
@@ -84,7 +84,7 @@ class SqlOverviewReader(Session):
         return [rows.entry_from(row) for row in found]
 
     def _entries_of_time(
-        self, seq: int, where: Narrowed, wanted: conditions.Where, limit: int
+        self, seq: int, where: EntryFilter, wanted: conditions.WhereClause, limit: int
     ) -> list[Entry]:
         """Looked for among the turns that were said last in that time, and among what was recorded last in it."""
         since = -INSTANT_MAX if where.since is None else where.since

@@ -6,14 +6,14 @@ from memplane.clock import Instant
 from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.sql import rows
-from memplane.storage.sql.session import Session
-from memplane.types import Draft, Entry, Variant
+from memplane.storage.sql.session import SqlSession
+from memplane.types import Entry, NewEntry, Variant
 
 Key = tuple[Instant, str]
 Move = tuple[int, int]
 
 
-class SqlReplicaReader(Session):
+class SqlReplicaReader(SqlSession):
     """See `ReplicaReader`."""
 
     def entries_of(self, entry_ids: Sequence[str]) -> list[Entry]:
@@ -70,7 +70,7 @@ class SqlReplicaWriter(SqlReplicaReader):
     def set_merged(self) -> None:
         self._set_note("merged", "1")
 
-    def _make_room(self, drafts: Sequence[Draft]) -> tuple[list[Draft], list[int], list[Move]]:
+    def _make_room(self, drafts: Sequence[NewEntry]) -> tuple[list[NewEntry], list[int], list[Move]]:
         """These in order, the place of each, and what had to move for them."""
         fresh = sorted((_key_of(draft), number) for number, draft in enumerate(drafts))
         first = self._first_after(fresh[0][0] if fresh else None)
@@ -123,6 +123,6 @@ def _ranges(moves: Iterable[Move], per_entry: int) -> list[rows.Row]:
     ]
 
 
-def _key_of(draft: Draft) -> Key:
+def _key_of(draft: NewEntry) -> Key:
     assert draft.recorded is not None
     return draft.recorded, draft.id

@@ -18,12 +18,12 @@ from memplane.types import (
     Entry,
     Kind,
     Memory,
+    MentionedTime,
     Op,
     Section,
     Span,
     State,
     Tier,
-    TimeTold,
     Turn,
 )
 
@@ -64,7 +64,7 @@ _STATES = {state.value: state for state in State}
 _TIERS = {tier.value: tier for tier in Tier}
 """Looked up rather than called: a recall reads dozens of memories."""
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
-_decode_times = msgspec.json.Decoder(tuple[TimeTold, ...]).decode
+_decode_times = msgspec.json.Decoder(tuple[MentionedTime, ...]).decode
 _encode = msgspec.json.Encoder().encode
 
 

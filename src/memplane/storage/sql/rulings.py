@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from memplane.clock import Instant
 from memplane.storage.filter import Filter
-from memplane.storage.rulings import Ruling
-from memplane.storage.sql.session import Session
+from memplane.storage.rulings import ReviewDecision
+from memplane.storage.sql.session import SqlSession
 from memplane.types import Memory
 
 
-class SqlRulingReader(Session):
+class SqlRulingReader(SqlSession):
     """See `RulingReader`."""
 
-    def ruling(self, id_: str) -> Ruling:
+    def ruling(self, id_: str) -> ReviewDecision:
         row = self._one("ruling", id=id_)
-        return Ruling() if row is None else Ruling(released=bool(row[0]), pinned=bool(row[1]))
+        return ReviewDecision() if row is None else ReviewDecision(released=bool(row[0]), pinned=bool(row[1]))
 
     def pinned_memories(self, where: Filter, *, limit: int) -> list[Memory]:
         return self._memories("pinned_memories", where, limit=limit)
@@ -38,6 +38,6 @@ class SqlRulingReader(Session):
 class SqlRulingWriter(SqlRulingReader):
     """See `RulingWriter`."""
 
-    def rule(self, id_: str, ruling: Ruling) -> None:
+    def rule(self, id_: str, ruling: ReviewDecision) -> None:
         self._ready()
         self._many("rule", [(id_, int(ruling.released), int(ruling.pinned))])

@@ -9,7 +9,7 @@ from memplane.storage.sql.statements import Statements
 from memplane.types import Memory
 
 
-class Session:
+class SqlSession:
     """One connection inside a transaction."""
 
     def __init__(self, statements: Statements) -> None:
@@ -19,7 +19,7 @@ class Session:
     def _ready(self) -> None:
         """A hook for the writer, which may have to write before it reads."""
 
-    def _filtered(self, query: str, where: conditions.Where, /, **parameters: Any) -> list[Any]:
+    def _filtered(self, query: str, where: conditions.WhereClause, /, **parameters: Any) -> list[Any]:
         self._ready()
         return self._statements.filtered(query, str(where), {**where.parameters, **parameters})
 

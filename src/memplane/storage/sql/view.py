@@ -8,9 +8,9 @@ from operator import itemgetter
 from typing import Any
 
 from memplane.clock import SECOND, Instant, to_datetime
-from memplane.storage.base import AuditRow, Category, LedgerRow, SaidAt, Sizes, Usage
+from memplane.storage.base import AuditRow, Category, EntryTime, LedgerRow, SessionUsage, SpaceSizes
 from memplane.storage.chain import GENESIS
-from memplane.storage.filter import EVERYWHERE, Audience, Filter, Scope
+from memplane.storage.filter import EVERYWHERE, Audience, Filter, ForgetScope
 from memplane.storage.sql import conditions, rows
 from memplane.storage.sql.claims import SqlClaimReader
 from memplane.storage.sql.compaction import SqlCompactionReader
@@ -23,7 +23,7 @@ from memplane.storage.sql.replica import SqlReplicaReader
 from memplane.storage.sql.rulings import SqlRulingReader
 from memplane.storage.sql.statements import ALL, Statements
 from memplane.storage.words import held_words, stems_of
-from memplane.types import AuditRecord, Conversation, Entry, Head, Memory, Op, Tombstone, Turn
+from memplane.types import AuditRecord, Conversation, Entry, LedgerHead, Memory, Op, Tombstone, Turn
 
 _FOREVER = 1 << 62
 NOTES = ("notes",)
@@ -95,9 +95,9 @@ class SqlReader(
     def _look_around(self, seen: dict[tuple[Any, ...], Any], asked: tuple[Any, ...]) -> None:
         """A hook for an engine that asks for all of this with one trip, as soon as some of it is asked."""
 
-    def head(self) -> Head:
+    def head(self) -> LedgerHead:
         row = self._one("head")
-        return Head(0, GENESIS, 0) if row is None else Head(*row)
+        return LedgerHead(0, GENESIS, 0) if row is None else LedgerHead(*row)
 
     def cursor(self) -> int:
         return int(self._note("cursor") or 0)
@@ -115,7 +115,7 @@ class SqlReader(
     def said(self, *, after: int, limit: int) -> list[int]:
         return [seq for (seq,) in self._all("said", after=after, limit=limit)]
 
-    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[SaidAt]:
+    def said_between(self, after: Instant, until: Instant | None, *, limit: int | None) -> list[EntryTime]:
         found = self._all(
             "said_between",
             after=after,
@@ -123,7 +123,7 @@ class SqlReader(
             whole=after - after % SECOND + SECOND,
             limit=ALL if limit is None else limit,
         )
-        return [SaidAt(seq, at - at % SECOND if op == Op.TURN else at) for seq, at, op in found]
+        return [EntryTime(seq, at - at % SECOND if op == Op.TURN else at) for seq, at, op in found]
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
         return dict(self._all("known", ids=self._list(entry_ids)))
@@ -155,8 +155,8 @@ class SqlReader(
     def replacements(self, entry_id: str) -> list[str]:
         return [str(id_) for (id_,) in self._all("replacements", id=entry_id)]
 
-    def usage(self, session: str) -> Usage:
-        return Usage(*(self._one("usage", session=session) or (0, 0, 0)))
+    def usage(self, session: str) -> SessionUsage:
+        return SessionUsage(*(self._one("usage", session=session) or (0, 0, 0)))
 
     def memory(self, memory_id: str) -> Memory | None:
         row = self._one("memory", id=memory_id)
@@ -229,7 +229,9 @@ class SqlReader(
         self._ready()
         for term, count in self._words.frequencies(stems):
             counts[term] += count
-        for row in self._filtered("tail", conditions.Where(), indexed=self._indexed(), limit=TAIL_TURNS_MAX):
+        for row in self._filtered(
+            "tail", conditions.WhereClause(), indexed=self._indexed(), limit=TAIL_TURNS_MAX
+        ):
             for stem in counts.keys() & self._stems(row[0], row[3]):
                 counts[stem] += 1
         return counts
@@ -239,7 +241,7 @@ class SqlReader(
         (waiting,) = self._one("tail_size", indexed=self._indexed())
         return max(0, int(waiting) - TAIL_TURNS_MAX)
 
-    def _match_tail(self, words: Sequence[str], wanted: conditions.Where) -> list[Turn]:
+    def _match_tail(self, words: Sequence[str], wanted: conditions.WhereClause) -> list[Turn]:
         """Turns that are stored but not indexed yet, looked through one by one with the index's own eyes; those with the
         rarest of the words first, then the newest."""
         tail = self._filtered("tail", wanted, indexed=self._indexed(), limit=TAIL_TURNS_MAX)
@@ -265,7 +267,7 @@ class SqlReader(
             found.append(Category(name, len(keys), tuple(keys[:keys_max])))
         return found
 
-    def in_scope(self, scope: Scope) -> list[tuple[int, str]]:
+    def in_scope(self, scope: ForgetScope) -> list[tuple[int, str]]:
         if scope.everything:
             found = self._all("scope_everything")
         elif scope.entries:
@@ -294,8 +296,8 @@ class SqlReader(
     def memory_count(self) -> int:
         return int(self._one("memory_count")[0])
 
-    def sizes(self, *, now: Instant) -> Sizes:
-        return Sizes(*(self._one("sizes", now=now) or ()))
+    def sizes(self, *, now: Instant) -> SpaceSizes:
+        return SpaceSizes(*(self._one("sizes", now=now) or ()))
 
     def audit_size(self) -> int:
         return int(self._note("audited") or 0)
@@ -339,7 +341,7 @@ class SqlReader(
         found = self._one("erasures")
         return int(found[0])
 
-    def _scope_seqs(self, scope: Scope) -> list[int]:
+    def _scope_seqs(self, scope: ForgetScope) -> list[int]:
         seqs: set[int] = set()
         keyed = scope.key is not None or scope.prefix is not None or scope.expired_by is not None
         if scope.document is None:

@@ -23,7 +23,7 @@ from memplane.storage.sql.replica import Move, SqlReplicaWriter
 from memplane.storage.sql.rulings import SqlRulingWriter
 from memplane.storage.sql.statements import Statements
 from memplane.storage.sql.view import SqlReader
-from memplane.types import Caller, Draft, Entry, Head, Memory, Turn, searchable
+from memplane.types import Caller, Entry, LedgerHead, Memory, NewEntry, Turn, searchable
 
 _NEVER = -(1 << 62)
 _PROJECTED = (
@@ -74,7 +74,7 @@ class SqlWriter(
             started = self._statements.one("chain_end")
             digest, position = started
         self._recorded: Instant = recorded
-        self._head = Head(seq, digest, position)
+        self._head = LedgerHead(seq, digest, position)
         self._cursor = self._written_cursor = int(cursor)
         self._indexed_before = int(indexed)
 
@@ -108,7 +108,7 @@ class SqlWriter(
         if self._cursor != self._written_cursor:
             self._many("set_note", [("cursor", str(self._cursor))])
 
-    def head(self) -> Head:
+    def head(self) -> LedgerHead:
         return self._head
 
     def cursor(self) -> int:
@@ -139,20 +139,20 @@ class SqlWriter(
         self._set_note("indexed", str(found[-1][0]))
         return len(found)
 
-    def append(self, drafts: Sequence[Draft], *, recorded: Instant) -> list[Entry]:
+    def append(self, drafts: Sequence[NewEntry], *, recorded: Instant) -> list[Entry]:
         first = self._head.seq + 1
         entries = self._chain(drafts, range(first, first + len(drafts)), recorded)
-        self._head = Head(self._head.seq + len(drafts), self._head.digest, self._head.position)
+        self._head = LedgerHead(self._head.seq + len(drafts), self._head.digest, self._head.position)
         return entries
 
-    def place(self, drafts: Sequence[Draft]) -> list[Move]:
+    def place(self, drafts: Sequence[NewEntry]) -> list[Move]:
         self._ready()
         fresh, places, moves = self._make_room(drafts)
         self._chain(fresh, places, _NEVER)
         self._write_rows()
         last = self._one("last_entry")
         if last is not None:
-            self._head = Head(last[0], self._head.digest, self._head.position)
+            self._head = LedgerHead(last[0], self._head.digest, self._head.position)
             self._recorded = last[1]
         return moves
 
@@ -161,7 +161,7 @@ class SqlWriter(
         if table in (LEDGER, META):
             self._start()
 
-    def _chain(self, drafts: Sequence[Draft], places: Sequence[int], recorded: Instant) -> list[Entry]:
+    def _chain(self, drafts: Sequence[NewEntry], places: Sequence[int], recorded: Instant) -> list[Entry]:
         """The next links of the chain, at these places of the ledger."""
         entries = []
         digest, position, last = self._head.digest, self._head.position, self._recorded
@@ -182,7 +182,7 @@ class SqlWriter(
             if not draft.erased:
                 self._payloads.append((position, salt, draft.body))
             entries.append(Entry(seq, id_, op, last, by, ref, None if draft.erased else draft.body))
-        self._head, self._recorded = Head(self._head.seq, digest, position), last
+        self._head, self._recorded = LedgerHead(self._head.seq, digest, position), last
         return entries
 
     def project(self, turns: Iterable[Turn] = (), memories: Iterable[Memory] = ()) -> None:

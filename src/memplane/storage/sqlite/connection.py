@@ -38,10 +38,10 @@ def parse_key(value: str) -> str:
 def connect(path: Path, key: str | None, *, create: bool = False) -> apsw.Connection:
     """Open one file. Raises `KeyMismatch` when the key does not fit it."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    with translate_errors(path):
+    with translate_sqlite_errors(path):
         connection = apsw.Connection(str(path), flags=flags)
     try:
-        with translate_errors(path):
+        with translate_sqlite_errors(path):
             _configure(connection, path, key)
     except BaseException:
         connection.close()
@@ -98,7 +98,7 @@ def is_plain(path: Path) -> bool:
         return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
 
 
-class translate_errors:  # noqa: N801 - used like the function it would be, were that not too slow
+class translate_sqlite_errors:  # noqa: N801 - used like the function it would be, were that not too slow
     """The one place where apsw errors become ours."""
 
     __slots__ = ("_path",)

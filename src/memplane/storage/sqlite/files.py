@@ -16,7 +16,7 @@ from memplane.errors import (
     StorageFull,
     StorageUnavailable,
 )
-from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_errors
+from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_sqlite_errors
 from memplane.storage.sqlite.migrate import SPACE, empty, migrate
 
 _FILE_BYTES_MIN = 512
@@ -32,7 +32,7 @@ def create_file(
     aside = path.with_name(f".{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with translate_errors(path):
+        with translate_sqlite_errors(path):
             if key is None:
                 _write(aside, empty(package))
             else:
@@ -150,7 +150,7 @@ def _unavailable(path: Path, exc: OSError) -> StorageError:
 
 def _hold_still(connection: apsw.Connection, path: Path) -> None:
     """Everything that was written is in the file itself, and nobody can write until the connection is closed."""
-    with translate_errors(path):
+    with translate_sqlite_errors(path):
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         connection.execute("BEGIN IMMEDIATE")
     wal = path.with_name(f"{path.name}-wal")
@@ -161,7 +161,7 @@ def _hold_still(connection: apsw.Connection, path: Path) -> None:
 def _change_key(path: Path, old_key: str | None, new_key: str | None) -> None:
     connection = connect(path, old_key)
     try:
-        with translate_errors(path):
+        with translate_sqlite_errors(path):
             connection.pragma("journal_mode", "delete")
             if old_key is None:
                 connection.pragma("cipher", CIPHER)

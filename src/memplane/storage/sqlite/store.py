@@ -12,7 +12,7 @@ from memplane.errors import StorageBusy
 from memplane.storage.base import Reader, Writer
 from memplane.storage.sql.view import SqlReader
 from memplane.storage.sql.writer import SqlWriter
-from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
+from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SqliteStatements
 from memplane.storage.sqlite.transactions import group_commit
@@ -35,7 +35,7 @@ class SqliteStore:
         self._readers_lock = threading.Lock()
         self._writer = connect(path, key)
         try:
-            with translate_errors(path):
+            with translate_sqlite_errors(path):
                 migrate(self._writer, path.name)
         except BaseException:
             self._writer.close()
@@ -48,7 +48,7 @@ class SqliteStore:
     def read(self) -> Iterator[Reader]:
         connection = self._borrow()
         try:
-            with translate_errors(self.path):
+            with translate_sqlite_errors(self.path):
                 connection.execute("BEGIN")
                 yield SqlReader(SqliteStatements(connection), self._owner)
         finally:
@@ -59,7 +59,7 @@ class SqliteStore:
 
     def wipe(self, *, bytes_max: int | None = None) -> bool:
         try:
-            with self._commits.lock, translate_errors(self.path):
+            with self._commits.lock, translate_sqlite_errors(self.path):
                 # Whoever waits for this also keeps other writers waiting: a reader that takes longer is not worth it.
                 self._writer.set_busy_timeout(_WIPE_WAIT_MS)
                 try:
@@ -73,7 +73,7 @@ class SqliteStore:
         # Not a reader that was used before: FTS5 would hold what that one remembers of the index against the file.
         connection = connect(self.path, self._key)
         try:
-            with translate_errors(self.path):
+            with translate_sqlite_errors(self.path):
                 found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
         finally:
             connection.close()

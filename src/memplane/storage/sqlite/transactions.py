@@ -8,7 +8,7 @@ from typing import TypeVar
 import apsw
 
 from memplane.storage.sql.commit import GroupCommit, Works
-from memplane.storage.sqlite.connection import translate_errors
+from memplane.storage.sqlite.connection import translate_sqlite_errors
 
 FATAL = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError)
 """The file's trouble, not that of the work it struck."""
@@ -21,7 +21,7 @@ def group_commit(connection: apsw.Connection, path: Path, writer: Callable[[], W
 
     @contextmanager
     def transaction() -> Iterator[W]:
-        with translate_errors(path):
+        with translate_sqlite_errors(path):
             try:
                 if connection.in_transaction:  # an interrupt came before it could be undone
                     connection.execute("ROLLBACK")

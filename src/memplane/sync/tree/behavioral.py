@@ -15,10 +15,10 @@ import msgspec
 from memplane.clock import STATED_MAX, Instant, iso, just_after, parse_instant
 from memplane.errors import InvalidRequest
 from memplane.ledger.ids import DERIVED_PREFIXES
-from memplane.ledger.payloads import Page, Stored, encode
+from memplane.ledger.payloads import FileFrame, StorePayload, encode
 from memplane.memory.checks import check_name, check_news, check_tags, check_text
 from memplane.safety.redact import redact
-from memplane.safety.sanitize import Splice, Veil
+from memplane.safety.sanitize import SanitizedText, Splice
 from memplane.space import Space
 from memplane.sync.tree.frontmatter import Value, part, with_members, written
 from memplane.sync.tree.names import (
@@ -31,8 +31,8 @@ from memplane.sync.tree.names import (
     memory_id,
     title_of,
 )
-from memplane.sync.tree.versions import Live, Version, Versions
-from memplane.types import STORABLE_KINDS, Caller, Draft, Kind, Op, State
+from memplane.sync.tree.versions import LiveVersion, Version, Versions
+from memplane.types import STORABLE_KINDS, Caller, Kind, NewEntry, Op, State
 
 FILE_BYTES_MAX = 1024 * 1024
 """A memory may be longer in a file than `store` takes it; what is longer than this is a document."""
@@ -48,7 +48,7 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]()#|!~])")
 _UNSAFE_IN_A_LINK = re.compile(r"[^A-Za-z0-9_./-]")
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class FileContent(msgspec.Struct, frozen=True, kw_only=True):
     """What a file says."""
 
     path: str
@@ -67,23 +67,23 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return _text(self.members, "entry") or self.id
 
 
-class Unchanged(msgspec.Struct, frozen=True):
+class FileUnchanged(msgspec.Struct, frozen=True):
     """The file says what is known, or was."""
 
 
-class Forgotten(msgspec.Struct, frozen=True):
+class FileForgotten(msgspec.Struct, frozen=True):
     """The file says something that was forgotten here."""
 
 
-class News(msgspec.Struct, frozen=True):
+class FileNews(msgspec.Struct, frozen=True):
     """The file says something new."""
 
-    draft: Draft
+    draft: NewEntry
     odds: tuple[str, ...] = ()
     """Memories that took the place of what was edited, and are kept beside the edit."""
 
 
-Verdict = Unchanged | Forgotten | News
+Verdict = FileUnchanged | FileForgotten | FileNews
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,7 @@ def memory_files(space: Space) -> Iterator[tuple[str, str, str]]:
     listed: list[tuple[str, str, str]] = []
     for live in versions.live():
         path = _free_path(_path_of(versions, live.version), live.version.id, taken)
-        shown = Veil(live.version.stored.content).text
+        shown = SanitizedText(live.version.stored.content).text
         if not shown.strip():
             continue
         text = _file_of(versions, live, shown, odds.get(live.version.id, []))
@@ -144,7 +144,7 @@ def _path_of(versions: Versions, version: Version) -> str:
     if page is not None:
         return page.path
     root = versions.get(versions.root(version)) or version
-    return file_name(root.id, root.stored.kind, Veil(root.stored.content).text)
+    return file_name(root.id, root.stored.kind, SanitizedText(root.stored.content).text)
 
 
 def _free_path(path: str, id_: str, taken: set[str]) -> str:
@@ -159,7 +159,7 @@ def _free_path(path: str, id_: str, taken: set[str]) -> str:
     return path
 
 
-def _file_of(versions: Versions, live: Live, shown: str, odds: list[str]) -> str:
+def _file_of(versions: Versions, live: LiveVersion, shown: str, odds: list[str]) -> str:
     page = live.version.stored.page
     if (
         page is not None
@@ -186,7 +186,7 @@ def _file_of(versions: Versions, live: Live, shown: str, odds: list[str]) -> str
     return head + shown + ("\r\n" if head.endswith("\r\n") else "\n")
 
 
-def _members_of(versions: Versions, live: Live, odds: list[str]) -> dict[str, Value | None]:
+def _members_of(versions: Versions, live: LiveVersion, odds: list[str]) -> dict[str, Value | None]:
     stored, id_ = live.version.stored, live.version.id
     root = versions.root(live.version)
     began = versions.get(root) or live.version
@@ -208,7 +208,7 @@ def _members_of(versions: Versions, live: Live, odds: list[str]) -> dict[str, Va
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(path: str, data: bytes) -> Told:
+def told(path: str, data: bytes) -> FileContent:
     """What the file says; `InvalidRequest` where it cannot be a memory."""
     if len(data) > FILE_BYTES_MAX:
         raise InvalidRequest(
@@ -231,11 +231,11 @@ def told(path: str, data: bytes) -> Told:
         raise InvalidRequest(
             "the file says nothing below its front matter; forget the memory instead of emptying it"
         )
-    return Told(path=path, head=head, content=content, tail=tail, members=parted.members)
+    return FileContent(path=path, head=head, content=content, tail=tail, members=parted.members)
 
 
 def judged(
-    space: Space, versions: Versions, file: Told, modified: Instant | None, *, moved: bool = False
+    space: Space, versions: Versions, file: FileContent, modified: Instant | None, *, moved: bool = False
 ) -> Verdict:
     """What the file means for this space. Nothing is changed; `InvalidRequest` where it cannot be taken. `moved` says
     that its memory was written under another name, which is gone."""
@@ -246,7 +246,7 @@ def judged(
     named = list(dict.fromkeys([entry_id, file.id or entry_id]))
     known, forgotten = space.standing(named)
     if entry_id in forgotten:
-        return Forgotten()
+        return FileForgotten()
     base = versions.get(entry_id)
     if base is None and entry_id in known:
         raise InvalidRequest(f"id: {entry_id!r} is that of something else; leave it out, or give another")
@@ -255,11 +255,11 @@ def judged(
         base = None if base is None else versions.heads(base)[-1]
     if base is None:
         at = _first_seen(space, file, modified)
-        return News(Draft(entry_id, Op.STORE, _body(space, file, None, at), CALLER, None, at))
+        return FileNews(NewEntry(entry_id, Op.STORE, _body(space, file, None, at), CALLER, None, at))
     if file.entry is None:
         base = _edited(versions, base)
     if _says(file, base, versions) and not moved:
-        return Unchanged()
+        return FileUnchanged()
     return _edit(space, versions, file, base, modified)
 
 
@@ -272,10 +272,12 @@ def _edited(versions: Versions, first: Version) -> Version:
     return next((each for each in versions.chain(newest) if each.stored.page is not None), newest)
 
 
-def _edit(space: Space, versions: Versions, file: Told, base: Version, modified: Instant | None) -> Verdict:
+def _edit(
+    space: Space, versions: Versions, file: FileContent, base: Version, modified: Instant | None
+) -> Verdict:
     others = [head for head in versions.heads(base) if head.id != base.id]
     if any(_says(file, head, versions) for head in others):
-        return Unchanged()
+        return FileUnchanged()
     at = max(
         space.now() if modified is None else modified,
         just_after(base.entry.recorded),
@@ -287,24 +289,24 @@ def _edit(space: Space, versions: Versions, file: Told, base: Version, modified:
     id_ = memory_id(base.id, msgspec.json.encode(said, order="sorted").decode())
     known, forgotten = space.standing([id_])
     if forgotten:
-        return Forgotten()
+        return FileForgotten()
     if known:
-        return Unchanged()
+        return FileUnchanged()
     odds = tuple(head.id for head in others if versions.holds(head))
-    return News(Draft(id_, Op.STORE, body, CALLER, base.id, at), odds)
+    return FileNews(NewEntry(id_, Op.STORE, body, CALLER, base.id, at), odds)
 
 
-def _body(space: Space, file: Told, base: Version | None, at: Instant) -> bytes:
+def _body(space: Space, file: FileContent, base: Version | None, at: Instant) -> bytes:
     settings = space.settings
     content = file.content if base is None else restored(base.stored.content, file.content)
-    stored = Stored(
+    stored = StorePayload(
         kind=_kind(file, base),
         content=check_news(check_text(content, field="content"), field="content"),
         at=at,
         tags=check_tags(_tags(file, base), settings),
         conversation=check_name(_text(file.members, "conversation"), field="conversation"),
         project=check_name(_text(file.members, "project"), field="project"),
-        page=Page(file.path, file.head, file.tail),
+        page=FileFrame(file.path, file.head, file.tail),
     )
     body = encode(stored)
     if len(body) > settings.entry_bytes_max:
@@ -316,7 +318,7 @@ def _body(space: Space, file: Told, base: Version | None, at: Instant) -> bytes:
 
 def restored(kept: str, edited: str) -> str:
     """The edited text with what its writer could not see: where a placeholder stands for a secret still, the secret."""
-    veil = Veil(kept)
+    veil = SanitizedText(kept)
     if veil.text == kept:
         return edited
     before, after = veil.text.splitlines(keepends=True), edited.splitlines(keepends=True)
@@ -331,10 +333,10 @@ def restored(kept: str, edited: str) -> str:
     )
 
 
-def _says(file: Told, version: Version, versions: Versions) -> bool:
+def _says(file: FileContent, version: Version, versions: Versions) -> bool:
     """Whether the file says what this version says, whatever its line ends and its YAML look like."""
     stored = version.stored
-    if _even(file.content) not in (_even(stored.content), _even(Veil(stored.content).text)):
+    if _even(file.content) not in (_even(stored.content), _even(SanitizedText(stored.content).text)):
         return False
     if _kind(file, version) is not stored.kind or _shown_tags(_tags(file, version)) != _shown_tags(
         stored.tags
@@ -348,7 +350,7 @@ def _says(file: Told, version: Version, versions: Versions) -> bool:
     page = stored.page or versions.page(version)
     if page is not None:
         return _bare(file.head) in (_bare(page.head), _bare(redact(page.head).text))
-    shown = Veil(stored.content).text
+    shown = SanitizedText(stored.content).text
     titles = {"name": title_of(shown), "description": description_of(shown)}
     return _bare(file.head) in (_bare(""), _bare(with_members("", titles)))
 
@@ -366,7 +368,7 @@ def _even(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
-def _kind(file: Told, base: Version | None) -> Kind:
+def _kind(file: FileContent, base: Version | None) -> Kind:
     """What the file says it is. Who changes the type alone means the kind too."""
     given, type_ = _text(file.members, "kind"), _text(file.members, "type")
     if type_ is None and given is None and base is None:
@@ -383,7 +385,7 @@ def _kind(file: Told, base: Version | None) -> Kind:
     return base.stored.kind
 
 
-def _tags(file: Told, base: Version | None) -> tuple[str, ...]:
+def _tags(file: FileContent, base: Version | None) -> tuple[str, ...]:
     match file.members.get("tags"):
         case str() as text:
             tags = tuple(tag for tag in (part.strip() for part in text.split(",")) if tag)
@@ -399,7 +401,7 @@ def _tags(file: Told, base: Version | None) -> tuple[str, ...]:
     return tags
 
 
-def _first_seen(space: Space, file: Told, modified: Instant | None) -> Instant:
+def _first_seen(space: Space, file: FileContent, modified: Instant | None) -> Instant:
     """When a memory came to be that is not known here."""
     for name in ("updated", "created"):
         try:

@@ -35,7 +35,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 Value = str | list[str] | tuple[str, ...]
 
 
-class Parted(msgspec.Struct, frozen=True):
+class SplitText(msgspec.Struct, frozen=True):
     """A text in two: `head + body` is the text, letter by letter."""
 
     head: str
@@ -45,18 +45,18 @@ class Parted(msgspec.Struct, frozen=True):
     """What the head says: texts, and lists and mappings of them. Nothing is taken for a number, a date or a yes."""
 
 
-def part(text: str) -> Parted:
+def part(text: str) -> SplitText:
     """Front matter and what follows it. A text that begins with a rule (`---`) and says nothing of itself has none."""
     begin = len(_BOM) if text.startswith(_BOM) else 0
     opening = _FENCE.match(text, begin)
     closing = None if opening is None else _CLOSING.search(text, opening.end())
     if opening is None or closing is None:
-        return Parted(text[:begin], text[begin:], {})
+        return SplitText(text[:begin], text[begin:], {})
     inner = text[opening.end() : closing.start()]
     members = _read(inner)
     if members is None:
-        return Parted(text[:begin], text[begin:], {})
-    return Parted(text[: closing.end()], text[closing.end() :], members)
+        return SplitText(text[:begin], text[begin:], {})
+    return SplitText(text[: closing.end()], text[closing.end() :], members)
 
 
 def with_members(head: str, changes: Mapping[str, Value | None]) -> str:

@@ -10,14 +10,14 @@ from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns
 from memplane.ledger.ids import DERIVED_PREFIXES
-from memplane.ledger.payloads import INTERACTION, Promoted, Said, decode, encode
+from memplane.ledger.payloads import INTERACTION, PromotePayload, TurnPayload, decode, encode
 from memplane.memory.checks import check_depth, check_name, check_role, check_scope, check_text
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import clean, visible
 from memplane.space import Space
 from memplane.sync.interactions import TERMINAL, Interaction, compose, day_of, detect_channel, key_of, parse
 from memplane.sync.tree.behavioral import CALLER
-from memplane.types import Draft, Entry, Op, Reach, Role
+from memplane.types import Entry, NewEntry, Op, Role, Visibility
 
 LINE_BYTES_MAX = 1024 * 1024
 
@@ -25,7 +25,7 @@ _TEAMS = ("teams_dm", "teams_group")
 _PART = "#"
 
 
-class Line(msgspec.Struct, frozen=True):
+class InteractionLine(msgspec.Struct, frozen=True):
     """One line of a day."""
 
     id: str
@@ -33,16 +33,18 @@ class Line(msgspec.Struct, frozen=True):
     text: str
 
 
-def day_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, list[Line]]]:
+def day_files(
+    space: Space, days: Collection[str] | None = None
+) -> Iterator[tuple[str, list[InteractionLine]]]:
     """(path, lines) of each day on which something was said that is not forgotten, the oldest first."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[InteractionLine]] = {}
     seq = 0
     while entries := space.entries(after=seq):
         for entry in entries:
             day = day_of_entry(entry)
             if day is not None and (days is None or day in days):
                 found.setdefault(key_of(day), []).extend(
-                    Line(made.id, at, compose(made)) for at, made in interactions_of(entry)
+                    InteractionLine(made.id, at, compose(made)) for at, made in interactions_of(entry)
                 )
         seq = entries[-1].seq
     for path in sorted(found):
@@ -60,10 +62,10 @@ def day_of_entry(entry: Entry) -> str | None:
         said = decode(entry) if entry.op is Op.TURN else None
     except (MemplaneError, ValueError, TypeError, RecursionError, OverflowError):
         return None
-    return day_of(to_datetime(said.at)) if isinstance(said, Said) else None
+    return day_of(to_datetime(said.at)) if isinstance(said, TurnPayload) else None
 
 
-def joined(space: Space, lines: list[Line], there: bytes) -> bytes:
+def joined(space: Space, lines: list[InteractionLine], there: bytes) -> bytes:
     """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
     they are and where they were; without what is forgotten."""
     ours = {entry_id(line.id) for line in lines}
@@ -94,20 +96,20 @@ def interactions_of(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
     if entry.op is Op.HISTORY:
         at = parse_line(entry.body, trust_ids=True).at
         for number, turn in enumerate(extract_turns(entry.body)):
-            said = Said(role=turn.role, content=turn.text, at=at)
+            said = TurnPayload(role=turn.role, content=turn.text, at=at)
             if clean(turn.text):
                 yield at, _line_of(entry.id if not number else f"{entry.id}{_PART}{number}", said)
         return
     told = decode(entry)
-    if isinstance(told, Promoted):
+    if isinstance(told, PromotePayload):
         yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _said_then(told))
-    elif isinstance(told, Said) and clean(told.content):
+    elif isinstance(told, TurnPayload) and clean(told.content):
         yield told.at, _line_of(entry.id, told)
 
 
-def _said_then(kept: Promoted) -> Said:
+def _said_then(kept: PromotePayload) -> TurnPayload:
     line = kept.line and {**kept.line, "ts": to_datetime(kept.at).isoformat(timespec="microseconds")}
-    return Said(
+    return TurnPayload(
         role=kept.kind,
         content=kept.text,
         at=kept.at,
@@ -119,7 +121,7 @@ def _said_then(kept: Promoted) -> Said:
     )
 
 
-def _line_of(id_: str, said: Said) -> Interaction:
+def _line_of(id_: str, said: TurnPayload) -> Interaction:
     """The line of a turn. What another wrote is told as they did, without secrets."""
     source = (said.metadata or {}).get(INTERACTION)
     if isinstance(source, dict):
@@ -135,7 +137,7 @@ def _line_of(id_: str, said: Said) -> Interaction:
         metadata["chat_id"] = said.conversation
     if said.project is not None:
         metadata["project"] = said.project
-    if said.scope is not Reach.GLOBAL:
+    if said.scope is not Visibility.GLOBAL:
         metadata["scope"] = said.scope.value
     outbound = said.role == Role.ASSISTANT
     return Interaction(
@@ -164,9 +166,9 @@ def without_secrets(value: Any) -> Any:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def drafts_of(space: Space, data: bytes) -> tuple[list[Draft], list[tuple[int, str]]]:
+def drafts_of(space: Space, data: bytes) -> tuple[list[NewEntry], list[tuple[int, str]]]:
     """The lines of a day that are not known here, as turns; and (number, why) of those that cannot be taken."""
-    drafts: dict[str, Draft] = {}
+    drafts: dict[str, NewEntry] = {}
     rejected: list[tuple[int, str]] = []
     for number, raw in enumerate(data.split(b"\n"), start=1):
         if not raw.strip():
@@ -189,7 +191,7 @@ def entry_id(id_: str) -> str:
     return first if mark and number.isdecimal() else id_
 
 
-def _draft(raw: bytes) -> Draft:
+def _draft(raw: bytes) -> NewEntry:
     if len(raw) > LINE_BYTES_MAX:
         raise InvalidRequest(f"the line has {len(raw):,} bytes and at most {LINE_BYTES_MAX:,} are read")
     line = parse(raw.decode("utf-8"))
@@ -209,19 +211,19 @@ def _draft(raw: bytes) -> Draft:
         source = {name: value for name, value in line.fields().items() if name not in ("id", "summary")}
         check_depth(source, field="metadata")
         said = msgspec.structs.replace(said, metadata={INTERACTION: source})
-    return Draft(line.id, Op.TURN, encode(said), CALLER, None, at)
+    return NewEntry(line.id, Op.TURN, encode(said), CALLER, None, at)
 
 
-def _said(line: Interaction, at: Instant) -> Said:
+def _said(line: Interaction, at: Instant) -> TurnPayload:
     metadata = line.metadata or {}
     role = Role.ASSISTANT if line.direction == "outbound" else Role.USER
     conversation, project = _name(metadata.get("chat_id")), _name(metadata.get("project"))
-    told: dict[str, Any] = {"role": role.value, "scope": Reach.GLOBAL}
+    told: dict[str, Any] = {"role": role.value, "scope": Visibility.GLOBAL}
     if (given := metadata.get("role")) is not None and isinstance(given, str):
         told["role"] = _or(lambda: check_role(given), role.value)
     if (reach := metadata.get("scope")) is not None and isinstance(reach, str):
         told["scope"] = check_scope(reach, conversation=conversation, project=project)
-    return Said(
+    return TurnPayload(
         content=check_text(line.summary, field="summary"),
         at=at,
         conversation=conversation,

@@ -36,7 +36,7 @@ class WriteReport(msgspec.Struct, frozen=True, kw_only=True):
     """(path, why): somebody edited it, and it was not taken in yet."""
 
 
-class Tally:
+class TreeTally:
     """Counts while files are taken in."""
 
     def __init__(self) -> None:

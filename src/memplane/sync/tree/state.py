@@ -18,16 +18,16 @@ from memplane.clock import (
     to_instant,
 )
 from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.payloads import Put, decode, encode
+from memplane.ledger.payloads import PutPayload, decode, encode
 from memplane.memory.checks import check_encodable, check_tags
 from memplane.memory.facts import TTL_DEFAULT, TTL_MAX, TTL_MIN, checked_fact
 from memplane.memory.paths import ROOT, checked_path, is_path
 from memplane.space import Space
 from memplane.space.files import CATEGORY
-from memplane.sync.tree.behavioral import CALLER, Forgotten, News, Unchanged, Verdict, restored
+from memplane.sync.tree.behavioral import CALLER, FileForgotten, FileNews, FileUnchanged, Verdict, restored
 from memplane.sync.tree.names import FILES, digits_of, put_id, quoted, unquoted
-from memplane.sync.tree.written import Written
-from memplane.types import Draft, Memory, Op
+from memplane.sync.tree.written import WrittenFiles
+from memplane.types import Memory, NewEntry, Op
 
 CARRIED = "tree_files"
 """The category of files that are carried along: no recall tells of them."""
@@ -36,7 +36,7 @@ CARRIED_BYTES_MAX = 256 * 1024
 _ALL = 1_000_000
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
+class StateFact(msgspec.Struct, frozen=True, kw_only=True):
     """One fact of `state/facts.json`; `entry` is what it was read from."""
 
     value: str
@@ -54,7 +54,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 def facts_file(space: Space) -> bytes | None:
     """Every fact under a key, by key; None where there is none."""
     facts = {
-        memory.key: Fact(
+        memory.key: StateFact(
             value=memory.text,
             category=memory.category,
             tags=memory.tags,
@@ -86,16 +86,16 @@ def facts_in(data: bytes) -> dict[str, Any]:
 def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified: Instant | None) -> Verdict:
     """What a fact in the file means for this space."""
     try:
-        fact = msgspec.convert({"value": raw} if isinstance(raw, str) else raw, Fact)
+        fact = msgspec.convert({"value": raw} if isinstance(raw, str) else raw, StateFact)
     except msgspec.MsgspecError as exc:
         raise InvalidRequest(str(exc)) from exc
     base = None if fact.entry is None else _put(space, fact.entry)
     if fact.entry is not None and space.standing([fact.entry])[1]:
-        return Forgotten()
+        return FileForgotten()
     if live is not None and _same(fact, live.text, live.category, live.tags):
-        return Unchanged()
+        return FileUnchanged()
     if base is not None and (live is None or live.id != base[0]) and _is_version(space, fact, key, base[0]):
-        return Unchanged()  # an older value, or one that has expired
+        return FileUnchanged()  # an older value, or one that has expired
     at = _put_at(space, fact, live, modified)
     before = base[1] if base is not None else None
     value = fact.value if before is None else restored(before.value, fact.value)
@@ -118,7 +118,7 @@ def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified:
     )
 
 
-def _put_at(space: Space, fact: Fact, live: Memory | None, modified: Instant | None) -> Instant:
+def _put_at(space: Space, fact: StateFact, live: Memory | None, modified: Instant | None) -> Instant:
     """When it was put: as the file says where the fact is not known here, and after what it replaces."""
     at = space.now() if modified is None else modified
     if live is not None:
@@ -127,7 +127,7 @@ def _put_at(space: Space, fact: Fact, live: Memory | None, modified: Instant | N
     return stated if stated <= STATED_MAX else at
 
 
-def _is_version(space: Space, fact: Fact, key: str, entry_id: str) -> bool:
+def _is_version(space: Space, fact: StateFact, key: str, entry_id: str) -> bool:
     """Whether it says what was said then. What was redacted then is compared as it was shown."""
     for memory in space.history(key):
         if memory.id == entry_id:
@@ -136,13 +136,13 @@ def _is_version(space: Space, fact: Fact, key: str, entry_id: str) -> bool:
     return found is not None and _same(fact, found[1].value, found[1].category, found[1].tags)
 
 
-def _same(fact: Fact, value: str, category: str | None, tags: tuple[str, ...]) -> bool:
+def _same(fact: StateFact, value: str, category: str | None, tags: tuple[str, ...]) -> bool:
     return (
         fact.value.strip() == value.strip() and fact.category in (None, category) and tuple(fact.tags) == tags
     )
 
 
-def _expires(fact: Fact, at: Instant) -> Instant:
+def _expires(fact: StateFact, at: Instant) -> Instant:
     """As the file says; but no fact lives for ever, nor ends as it comes."""
     lasts = int(TTL_DEFAULT.total_seconds()) * SECOND
     if fact.expires is not None:
@@ -151,7 +151,7 @@ def _expires(fact: Fact, at: Instant) -> Instant:
     return min(at + min(max(lasts, shortest), longest), INSTANT_MAX)
 
 
-def _created(fact: Fact, live: Memory | None, at: Instant) -> Instant | None:
+def _created(fact: StateFact, live: Memory | None, at: Instant) -> Instant | None:
     if live is not None:
         return to_instant(live.created_at)
     return None if fact.created is None else min(parse_instant(fact.created, field="created"), at)
@@ -175,20 +175,22 @@ def agent_files(space: Space) -> Iterator[tuple[str, str, str]]:
             continue  # forgotten meanwhile
 
 
-def judged_file(space: Space, path: str, data: bytes, written: Written, modified: Instant | None) -> Verdict:
+def judged_file(
+    space: Space, path: str, data: bytes, written: WrittenFiles, modified: Instant | None
+) -> Verdict:
     """What a file below `files/` means for this space."""
     key = checked_path(f"{ROOT}/{unquoted(path.removeprefix(f'{FILES}/'))}")
     text = _decoded(data, space.settings.file_bytes_max)
     entry = written.base(path)
     known, forgotten = space.standing([entry] if entry is not None else [])
     if forgotten:
-        return Forgotten()
+        return FileForgotten()
     live = next((memory for memory in space.facts(key, limit=_ALL) if memory.key == key), None)
     if written.is_as_written(path, data):
         if known:
-            return Unchanged()
+            return FileUnchanged()
     elif live is not None and space.file(key).text == text:
-        return Unchanged()
+        return FileUnchanged()
     if live is None and len(space.files()) >= space.settings.files_max:
         raise InvalidRequest(f"there are {space.settings.files_max:,} files already; delete some")
     before = None if live is None else _put(space, live.id)
@@ -201,16 +203,18 @@ def judged_file(space: Space, path: str, data: bytes, written: Written, modified
     if live is None or before is None or live.id == entry:
         value = text if before is None else restored(before[1].value, text)
         created = None if live is None else to_instant(live.created_at)
-        return _news(space, id_, Put(key=key, value=value, category=CATEGORY, at=at, created=created))
-    return _judged_beside(space, Put(key=key, value=text, category=CATEGORY, at=at), entry or "", live.id)
+        return _news(space, id_, PutPayload(key=key, value=value, category=CATEGORY, at=at, created=created))
+    return _judged_beside(
+        space, PutPayload(key=key, value=text, category=CATEGORY, at=at), entry or "", live.id
+    )
 
 
-def _judged_beside(space: Space, put: Put, entry: str, live: str) -> Verdict:
+def _judged_beside(space: Space, put: PutPayload, entry: str, live: str) -> Verdict:
     """A file that was edited there and changed here: the other version is kept beside it."""
     beside = _beside(put.key, put.value)
     taken = bool(space.standing([put_id(put.key, entry, put.value)])[0])
     if taken or any(memory.key == beside for memory in space.facts(beside, limit=_ALL)):
-        return Unchanged()
+        return FileUnchanged()
     id_ = put_id(beside, entry, put.value)
     return _news(space, id_, msgspec.structs.replace(put, key=beside), odds=(live,))
 
@@ -239,7 +243,7 @@ def judged_carried(
     space: Space,
     path: str,
     data: bytes,
-    written: Written,
+    written: WrittenFiles,
     modified: Instant | None,
     *,
     name: str | None = None,
@@ -251,20 +255,20 @@ def judged_carried(
     entry = written.base(path)
     known, forgotten = space.standing([entry] if entry is not None else [])
     if forgotten:
-        return Forgotten()
+        return FileForgotten()
     live = next((m for m in space.facts(key, category=CARRIED, runs=True, limit=_ALL) if m.key == key), None)
     before = None if live is None else _put(space, live.id)
     if before is not None and before[1].value == text:
-        return Unchanged()
+        return FileUnchanged()
     if known and written.is_as_written(path, data):
-        return Unchanged()
+        return FileUnchanged()
     at = max(
         space.now() if modified is None else modified, just_after(to_instant(live.updated_at)) if live else 0
     )
     id_ = put_id(key, live.id if live is not None else "", text)
     if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
         id_ = entry
-    put = Put(key=key, value=text, category=CARRIED, at=at)
+    put = PutPayload(key=key, value=text, category=CARRIED, at=at)
     odds = (live.id,) if live is not None and entry is not None and entry != live.id else ()
     return _news(space, id_, put, odds=odds)
 
@@ -272,21 +276,21 @@ def judged_carried(
 # ── what they have in common ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _news(space: Space, id_: str, put: Put, *, odds: tuple[str, ...] = ()) -> Verdict:
+def _news(space: Space, id_: str, put: PutPayload, *, odds: tuple[str, ...] = ()) -> Verdict:
     known, forgotten = space.standing([id_])
     if forgotten:
-        return Forgotten()
+        return FileForgotten()
     if known:
-        return Unchanged()
-    return News(Draft(id_, Op.PUT, encode(put), CALLER, None, put.at), odds)
+        return FileUnchanged()
+    return FileNews(NewEntry(id_, Op.PUT, encode(put), CALLER, None, put.at), odds)
 
 
-def _put(space: Space, entry_id: str) -> tuple[str, Put] | None:
+def _put(space: Space, entry_id: str) -> tuple[str, PutPayload] | None:
     entry = space.entries_named([entry_id]).get(entry_id)
     if entry is None or entry.op is not Op.PUT or not entry.body:
         return None
     payload = decode(entry)
-    return (entry.id, payload) if isinstance(payload, Put) else None
+    return (entry.id, payload) if isinstance(payload, PutPayload) else None
 
 
 def _is_free(space: Space, entry_id: str) -> bool:

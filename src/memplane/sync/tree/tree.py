@@ -17,7 +17,15 @@ from memplane.errors import InvalidRequest
 from memplane.space import Space
 from memplane.sync.digests import is_made
 from memplane.sync.interactions import day_of_key
-from memplane.sync.tree.behavioral import Forgotten, News, Verdict, is_our_index, judged, memory_files, told
+from memplane.sync.tree.behavioral import (
+    FileForgotten,
+    FileNews,
+    Verdict,
+    is_our_index,
+    judged,
+    memory_files,
+    told,
+)
 from memplane.sync.tree.interactions import day_files, drafts_of, joined
 from memplane.sync.tree.names import (
     BEHAVIORAL,
@@ -31,7 +39,7 @@ from memplane.sync.tree.names import (
     below,
     check_path,
 )
-from memplane.sync.tree.report import Tally, TreeReport
+from memplane.sync.tree.report import TreeReport, TreeTally
 from memplane.sync.tree.state import (
     agent_files,
     carried_files,
@@ -43,8 +51,8 @@ from memplane.sync.tree.state import (
     modified_at,
 )
 from memplane.sync.tree.versions import Versions
-from memplane.sync.tree.written import Record, compose, digest_of, parse
-from memplane.types import Draft
+from memplane.sync.tree.written import WrittenFile, compose, digest_of, parse
+from memplane.types import NewEntry
 
 There = Callable[[str], bytes | None]
 """What a file holds at the place that is written to; None where there is none."""
@@ -73,12 +81,12 @@ def files_of(
     space, such as summaries and digests.
     """
     check_prefix(prefix)
-    records: dict[str, Record] = {}
+    records: dict[str, WrittenFile] = {}
 
     def noted(path: str, text: str, entry: str) -> tuple[str, bytes]:
         data = text.encode("utf-8")
         if entry:
-            records[path] = Record(entry, digest_of(data))
+            records[path] = WrittenFile(entry, digest_of(data))
         return path, data
 
     yield from (noted(path, text, entry) for path, text, entry in _texts(space, prefix))
@@ -131,13 +139,13 @@ def take_in(
     are for files that somebody else reads, by the folder they are in. With `dry_run`, nothing is changed.
     """
     check_prefix(prefix)
-    taking = _Taking(
+    taking = _TreeImport(
         space, dict(files), prefix=prefix, modified=modified or {}, hooks=hooks or {}, dry_run=dry_run
     )
     return taking.run(there, forget_missing=forget_missing)
 
 
-class _Taking:
+class _TreeImport:
     """One take-in, from the first file to the report."""
 
     def __init__(
@@ -163,8 +171,8 @@ class _Taking:
             for folder in PREFIXES
             if (name := below(path, folder)) is not None
         }
-        self._tally = Tally()
-        self._drafts: list[Draft] = []
+        self._tally = TreeTally()
+        self._drafts: list[NewEntry] = []
         self._touched: set[str] = set()
 
     def run(self, there: Collection[str] | None, *, forget_missing: bool) -> TreeReport:
@@ -252,7 +260,7 @@ class _Taking:
             file = msgspec.structs.replace(file, members=members)
         moved = place is not None and place not in there and entry in self._recorded
         verdict = judged(self._space, versions, file, self._at(path), moved=moved)
-        if isinstance(verdict, News):
+        if isinstance(verdict, FileNews):
             self._touched.update(id_ for id_ in (verdict.draft.id, verdict.draft.ref, file.id) if id_)
         return verdict
 
@@ -346,14 +354,14 @@ class _Taking:
             self._tally.rejected.append((named, str(exc)))
             return
         match verdict:
-            case News(draft=draft, odds=odds):
+            case FileNews(draft=draft, odds=odds):
                 self._drafts.append(draft)
                 self._tally.taken[path] = None
                 if odds:
                     self._tally.conflicts.append(
                         (named, f"it was changed here too; both are kept ({', '.join(odds)})")
                     )
-            case Forgotten():
+            case FileForgotten():
                 self._tally.forgotten.append(named)
             case _:
                 self._tally.unchanged[path] = None

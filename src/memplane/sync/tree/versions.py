@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from memplane.errors import NotFound
-from memplane.ledger.payloads import Page, Stored, decode
+from memplane.ledger.payloads import FileFrame, StorePayload, decode
 from memplane.space import Space
 from memplane.types import Entry, Memory, Op, State
 
@@ -17,14 +17,14 @@ class Version(msgspec.Struct, frozen=True):
     """A stored memory: what it says, and what it replaced."""
 
     entry: Entry
-    stored: Stored
+    stored: StorePayload
 
     @property
     def id(self) -> str:
         return self.entry.id
 
 
-class Live(msgspec.Struct, frozen=True):
+class LiveVersion(msgspec.Struct, frozen=True):
     """A memory that holds, as it was stored."""
 
     memory: Memory
@@ -45,12 +45,12 @@ class Versions:
             self._known[id_] = None if entry is None else _version(entry)
         return self._known[id_]
 
-    def live(self) -> list[Live]:
+    def live(self) -> list[LiveVersion]:
         """Every memory that was stored on purpose and holds, in the order they came in."""
         found = list(self._live())
         return sorted(found, key=lambda live: (live.version.entry.recorded, live.version.id))
 
-    def _live(self) -> Iterator[Live]:
+    def _live(self) -> Iterator[LiveVersion]:
         for state in (State.ACTIVE, State.CONTESTED):
             offset = 0
             while page := self._space.memories(state=state, episodes=False, limit=_PAGE, offset=offset):
@@ -58,7 +58,7 @@ class Versions:
                 for id_, entry in self._space.entries_named(wanted).items():
                     version = self._known[id_] = _version(entry)
                     if version is not None:
-                        yield Live(wanted[id_], version)
+                        yield LiveVersion(wanted[id_], version)
                 offset += len(page)
 
     def chain(self, version: Version) -> Iterator[Version]:
@@ -82,7 +82,7 @@ class Versions:
             last = earlier
         return last.id
 
-    def page(self, version: Version) -> Page | None:
+    def page(self, version: Version) -> FileFrame | None:
         """The file that it, or what it followed, was written in last."""
         return next((each.stored.page for each in self.chain(version) if each.stored.page is not None), None)
 
@@ -112,4 +112,4 @@ def _version(entry: Entry) -> Version | None:
     if entry.op is not Op.STORE or not entry.body:
         return None
     stored = decode(entry)
-    return Version(entry, stored) if isinstance(stored, Stored) else None
+    return Version(entry, stored) if isinstance(stored, StorePayload) else None

@@ -15,14 +15,14 @@ from memplane.errors import Changed
 from memplane.space import Space
 from memplane.sync import manifest, segments
 from memplane.sync.lines import forgets_in, merge_lines
-from memplane.sync.store import ABSENT, Got, ObjectStore
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject
 from memplane.sync.tree.daily import is_over, made_files
 from memplane.sync.tree.interactions import joined
 from memplane.sync.tree.names import BEHAVIORAL, FACTS, FILES, INTERACTIONS, MADE, PREFIXES, WRITTEN, below
 from memplane.sync.tree.report import TreeReport, WriteReport
 from memplane.sync.tree.tree import Hook, check_prefix, files_of, take_in
 from memplane.sync.tree.written import compose, digest_of, parse
-from memplane.transfer.full import TOMBSTONE, Line, full_lines
+from memplane.transfer.full import TOMBSTONE, ExportLine, full_lines
 
 _REPLICA = "tree-replica"
 _NAME_BYTES = 8
@@ -43,7 +43,7 @@ def write_tree(
     say only what is forgotten are removed, or written anew without it.
     """
     check_prefix(prefix)
-    writing = _Writing(space, store)
+    writing = _TreeExport(space, store)
     if ledger:
         writing.ledger()
     writing.readable(prefix, chain(made_files(space), others))
@@ -93,7 +93,7 @@ def read_tree(
     )
 
 
-class _Writing:
+class _TreeExport:
     """One export."""
 
     def __init__(self, space: Space, store: ObjectStore) -> None:
@@ -187,7 +187,7 @@ class _Writing:
             elif any(below(path, folder) for folder in PREFIXES) and path not in unchanged:
                 self._kept.setdefault(path, "it is not one of ours")
 
-    def _put(self, path: str, data: bytes, got: Got | None) -> None:
+    def _put(self, path: str, data: bytes, got: StoredObject | None) -> None:
         if got is not None and got.data == data:
             self._unchanged.append(path)
             return
@@ -249,19 +249,19 @@ def _replica(space: Space) -> str:
 
 
 def _segments(space: Space, replica: str) -> Iterator[segments.Segment]:
-    lines: list[segments.Written] = []
+    lines: list[segments.SegmentLine] = []
     first, size = 1, 0
     for number, raw in enumerate(full_lines(space), start=1):
         if lines and size + len(raw) >= segments.BYTES_MAX:
             yield segments.make(replica, first, lines)
             lines, size, first = [], 0, number
-        lines.append(segments.Written(raw, None))
+        lines.append(segments.SegmentLine(raw, None))
         size += len(raw) + 1
     if lines:
         yield segments.make(replica, first, lines)
 
 
-def _lines(store: ObjectStore, rejected: list[tuple[str, str]]) -> Iterator[Line]:
+def _lines(store: ObjectStore, rejected: list[tuple[str, str]]) -> Iterator[ExportLine]:
     for listed in store.list(segments.PREFIX):
         got = store.get(listed.key)
         if got is None:
@@ -280,7 +280,7 @@ def _lines(store: ObjectStore, rejected: list[tuple[str, str]]) -> Iterator[Line
                 yield written.line
 
 
-def _merge(space: Space, lines: Sequence[Line], *, dry_run: bool) -> int:
+def _merge(space: Space, lines: Sequence[ExportLine], *, dry_run: bool) -> int:
     """How many entries are, or would be, new."""
     if dry_run:
         ids = {line.id for line in lines if line.op != TOMBSTONE}

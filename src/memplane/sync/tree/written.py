@@ -7,17 +7,17 @@ from hashlib import sha256
 import msgspec
 
 
-class Record(msgspec.Struct, frozen=True):
+class WrittenFile(msgspec.Struct, frozen=True):
     """What was written."""
 
     entry: str
     sha256: str
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenFiles(msgspec.Struct, frozen=True):
     """By path."""
 
-    files: dict[str, Record] = {}
+    files: dict[str, WrittenFile] = {}
     schema_version: int = 1
 
     def base(self, path: str) -> str | None:
@@ -30,23 +30,23 @@ class Written(msgspec.Struct, frozen=True):
         return record is not None and record.sha256 == digest_of(data)
 
 
-_decoder = msgspec.json.Decoder(Written)
+_decoder = msgspec.json.Decoder(WrittenFiles)
 
 
 def digest_of(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def compose(files: Mapping[str, Record]) -> bytes:
+def compose(files: Mapping[str, WrittenFile]) -> bytes:
     told = {"schema_version": 1, "files": {path: files[path] for path in sorted(files)}}
     return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
 
 
-def parse(data: bytes | None) -> Written:
+def parse(data: bytes | None) -> WrittenFiles:
     """What it says; nothing where it is missing or damaged, which costs certainty and loses nothing."""
     if data is None:
-        return Written()
+        return WrittenFiles()
     try:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return Written()
+        return WrittenFiles()

@@ -93,7 +93,7 @@ class AgentSummary(msgspec.Struct, kw_only=True):
     memory_removed: int = 0
 
 
-class Summary(AgentSummary, kw_only=True):
+class AuditSummary(AgentSummary, kw_only=True):
     """All agents together, and each."""
 
     claw_id: str = ""
@@ -105,11 +105,11 @@ class Audit(msgspec.Struct, kw_only=True):
 
     pod: str
     skipped_lines: int
-    summary: Summary
+    summary: AuditSummary
     events: list[Event]
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which events are asked for."""
 
     since: Instant | None = None
@@ -142,7 +142,7 @@ def parse_since(text: str, now: Instant) -> Instant:
 
 
 def audit_of(
-    pod: str, lines: Iterable[bytes], wanted: Wanted, *, directory: PodDirectory | None = None
+    pod: str, lines: Iterable[bytes], wanted: AuditQuery, *, directory: PodDirectory | None = None
 ) -> Audit:
     """Lines that say neither when nor what are counted and passed over."""
     events: list[Event] = []
@@ -181,7 +181,7 @@ def parse_event(raw: bytes) -> Event | None:
     }
 
 
-def tool_events(directory: PodDirectory, wanted: Wanted) -> Iterator[Event]:
+def tool_events(directory: PodDirectory, wanted: AuditQuery) -> Iterator[Event]:
     """Calls of managed tools, out of the session histories of the pod's agents."""
     for agent, _ in directory.contexts():
         folder = directory.history(agent) if wanted.claw in {None, agent} else None
@@ -229,8 +229,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     return (item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict))
 
 
-def summarise(events: Iterable[Event]) -> Summary:
-    total = Summary()
+def summarise(events: Iterable[Event]) -> AuditSummary:
+    total = AuditSummary()
     agents: dict[str, AgentSummary] = {}
     for event in events:
         claw = str(event.get("claw_id") or "")

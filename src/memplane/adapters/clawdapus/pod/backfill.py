@@ -12,15 +12,15 @@ from typing import Annotated
 
 import msgspec
 
-from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, RetainRequest
-from memplane.adapters.clawdapus.outcome import Outcome
+from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, ServiceRetainRequest
+from memplane.adapters.clawdapus.outcome import ServiceOutcome
 from memplane.adapters.clawdapus.pod.directory import PodDirectory
 from memplane.adapters.clawdapus.pod.targets import Target
 from memplane.adapters.clawdapus.pod.tombstones import buried_ids
 from memplane.adapters.clawdapus.session_history import agent_folder_name, read_session
 from memplane.clock import Instant, to_instant, zoned_instant
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import HistoryLine, Rejected, spell_ts
+from memplane.ledger.history import HistoryLine, RejectedLine, spell_ts
 from memplane.ledger.history_text import FAILED
 from memplane.safety.safe_directory import Folder
 
@@ -31,7 +31,7 @@ Advance = Callable[[str, int, int], None]
 """Agent, bytes read, bytes in all."""
 
 
-class Replayed(msgspec.Struct, kw_only=True):
+class ReplayResult(msgspec.Struct, kw_only=True):
     """What was told for one agent."""
 
     agent: str
@@ -41,7 +41,7 @@ class Replayed(msgspec.Struct, kw_only=True):
     buried: int = 0
     failed_turns: int = 0
     scrubbed: int = 0
-    rejected: list[Rejected] = []
+    rejected: list[RejectedLine] = []
 
 
 class _Mark(msgspec.Struct, kw_only=True, frozen=True):
@@ -65,7 +65,7 @@ _MARK = msgspec.json.Decoder(_Mark)
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-class Backfill:
+class PodBackfill:
     """One run, to one address."""
 
     def __init__(
@@ -89,9 +89,9 @@ class Backfill:
         # A mark is for one task: another address, or another beginning, has its own.
         self._task = sha256(repr((url, after)).encode()).hexdigest()[:16]
 
-    def run(self, client: BlockingMemoryClient, target: Target) -> Replayed:
+    def run(self, client: BlockingMemoryClient, target: Target) -> ReplayResult:
         """Entry after entry, in the order of the files. Raises `InvalidRequest` at the first that is not taken."""
-        told = Replayed(agent=target.agent)
+        told = ReplayResult(agent=target.agent)
         history = self._directory.history(target.agent)
         if history is None:
             return told
@@ -111,14 +111,14 @@ class Backfill:
         target: Target,
         history: Folder,
         buried: set[str],
-        told: Replayed,
+        told: ReplayResult,
         marks: "_Marks",
     ) -> None:
         reader = read_session(history, after=self._after, near=marks.begin(self._after))
         try:
             for item in reader:
                 self._advance(target.agent, reader.bytes_read, reader.bytes_total)
-                if isinstance(item, Rejected):
+                if isinstance(item, RejectedLine):
                     told.rejected.append(item)
                     continue
                 if marks.passes_over(item):
@@ -202,7 +202,7 @@ class _Marks:
         self._folder.remove(self._name)
 
 
-def refusal(outcome: Outcome) -> str:
+def refusal(outcome: ServiceOutcome) -> str:
     """`retain returned status 502: boom`: how it went wrong, and what the service said about it."""
     said = " ".join(outcome.detail.split()) or _phrase(outcome.status_code)
     return f"{outcome.error}: {said}" if said else outcome.error
@@ -232,7 +232,7 @@ def _head(line: bytes) -> _Head:
         return _Head()
 
 
-def _request(target: Target, item: HistoryLine, head: _Head) -> RetainRequest:
-    return RetainRequest(
+def _request(target: Target, item: HistoryLine, head: _Head) -> ServiceRetainRequest:
+    return ServiceRetainRequest(
         context=target.context, line=item.line, requested_model=(head.requested_model or "").strip()
     )

@@ -18,9 +18,9 @@ from memplane.adapters.clawdapus.memory_manifest import (
     MEMORY_NAME,
     METADATA_NAME,
     OPERATIONS,
-    Auth,
+    ManifestAuth,
+    ManifestOperation,
     MemoryManifest,
-    Operation,
     parse_manifest,
     spell_manifest,
 )
@@ -56,7 +56,7 @@ class DescriptorInvalid(InvalidRequest):
     """A descriptor breaks a rule of the format; the message is the original's."""
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryDescription(msgspec.Struct, frozen=True, kw_only=True):
     """Where the operations of a memory service are, and which variable holds the token for it."""
 
     memory: dict[str, str]
@@ -68,7 +68,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
 _DOCUMENT: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def parse_descriptor(raw: bytes) -> Described:
+def parse_descriptor(raw: bytes) -> MemoryDescription:
     """Raise `DescriptorInvalid` on what the original refuses; keys it does not know are passed over."""
     try:
         document = gojson.decode(raw, _DOCUMENT)
@@ -81,7 +81,7 @@ def parse_descriptor(raw: bytes) -> Described:
     if memory is not None and version == 1:
         raise DescriptorInvalid("descriptor version 1 does not support memory")
     auth_type, auth_env = _auth(document.get("auth"))
-    return Described(memory=_memory(memory), auth_type=auth_type, auth_env=auth_env)
+    return MemoryDescription(memory=_memory(memory), auth_type=auth_type, auth_env=auth_env)
 
 
 def _memory(memory: Any) -> dict[str, str]:
@@ -142,7 +142,7 @@ class CompiledAgent(msgspec.Struct, kw_only=True):
     memory: str | None
 
 
-class Compiled(msgspec.Struct, kw_only=True):
+class CompileResult(msgspec.Struct, kw_only=True):
     """What `up` did."""
 
     pod: str
@@ -181,7 +181,7 @@ def compile_pod(
     descriptors: Mapping[str, bytes] = {},
     by_image: Mapping[str, bytes] = {},
     history_url: str = HISTORY_URL_DEFAULT,
-) -> Compiled:
+) -> CompileResult:
     """`descriptors` are those an operator gave by the name of a service; `by_image` those of images that are known."""
     beside = directory.folder.read(".env", bytes_max=SMALL_BYTES_MAX)
     variables = {**read_env_file(beside or b""), **environment}
@@ -191,7 +191,7 @@ def compile_pod(
     plans = [_planned(directory, pod, service, agent, found, tokens) for service, agent in _agents(pod)]
     _write_contexts(directory, plans)
     generated = _write_generated(directory, pod, tokens, history_url)
-    return Compiled(
+    return CompileResult(
         pod=pod.name,
         directory=str(directory.path),
         agents=[
@@ -227,8 +227,8 @@ def _described(
     descriptors: Mapping[str, bytes],
     by_image: Mapping[str, bytes],
     variables: Mapping[str, str],
-) -> dict[str, Described]:
-    found: dict[str, Described] = {}
+) -> dict[str, MemoryDescription]:
+    found: dict[str, MemoryDescription] = {}
     for consumer in pod.services.values():
         if consumer.memory is None or consumer.memory.service in found:
             continue
@@ -279,7 +279,7 @@ def _planned(
     pod: Pod,
     service: Service,
     agent: str,
-    described: Mapping[str, Described],
+    described: Mapping[str, MemoryDescription],
     tokens: Mapping[str, str],
 ) -> _Plan:
     with _context(directory, agent) as context:
@@ -318,10 +318,10 @@ def _text(value: Any) -> str:
 
 
 def _manifest(
-    target: Service, subscription: Subscription, described: Described, auth: Auth | None
+    target: Service, subscription: Subscription, described: MemoryDescription, auth: ManifestAuth | None
 ) -> MemoryManifest:
     operations = {
-        name: Operation(described.memory[name], subscription.timeout_ms if name == "recall" else 0)
+        name: ManifestOperation(described.memory[name], subscription.timeout_ms if name == "recall" else 0)
         for name in OPERATIONS
         if name in described.memory
     }
@@ -336,12 +336,12 @@ def _manifest(
 
 
 def _projected(
-    context: Folder | None, service: Service, subscription: Subscription, described: Described
-) -> Auth | None:
+    context: Folder | None, service: Service, subscription: Subscription, described: MemoryDescription
+) -> ManifestAuth | None:
     """A credential that was given for this very service, else the variable that its descriptor names."""
     given = _service_auth(context, subscription.service)
     if given is not None and given.auth_type == "bearer" and given.token:
-        return Auth("bearer", given.token)
+        return ManifestAuth("bearer", given.token)
     if described.auth_type != "bearer" or not described.auth_env:
         return None
     token = service.environment.get(described.auth_env, "")
@@ -350,7 +350,7 @@ def _projected(
             f'feed auth: service env has no value for "{described.auth_env}" '
             "(required by descriptor auth.env for bearer auth)"
         )
-    return Auth("bearer", token)
+    return ManifestAuth("bearer", token)
 
 
 def _service_auth(context: Folder | None, service: str) -> ServiceAuth | None:

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, ForgetRequest
+from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, ServiceForgetRequest
 from memplane.adapters.clawdapus.pod.backfill import refusal
 from memplane.adapters.clawdapus.pod.directory import PodDirectory
 from memplane.adapters.clawdapus.pod.targets import Target
-from memplane.adapters.clawdapus.pod.tombstones import Tombstone, buried_ids, bury
+from memplane.adapters.clawdapus.pod.tombstones import ServiceTombstone, buried_ids, bury
 from memplane.adapters.clawdapus.session_history import read_session
 from memplane.clock import Clock, system_clock
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import HistoryLine
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class PodForget(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent's service is to forget, and how much of what was named it had forgotten before."""
 
     target: Target
@@ -32,7 +32,7 @@ def split_ids(given: Iterable[str]) -> list[str]:
 
 def plan_forget(
     directory: PodDirectory, service: str, targets: Sequence[Target], ids: Sequence[str], *, named: bool
-) -> list[Wanted]:
+) -> list[PodForget]:
     """Look at every agent before anything is sent, so that a wrong id leaves everything as it is.
 
     Agents that were `named` must have every id in their history. Where none was, each is asked to forget those it has, and
@@ -47,7 +47,7 @@ def plan_forget(
 
 def _wanted(
     directory: PodDirectory, service: str, target: Target, ids: Sequence[str], *, named: bool
-) -> tuple[Wanted, set[str]]:
+) -> tuple[PodForget, set[str]]:
     """The plan, and which of the ids were forgotten before."""
     buried = buried_ids(directory, target.agent, service) & set(ids)
     open_ids = [id_ for id_ in ids if id_ not in buried]
@@ -55,13 +55,13 @@ def _wanted(
     if named:
         _refuse_missing(f'forget "{target.agent}": ', [id_ for id_ in open_ids if id_ not in there])
     wanted = tuple(id_ for id_ in open_ids if id_ in there)
-    return Wanted(target=target, entry_ids=wanted, skipped=len(buried)), buried
+    return PodForget(target=target, entry_ids=wanted, skipped=len(buried)), buried
 
 
 def carry_out(
     client: BlockingMemoryClient,
     directory: PodDirectory,
-    wanted: Wanted,
+    wanted: PodForget,
     *,
     reason: str,
     url: str,
@@ -71,7 +71,7 @@ def carry_out(
     target = wanted.target
     if not wanted.entry_ids:
         return 0
-    request = ForgetRequest(context=target.context, entry_ids=wanted.entry_ids, reason=reason)
+    request = ServiceForgetRequest(context=target.context, entry_ids=wanted.entry_ids, reason=reason)
     outcome = client.forget(target.manifest, request, url=url)
     if not outcome.ok:
         raise InvalidRequest(f'forget "{target.agent}": {refusal(outcome)}')
@@ -80,7 +80,7 @@ def carry_out(
     bury(
         directory,
         target.agent,
-        [Tombstone(now, target.agent, service, id_, reason) for id_ in wanted.entry_ids],
+        [ServiceTombstone(now, target.agent, service, id_, reason) for id_ in wanted.entry_ids],
     )
     return len(wanted.entry_ids)
 

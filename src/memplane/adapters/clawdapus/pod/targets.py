@@ -10,7 +10,7 @@ import msgspec
 
 from memplane.adapters.clawdapus.memory_manifest import (
     AgentContext,
-    Auth,
+    ManifestAuth,
     ManifestInvalid,
     MemoryManifest,
     is_web_address,
@@ -119,7 +119,9 @@ def with_token(targets: Sequence[Target], token: str | None) -> list[Target]:
     if not token:
         return list(targets)
     return [
-        msgspec.structs.replace(it, manifest=msgspec.structs.replace(it.manifest, auth=Auth("bearer", token)))
+        msgspec.structs.replace(
+            it, manifest=msgspec.structs.replace(it.manifest, auth=ManifestAuth("bearer", token))
+        )
         for it in targets
     ]
 

@@ -14,7 +14,7 @@ from memplane.ledger.gojson import Json
 from memplane.ledger.history import VERSION, BadLine, instant_of, spell_ts
 
 
-class Tombstone(msgspec.Struct, frozen=True):
+class ServiceTombstone(msgspec.Struct, frozen=True):
     """An entry that one memory service must not remember again; other services are not meant."""
 
     at: Instant
@@ -36,7 +36,7 @@ class _TombstoneLine(msgspec.Struct):
 _TOMBSTONE = msgspec.json.Decoder(_TombstoneLine)
 
 
-def parse_tombstone(raw: bytes) -> Tombstone:
+def parse_tombstone(raw: bytes) -> ServiceTombstone:
     """Raise `BadLine` on anything else; passing one over would bring back what was forgotten."""
     try:
         line = gojson.decode(raw.strip(), _TOMBSTONE)
@@ -44,10 +44,10 @@ def parse_tombstone(raw: bytes) -> Tombstone:
     except (gojson.NotJson, msgspec.ValidationError, BadLine) as exc:
         malformed = isinstance(exc, gojson.NotJson)
         raise BadLine(f"parse tombstone entry: {exc}", malformed=malformed) from exc
-    return Tombstone(at, line.agent_id, line.memory_service, line.entry_id, line.reason)
+    return ServiceTombstone(at, line.agent_id, line.memory_service, line.entry_id, line.reason)
 
 
-def compose_tombstone(tombstone: Tombstone) -> bytes:
+def compose_tombstone(tombstone: ServiceTombstone) -> bytes:
     """The line without its newline; the time in whole seconds."""
     members: dict[str, Json] = {
         "version": VERSION,
@@ -78,7 +78,7 @@ def buried_ids(directory: PodDirectory, agent: str, service: str) -> set[str]:
     return {it.entry_id for it in _parsed(raw) if it.memory_service == service}
 
 
-def bury(directory: PodDirectory, agent: str, tombstones: Sequence[Tombstone]) -> None:
+def bury(directory: PodDirectory, agent: str, tombstones: Sequence[ServiceTombstone]) -> None:
     """On disk when this returns."""
     folder = directory.tombstones(agent, create=True)
     assert folder is not None
@@ -95,7 +95,7 @@ def bury(directory: PodDirectory, agent: str, tombstones: Sequence[Tombstone]) -
             folder.append(TOMBSTONES_NAME, glue + b"".join(lines), durable=True)
 
 
-def _parsed(raw: bytes) -> list[Tombstone]:
+def _parsed(raw: bytes) -> list[ServiceTombstone]:
     try:
         return [parse_tombstone(line) for line in raw.splitlines() if line.strip()]
     except BadLine as exc:

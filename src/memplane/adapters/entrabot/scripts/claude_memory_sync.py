@@ -11,10 +11,10 @@ from memplane.adapters.entrabot import persona_sync
 from memplane.adapters.entrabot.environment import get_config
 from memplane.adapters.entrabot.storage.backend import get_backend
 from memplane.adapters.entrabot.storage.persona import claude_code_memory_dir
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 
 
-def _resolve_backend() -> Backend:
+def _resolve_backend() -> TextBackend:
     """Replaced by tests."""
     return get_backend()
 

@@ -12,7 +12,7 @@ from memplane.adapters.entrabot.environment import get_config
 from memplane.adapters.entrabot.storage.blob import BlobStore, ConcurrencyError
 from memplane.adapters.entrabot.storage.local import LocalBackend
 from memplane.adapters.entrabot.tokens import acquire_agent_user_storage_token
-from memplane.sync.backend import Backend as MemoryBackend
+from memplane.sync.backend import TextBackend as MemoryBackend
 
 __all__ = [
     "BlobBackend",

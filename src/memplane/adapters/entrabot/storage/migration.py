@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memplane.adapters.entrabot.storage.local import files_in
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 
 
 @dataclass
@@ -20,7 +20,7 @@ class MigrationReport:
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 
-def migrate_local_to_backend(sources: Iterable[tuple[Path, str]], target: Backend) -> MigrationReport:
+def migrate_local_to_backend(sources: Iterable[tuple[Path, str]], target: TextBackend) -> MigrationReport:
     """Copy every file of every (directory, prefix) that the target does not have. Stopped at any point and begun again, it
     goes on where it was."""
     report = MigrationReport()
@@ -36,7 +36,7 @@ def key_for(path: Path, root: Path, prefix: str) -> str:
     return f"{prefix}/{relative}" if prefix else relative
 
 
-def _migrate(path: Path, root: Path, prefix: str, target: Backend, report: MigrationReport) -> None:
+def _migrate(path: Path, root: Path, prefix: str, target: TextBackend, report: MigrationReport) -> None:
     key = key_for(path, root, prefix)
     try:
         if target.exists(key):
@@ -61,7 +61,7 @@ def text_of(path: Path, root: Path) -> str:
     return path.read_bytes().decode("utf-8")
 
 
-def _create(target: Backend, key: str, content: str) -> bool:
+def _create(target: TextBackend, key: str, content: str) -> bool:
     """Whether it was written: where the target can be told to, it replaces nothing that came meanwhile."""
     create = getattr(target, "create_text", None)
     if create is not None:

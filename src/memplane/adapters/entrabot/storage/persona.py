@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from memplane.adapters.entrabot.storage.local import LocalBackend, files_in
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 
 PERSONA_PREFIX: Final = "claude_memory"
 
@@ -30,7 +30,7 @@ class PersonaReport:
 class PersonaBackend:
     """Copies whole files, in either direction, one at a time or all of them."""
 
-    def __init__(self, backend: Backend, *, local_root: Path) -> None:
+    def __init__(self, backend: TextBackend, *, local_root: Path) -> None:
         self._backend = backend
         self._root = Path(local_root)
 

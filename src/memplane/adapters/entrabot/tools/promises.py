@@ -10,7 +10,7 @@ from memplane.adapters.entrabot.promise_log import Promise
 from memplane.adapters.entrabot.storage import backend as backends
 from memplane.adapters.entrabot.storage.blob import BlobStore, ConcurrencyError
 from memplane.errors import InvalidRequest, NotFound
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 
 __all__ = [
     "PROMISES_KEY",
@@ -78,7 +78,7 @@ def _get_conditional_store() -> ConditionalStore | None:
 
 
 async def add_promise(
-    *, chat_id: str, description: str, due_by: str | None = None, backend: Backend | None = None
+    *, chat_id: str, description: str, due_by: str | None = None, backend: TextBackend | None = None
 ) -> Promise:
     """Note a promise and return it. Raises `ValueError` where it does not say to whom, or what."""
     now = datetime.now(UTC)
@@ -89,7 +89,7 @@ async def add_promise(
     return await _change(lambda text: (book.added(text, new, now=now), new), backend)
 
 
-async def list_promises(*, open_only: bool = True, backend: Backend | None = None) -> list[Promise]:
+async def list_promises(*, open_only: bool = True, backend: TextBackend | None = None) -> list[Promise]:
     """Every promise as it stands, or those that are not settled."""
     store = _get_conditional_store() if backend is None else None
     if store is not None:
@@ -100,7 +100,7 @@ async def list_promises(*, open_only: bool = True, backend: Backend | None = Non
     return book.listed(text, open_only=open_only)
 
 
-async def resolve_promise(*, promise_id: str, resolution: str, backend: Backend | None = None) -> Promise:
+async def resolve_promise(*, promise_id: str, resolution: str, backend: TextBackend | None = None) -> Promise:
     """Settle a promise; one that is settled stays as it is. Raises `PromiseNotFound` where there is none."""
     now = datetime.now(UTC)
     try:
@@ -111,7 +111,7 @@ async def resolve_promise(*, promise_id: str, resolution: str, backend: Backend 
         raise ValueError(str(exc)) from exc
 
 
-async def _change(change: book.Change[Result], backend: Backend | None) -> Result:
+async def _change(change: book.Change[Result], backend: TextBackend | None) -> Result:
     store = _get_conditional_store() if backend is None else None
     if store is None:
         return book.change_text(backend or backends.get_backend(), change)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from memplane.sync.backend import Backend
+from memplane.sync.backend import TextBackend
 
 WATCHED_CHATS: Final = "watched_chats"
 EMAIL_CURSOR: Final = "email_cursor.txt"
@@ -17,12 +17,12 @@ _BELOW = "state/"
 _STEP = timedelta(milliseconds=1)
 
 
-def read_watched_chats(backend: Backend) -> list[str]:
+def read_watched_chats(backend: TextBackend) -> list[str]:
     """Chat ids, sorted, each once."""
     return sorted({line.strip() for line in _read(backend, WATCHED_CHATS).split("\n") if line.strip()})
 
 
-def write_watched_chats(backend: Backend, chat_ids: Iterable[str]) -> None:
+def write_watched_chats(backend: TextBackend, chat_ids: Iterable[str]) -> None:
     """One id a line, sorted. Raises `ValueError` for an id that is not one line."""
     ids = sorted({chat_id.strip() for chat_id in chat_ids} - {""})
     if any(not chat_id.isprintable() for chat_id in ids):
@@ -30,12 +30,12 @@ def write_watched_chats(backend: Backend, chat_ids: Iterable[str]) -> None:
     _write(backend, WATCHED_CHATS, "".join(f"{chat_id}\n" for chat_id in ids))
 
 
-def read_email_cursor(backend: Backend) -> str | None:
+def read_email_cursor(backend: TextBackend) -> str | None:
     """The time of the last mail that was read, as it stands there; None before the first."""
     return _read(backend, EMAIL_CURSOR).strip() or None
 
 
-def write_email_cursor(backend: Backend, moment: str) -> None:
+def write_email_cursor(backend: TextBackend, moment: str) -> None:
     """Raises `ValueError` for what is not a time."""
     datetime.fromisoformat(moment.strip())
     _write(backend, EMAIL_CURSOR, moment.strip())
@@ -48,10 +48,10 @@ def advanced(moment: str) -> str:
     return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _read(backend: Backend, name: str) -> str:
+def _read(backend: TextBackend, name: str) -> str:
     return backend.read_text(name) or backend.read_text(f"{_BELOW}{name}") or ""
 
 
-def _write(backend: Backend, name: str, text: str) -> None:
+def _write(backend: TextBackend, name: str, text: str) -> None:
     is_below = not backend.exists(name) and backend.exists(f"{_BELOW}{name}")
     backend.write_text(f"{_BELOW}{name}" if is_below else name, text)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from memplane.clock import Instant
-from memplane.storage.accounts import MINUTE, Account, Quota, Taken, Tally
+from memplane.storage.accounts import MINUTE, Account, Quota, UsageCounts, UseResult
 from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
 
-_COUNTS = Tally.__struct_fields__
+_COUNTS = UsageCounts.__struct_fields__
 
 
 class SqlAccounts:
@@ -16,7 +16,7 @@ class SqlAccounts:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def add(self, tallies: Mapping[Account, Tally], *, oldest: int) -> None:
+    def add(self, tallies: Mapping[Account, UsageCounts], *, oldest: int) -> None:
         rows = [
             (*account, *(getattr(tally, name) for name in _COUNTS))
             for account, tally in tallies.items()
@@ -29,29 +29,31 @@ class SqlAccounts:
 
         self._catalog.jot(work)
 
-    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, Tally]]:
+    def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, UsageCounts]]:
         found = self._catalog.read("usage", tenant=tenant, first=first, last=last)
         return [
-            (Account(tenant, day, endpoint), Tally(**dict(zip(_COUNTS, counts, strict=True))))
+            (Account(tenant, day, endpoint), UsageCounts(**dict(zip(_COUNTS, counts, strict=True))))
             for day, endpoint, *counts in found
         ]
 
     def begin(self, tenant: str, what: str, *, since: int) -> None:
         self._catalog.jot(lambda writer: writer.run("begin_spent", tenant=tenant, what=what, since=since))
 
-    def take(self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None) -> Taken:
-        def work(writer: CatalogWriter) -> Taken:
+    def take(
+        self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None
+    ) -> UseResult:
+        def work(writer: CatalogWriter) -> UseResult:
             writer.alone(tenant, what)
             if rate is not None and (wait := _wait(writer, tenant, what, now, rate)):
-                return Taken(wait=wait)
+                return UseResult(wait=wait)
             if quota is not None and not writer.run(
                 "spend", tenant=tenant, what=what, since=quota.since, limit=quota.limit
             ):
-                return Taken(exceeded=True)
+                return UseResult(exceeded=True)
             if rate is not None:
                 writer.run("pass", tenant=tenant, what=what, at=now)
                 writer.run("forget_passed", tenant=tenant, what=what, rate=rate)
-            return Taken()
+            return UseResult()
 
         return self._catalog.jot(work)
 

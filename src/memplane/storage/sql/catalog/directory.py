@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from memplane.clock import Instant
-from memplane.storage.directory import KEPT, Place, Sort
+from memplane.storage.directory import KEPT, ResourceKind, ResourceLocation
 from memplane.storage.sql.catalog.catalog import Catalog, CatalogWriter
 
 
@@ -14,11 +14,11 @@ class SqlDirectory:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def note(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+    def note(self, tenant: str, sort: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
         self.note_all(tenant, sort, {id: now}, owner, now=now)
 
     def note_all(
-        self, tenant: str, sort: Sort, ids: Mapping[str, Instant], owner: str, *, now: Instant
+        self, tenant: str, sort: ResourceKind, ids: Mapping[str, Instant], owner: str, *, now: Instant
     ) -> None:
         rows = [(tenant, sort.value, id_, owner, at, now) for id_, at in ids.items()]
 
@@ -35,13 +35,13 @@ class SqlDirectory:
         if rows and not self._catalog.jot(jotted):
             self._catalog.write(written)
 
-    def forget(self, tenant: str, sort: Sort, id: str, owner: str, *, now: Instant) -> None:
+    def forget(self, tenant: str, sort: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
         def work(writer: CatalogWriter) -> None:
             writer.run("forget_place", tenant=tenant, sort=sort, id=id, owner=owner, before=now - KEPT)
 
         self._catalog.jot(work)
 
-    def drop(self, tenant: str, sort: Sort, ids: Collection[str], owner: str) -> None:
+    def drop(self, tenant: str, sort: ResourceKind, ids: Collection[str], owner: str) -> None:
         rows = [(tenant, sort.value, id_, owner) for id_ in ids]
 
         def work(writer: CatalogWriter) -> None:
@@ -52,15 +52,15 @@ class SqlDirectory:
             self._catalog.write(work)
             self._catalog.leave_nothing()
 
-    def of(self, tenant: str, sort: Sort, owner: str) -> list[str]:
+    def of(self, tenant: str, sort: ResourceKind, owner: str) -> list[str]:
         return [id_ for (id_,) in self._catalog.read("places_of", tenant=tenant, sort=sort, owner=owner)]
 
-    def owners(self, tenant: str, sort: Sort, id: str) -> list[str]:
+    def owners(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         return [owner for (owner,) in self._catalog.read("owners_of", tenant=tenant, sort=sort, id=id)]
 
     def newest(
-        self, tenant: str, sort: Sort, *, owners: Collection[str] | None, limit: int, offset: int
-    ) -> list[Place]:
+        self, tenant: str, sort: ResourceKind, *, owners: Collection[str] | None, limit: int, offset: int
+    ) -> list[ResourceLocation]:
         found = self._catalog.read(
             "newest_places",
             tenant=tenant,
@@ -70,9 +70,9 @@ class SqlDirectory:
             limit=limit,
             offset=offset,
         )
-        return [Place(*row) for row in found]
+        return [ResourceLocation(*row) for row in found]
 
-    def count(self, tenant: str, sort: Sort, *, owners: Collection[str] | None) -> int:
+    def count(self, tenant: str, sort: ResourceKind, *, owners: Collection[str] | None) -> int:
         found = self._catalog.read(
             "count_places",
             tenant=tenant,

@@ -14,7 +14,7 @@ from memplane.storage.sql.catalog.catalog import CatalogWriter
 from memplane.storage.sql.commit import GroupCommit
 from memplane.storage.sql.statements import load
 from memplane.storage.sql.tables import CATALOG_MOVES
-from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_errors
+from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
 from memplane.storage.sqlite.files import check_file, create_file
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SqliteDialect
@@ -71,7 +71,7 @@ class CatalogFile:
         self._opening = threading.Lock()
 
     def read(self, query: str, /, **parameters: Any) -> list[Any]:
-        with self._reading, translate_errors(self._path):
+        with self._reading, translate_sqlite_errors(self._path):
             if self._reader is None:
                 if not self._path.exists():
                     return []
@@ -106,7 +106,7 @@ class CatalogFile:
     def leave_nothing(self) -> None:
         """The write-ahead log holds pages as they were. Raises `StorageBusy` where somebody is in the middle of a read."""
         group = self._group()
-        with group.lock, translate_errors(self._path):
+        with group.lock, translate_sqlite_errors(self._path):
             assert self._writer is not None
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -126,7 +126,7 @@ class CatalogFile:
             return self._commits
         with self._opening:
             if self._commits is None:
-                with translate_errors(self._path):
+                with translate_sqlite_errors(self._path):
                     if not self._path.exists():
                         create_file(self._path, self.key, package=PACKAGE)
                     writer = self._opened()
@@ -137,7 +137,7 @@ class CatalogFile:
     def _jotted(self, work: Callable[[CatalogWriter], T], wait_ms: int) -> T:
         connection = self._writer
         assert connection is not None
-        with translate_errors(self._path):
+        with translate_sqlite_errors(self._path):
             connection.set_busy_timeout(wait_ms)
             connection.pragma("synchronous", "normal")
             try:
