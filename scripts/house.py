@@ -167,7 +167,8 @@ def marks_rate(texts: Iterator[str]) -> str:
 
 
 def _environment(root: Path) -> dict[str, str]:
-    return {"PYTHONPATH": str(root / "src"), "PATH": "", "HOME": str(root), "LANG": "C.UTF-8"}
+    path = f"{root / 'src'}:{root / 'benchmarks'}"
+    return {"PYTHONPATH": path, "PATH": "", "HOME": str(root), "LANG": "C.UTF-8"}
 
 
 def counted_rows(root: Path) -> Iterator[Row]:

@@ -97,6 +97,15 @@ def imports_of(path, *, late=True):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "memplane")
 
 
+def loaded_by(path):
+    """What its imports run besides, for a package is run before what is in it; its own packages run already."""
+    own = f"{module_name(path)}."
+    for name in imports_of(path, late=False):
+        for loaded in itertools.accumulate(name.split("."), "{}.{}".format):
+            if not own.startswith(f"{loaded}."):
+                yield loaded
+
+
 def tracked_files():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
@@ -128,9 +137,9 @@ def test_imports_point_inward():
 
 def test_no_import_cycles():
     """
-    Following imports never leads back to where one started.
+    Following imports never leads back to where one started; importing a module also runs the packages around it.
     """
-    graph = {module_name(path): set(imports_of(path, late=False)) for path in modules()}
+    graph = {module_name(path): set(loaded_by(path)) for path in modules()}
 
     def reaches(start):
         seen, todo = set(), [start]

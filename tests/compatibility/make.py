@@ -19,18 +19,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-from memplane.governance.veil import Splice
-from memplane.identity.keys import Grant
-from memplane.identity.principal import Right
-from memplane.memory.plans import PlanRun, PlanStep
-from memplane.objects.local import LocalObjects
-from memplane.objects.sync import Sync
 
 from clawdapus import entry_line
 from llm_server import LLMServer
 from memplane import Caller, Memplane, Settings
 from memplane.clock import to_instant
+from memplane.governance.veil import Splice
+from memplane.identity.keys import Grant
+from memplane.identity.principal import Right
+from memplane.memory.plans import PlanRun, PlanStep
 from memplane.memory.runs import PackRun, PipelineRun
+from memplane.objects.local import LocalObjects
+from memplane.objects.sync import Sync
 from postgres_server import running
 from stub_embedder import StubEmbedder
 

@@ -1,11 +1,11 @@
 """The one list of HTTP doors."""
 
-from memplane.adapters import clawdapus as plane_door
-from memplane.adapters import proxy as proxy_door
 from memplane.adapters.anthropic import routes as tool
 from memplane.adapters.claiv.routes import door as v6_door
+from memplane.adapters.clawdapus.routes import door as plane_door
 from memplane.adapters.helmdeck.routes import door as facts_door
 from memplane.adapters.mcp import http as mcp
+from memplane.adapters.proxy.routes import door as proxy_door
 from memplane.auth.principal import Authenticator
 from memplane.config import Settings
 from memplane.console.routes import door as console_door
@@ -28,13 +28,13 @@ def all_doors(
 ) -> list[Adapter]:
     """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
     doors: list[Adapter] = [
-        plane_door.door(plane, settings),
+        plane_door(plane, settings),
         facts_door(plane, settings, authenticator),
         mcp.door(plane, settings),
         tool.door(),
         v6_door(plane, settings),
         console_door(plane, authenticator),
-        proxy_door.door(
+        proxy_door(
             plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
         ),
     ]
