@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memplane.extract import messages
+from memplane.extract import gate as messages
 from memplane.extract import wording as notes
 from memplane.extract.catalog import load_catalog
+from memplane.extract.gate import of_message as of_whole_message
 from memplane.extract.linear import hash_of, read_linear, write_linear
-from memplane.extract.messages import of_message as of_whole_message
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import drafts
 from memplane.extract.wording import asked_words, of_draft, of_message, of_way

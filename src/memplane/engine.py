@@ -22,9 +22,7 @@ from memplane.extract.llm import LLMExtractor
 from memplane.memory.checks import check_caller
 from memplane.models.embedding import Embedder, EmbeddingFailed
 from memplane.models.llm import LLM
-from memplane.recall.access_counts import AccessCounts
-from memplane.recall.indexes import Indexes
-from memplane.recall.question_vectors import Questions
+from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.space import Space
 from memplane.space.locator import Locator, OwnedReceipt, ReceiptPage
 from memplane.space.parts import SpaceServices

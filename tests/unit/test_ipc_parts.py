@@ -7,8 +7,7 @@ from threading import Event
 
 import pytest
 
-from memplane.adapters.carapace.brief import get_brief
-from memplane.adapters.carapace.pipeline import KEPT_S, Replies
+from memplane.adapters.carapace.pipeline import KEPT_S, Replies, get_brief
 from memplane.adapters.carapace.wire import PLACEHOLDER_TEXT, sanitize
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4

@@ -8,7 +8,7 @@ from tests.stub_embedder import StubEmbedder
 
 from memplane import Memplane
 from memplane.models.embedding import EmbeddingUnavailable
-from memplane.recall.question_vectors import Cores, Questions
+from memplane.recall.caches import Cores, Questions
 
 
 class Watched(StubEmbedder):

@@ -2,7 +2,7 @@
 
 from memplane.auth.principal import Right
 from memplane.clock import DAY
-from memplane.console.dates import before, day_given, end_of, written
+from memplane.console.forms import before, day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import HttpCall, Query, Response
 

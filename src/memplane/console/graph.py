@@ -2,7 +2,7 @@
 
 from memplane.auth.principal import Right
 from memplane.console import drawing
-from memplane.console.dates import day_given, end_of, written
+from memplane.console.forms import day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import HttpCall, Query, Response
 

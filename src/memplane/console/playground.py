@@ -7,7 +7,7 @@ import msgspec
 from memplane.auth.principal import Right
 from memplane.clock import DAY, to_datetime, to_instant
 from memplane.console import links
-from memplane.console.dates import day_given
+from memplane.console.forms import day_given
 from memplane.console.views import Row, space_of, space_page
 from memplane.recall.result import Limits, Recall, RecallHit
 from memplane.server.endpoint import HttpCall, Query, Response

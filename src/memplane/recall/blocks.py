@@ -6,8 +6,7 @@ from datetime import datetime
 
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
-from memplane.recall.render import Sanitizer
-from memplane.recall.render_documents import passage
+from memplane.recall.render import Sanitizer, passage
 from memplane.recall.result import Limits, RecallBlock, RecallHit
 from memplane.safety.injection import marked
 from memplane.safety.outgoing import ServiceBlock

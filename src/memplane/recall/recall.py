@@ -16,14 +16,13 @@ from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.recall.blocks import blocks_of
+from memplane.recall.caches import Embedded, Questions
 from memplane.recall.fact_ranking import FactCandidates, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.query import QueryAnalysis, names_taken_out, read_nameless, route, working_memory
 from memplane.recall.query_context import PreparedQuery
-from memplane.recall.question_vectors import Embedded, Questions
-from memplane.recall.render import Sanitizer, render
-from memplane.recall.render_documents import share_of
+from memplane.recall.render import Sanitizer, render, share_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search

@@ -6,9 +6,7 @@ from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.extract.catalog import PredicateCatalog
 from memplane.models.embedding import Embedder
-from memplane.recall.access_counts import AccessCounts
-from memplane.recall.indexes import Indexes
-from memplane.recall.question_vectors import Questions
+from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.space.summary import CountsCache
 from memplane.storage.base import Stores
 from memplane.storage.directory import Directory

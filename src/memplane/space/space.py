@@ -9,7 +9,7 @@ import msgspec
 from memplane.clock import parse_instant
 from memplane.errors import InvalidRequest, LimitReached, NotFound
 from memplane.ledger.history_text import received_line, scrub_line
-from memplane.ledger.ids import DERIVED_PREFIXES, is_variant, keyed_id, new_id, new_memory_id
+from memplane.ledger.ids import DERIVED_PREFIXES, current_id, is_variant, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import StorePayload, TurnPayload
 from memplane.memory import projection
 from memplane.memory.checks import (
@@ -31,7 +31,6 @@ from memplane.memory.checks import (
     check_window,
 )
 from memplane.memory.facts import checked_fact
-from memplane.memory.idempotency import current_id
 from memplane.memory.runs import (
     PACK_HISTORY,
     PIPELINE_HISTORY,

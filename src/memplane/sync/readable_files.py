@@ -27,7 +27,7 @@ from memplane.sync.tree import TreeReport, files_of, take_in
 from memplane.sync.tree.daily import day_of_summary, is_over, made_files
 from memplane.sync.tree.interactions import day_of_entry, joined
 from memplane.sync.tree.names import INTERACTIONS, WRITTEN, below
-from memplane.sync.tree.written import digest_of
+from memplane.sync.tree.report import digest_of
 
 _TRIES_MAX = 8
 _VERSION = "version"

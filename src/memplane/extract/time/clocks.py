@@ -4,8 +4,7 @@ import re
 from datetime import timedelta, timezone
 
 from memplane.extract.time.frame import Clock, Frame
-from memplane.extract.time.numerals import cardinal
-from memplane.extract.time.tokens import TokenLine
+from memplane.extract.time.tokens import TokenLine, cardinal
 from memplane.extract.time.words import ABOUT, MONTH, ORDINAL_SUFFIX, PART, UNIT, WEEKDAY, ZONE_HOURS, listed
 
 Rule = tuple[int, Frame]

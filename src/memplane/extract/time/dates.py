@@ -2,9 +2,8 @@
 
 from memplane.extract.time.calendar import YEARS_OF_DECADE
 from memplane.extract.time.frame import Context, Frame
-from memplane.extract.time.numerals import cardinal, ordinal
 from memplane.extract.time.numeric import CENTURY, DAYS_MAX, YEAR_DIGITS, YEAR_MAX, YEAR_MIN, free, full_year
-from memplane.extract.time.tokens import TokenLine
+from memplane.extract.time.tokens import TokenLine, cardinal, ordinal
 from memplane.extract.time.words import AMBIGUOUS, MODIFIER, MONTH, WEEKDAY, listed
 
 Rule = tuple[int, Frame]

@@ -9,10 +9,9 @@ from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, floor, nth
 from memplane.extract.time.clocks import counts_noun
 from memplane.extract.time.frame import Context, Frame
 from memplane.extract.time.grammar import ParsedFrame, extend, parse_frame
-from memplane.extract.time.numerals import amount, ordinal
 from memplane.extract.time.relative import FINER, plural, unit_at, weekday_span
 from memplane.extract.time.resolve import resolve
-from memplane.extract.time.tokens import TokenLine
+from memplane.extract.time.tokens import TokenLine, amount, ordinal
 from memplane.extract.time.words import MONTH, PART, SEASON, UNIT, WEEKDAY, WEEKDAYS_PLURAL
 
 OPEN_PAST = datetime(1, 1, 1)  # noqa: DTZ001  local time, as everywhere below `find`

@@ -9,8 +9,7 @@ from memplane.extract.time.frame import Context
 from memplane.extract.time.holidays import named
 from memplane.extract.time.numeric import DAYS_MAX, free
 from memplane.extract.time.tokens import TokenLine
-from memplane.extract.time.vocabulary import COLD, HOT
-from memplane.extract.time.words import listed
+from memplane.extract.time.words import COLD, HOT, listed
 
 # Where an expression may start, and whether a weak one has enough around it to be believed.
 

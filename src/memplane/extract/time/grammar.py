@@ -32,8 +32,7 @@ from memplane.extract.time.relative import (
     within_period,
 )
 from memplane.extract.time.tokens import TokenLine
-from memplane.extract.time.vocabulary import COLD, HOT
-from memplane.extract.time.words import ABOUT, JOIN, PART, PART_ALONE, SEASON, listed
+from memplane.extract.time.words import ABOUT, COLD, HOT, JOIN, PART, PART_ALONE, SEASON, listed
 
 Rule = tuple[int, Frame]
 

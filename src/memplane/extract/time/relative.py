@@ -4,8 +4,7 @@ from datetime import datetime, timedelta
 
 from memplane.extract.time.calendar import GRAIN, WEEKDAYS, LocalSpan, floor, period, shift
 from memplane.extract.time.frame import Context, Frame
-from memplane.extract.time.numerals import amount, cardinal, ordinal
-from memplane.extract.time.tokens import TokenLine
+from memplane.extract.time.tokens import TokenLine, amount, cardinal, ordinal
 from memplane.extract.time.words import (
     AMBIGUOUS,
     EDGE,

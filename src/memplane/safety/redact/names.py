@@ -4,19 +4,22 @@ import re
 from collections.abc import Callable
 from enum import IntEnum
 
-from memplane.safety.redact.checks import (
+from memplane.safety.redact.rule import (
     CODE,
     DOTTED,
     IDENTIFIER,
     NO_SECRET,
     PATH,
     PLAIN,
+    Check,
+    Pattern,
+    Span,
     is_mixed,
     is_random,
     is_stand_in,
     secret,
+    words,
 )
-from memplane.safety.redact.rule import Check, Pattern, Span, words
 
 
 class _Trust(IntEnum):

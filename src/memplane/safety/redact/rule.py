@@ -1,6 +1,9 @@
 """What a rule is made of, and what it finds."""
 
+import binascii
+import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from enum import IntEnum
 from functools import cached_property
@@ -86,3 +89,180 @@ class Rule(NamedTuple):
 
 def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+# Checks on a match: the exact span of the secret, or None.
+
+
+# What a value looks like: random, filler, an expression, a word.
+
+
+FILLER = re.compile(r"[xX]{5}|\*{3}|\.{3}|…|•{2}|#{5}|_{5}|\[REDACTED")
+MASK = re.compile(r"\*{3}|#{3}|•")
+TEMPLATE = re.compile(
+    r"[$#]\{|\$\(|\$\w*\Z|\{\{|\{[A-Za-z_.$ -]*(?:![rsa])?(?::.{0,9})?\}?\Z|\{\w*\("
+    r"|%\(|%[sdvr]|%\w+%\Z|@\w+@\Z|[<\[(:]|\\u00"
+)
+_DUMMY = re.compile(
+    r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z"
+    r"|.{0,40}[-_](?:here|placeholder)\b|\w{0,40}(?:example|placeholder|redacted|dummy)\w{0,40}\Z",
+    re.IGNORECASE,
+)
+NO_SECRET = words(
+    "access auth basic bearer blank bool boolean bytes char correct cred credential credentials default "
+    "disabled empty enabled encrypted expired false field file forgotten from hashed hidden incorrect input "
+    "integer invalid key masked missing must name needed none null number object optional pass passcode "
+    "passphrase passwd password passwords plain private prompt protected public redacted required reset "
+    "sample secret secrets should string test testing text that this todo token tokens true type undefined "
+    "unknown unset user username value varchar weak when which with wrong your"
+)
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
+_HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
+PLAIN = re.compile(r"[^\W\d_]+(?:[-_.'][^\W\d_]+)*\Z")
+IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")
+CODE = re.compile(
+    r"[A-Za-z_$][\w.$:>-]*[(\[]"
+    r"|(?:os|process|self|this|config|settings|env|args|request|req|options|opts|params|ctx|secrets|vars?"
+    r"|locals?|cfg|data|state|props|app|module|input|each|context|credentials)\.\w",
+    re.IGNORECASE,
+)
+DOTTED = re.compile(r"[A-Za-z_$][\w$]{0,30}(?:(?:\.|->|::)[A-Za-z_$][\w$]{0,30})+\Z")
+PATH = re.compile(
+    r"https?://|[A-Za-z]:\\|[.~]{0,2}/[\w.-]{1,15}(?:/|\Z)|\S{1,200}\."
+    r"(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
+)
+_SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
+_SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+_SAME = re.compile(r"(.)\1{7,}")
+
+_RANDOM_LENGTH_MIN = 16
+_RANDOM_RUN_MIN = 12
+_RANDOM_SWITCHES_MIN = 3
+_RANDOM_BITS_MIN, _RANDOM_BITS_MIN_HEX = 3.3, 2.9
+
+
+def _bits(value: str) -> float:
+    """Shannon entropy per character."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values())
+
+
+def is_random(value: str) -> bool:
+    """Whether no person chose it: long, letters and digits mixed, and not a UUID, which names things."""
+    if len(value) < _RANDOM_LENGTH_MIN or _UUID.match(value) or _is_one_letter(value):
+        return False
+    run = max(_SEPARATOR.split(value), key=len)
+    if len(run) < _RANDOM_RUN_MIN or len(_SWITCH.findall(value)) < _RANDOM_SWITCHES_MIN:
+        return False
+    return _bits(value) >= (_RANDOM_BITS_MIN_HEX if _HEX.match(value) else _RANDOM_BITS_MIN)
+
+
+def _is_one_letter(value: str) -> bool:
+    """Whether most of it is one character again and again."""
+    same = _SAME.search(value)
+    return same is not None and 2 * len(same[0]) >= len(value)
+
+
+def is_mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether it only holds the place of a value: `${VAR}`, `<your key>`, `xxxxx`, `changeme`, `null`."""
+    marked = FILLER.search(value) or TEMPLATE.match(value) or _DUMMY.match(value)
+    return bool(marked) or value.lower() in NO_SECRET or _is_one_letter(value)
+
+
+def secret(match: re.Match[str]) -> Span:
+    return match.span(match.lastindex or 0)
+
+
+def _value_of(match: re.Match[str]) -> str:
+    return match[match.lastindex or 0]
+
+
+def real(match: re.Match[str]) -> Span | None:
+    """Anything but filler, or what somebody masked the end of."""
+    masked = FILLER.search(_value_of(match)) or MASK.match(match.string, match.end())
+    return None if masked else secret(match)
+
+
+def with_digit(match: re.Match[str]) -> Span | None:
+    """As `real`, for forms that words and identifiers share: a digit tells them apart."""
+    return real(match) if any(c.isdigit() for c in _value_of(match)) else None
+
+
+def both_cases(match: re.Match[str]) -> Span | None:
+    """As `real`, for forms that identifiers share: lower and upper case tell them apart."""
+    value = _value_of(match)
+    return None if value == value.lower() or value == value.upper() else real(match)
+
+
+def all_kinds(match: re.Match[str]) -> Span | None:
+    return both_cases(match) if with_digit(match) else None
+
+
+_PEM_BODY_MIN = 24
+
+
+def key_block(match: re.Match[str]) -> Span | None:
+    """A closed block without a key in it is documentation; an open one is taken to be cut off."""
+    is_empty = len(match["body"].strip()) < _PEM_BODY_MIN
+    return None if is_empty and match["closed"] else match.span()
+
+
+def _decoded(value: str) -> str:
+    """Base64 as text, or nothing if it is not that."""
+    try:
+        text = binascii.a2b_base64(value + "=" * (-len(value) % 4)).decode()
+    except ValueError:
+        return ""
+    return text if text.replace("\n", "").isprintable() else ""
+
+
+def basic(match: re.Match[str]) -> Span | None:
+    """The word is common; what follows is a credential if it decodes to `user:password`."""
+    return secret(match) if ":" in _decoded(match[1]) else None
+
+
+def encoded_jwt(match: re.Match[str]) -> Span | None:
+    return secret(match) if ".eyJ" in _decoded(match[1]) else None
+
+
+def encoded_text(match: re.Match[str]) -> Span | None:
+    return secret(match) if _decoded(match[1]) else None
+
+
+_BEARER_WORD_LENGTH_MIN = 12
+
+
+def bearer(match: re.Match[str]) -> Span | None:
+    """What follows the word is a token unless it could be the next word of a sentence."""
+    value = match[1].rstrip(".,:")
+    is_parameter = value.endswith("=") and match.string.startswith('"', match.end())
+    if is_stand_in(value) or "://" in value or is_parameter:
+        return None
+    is_joined = len(value) >= _BEARER_WORD_LENGTH_MIN and not value.isalpha()
+    is_camel = value not in {value.lower(), value.upper(), value.capitalize()}
+    start = match.start(1)
+    return (start, start + len(value)) if is_joined or is_camel or not PLAIN.match(value) else None
+
+
+_LOGIN_LENGTH_MIN = 5
+
+
+def login(match: re.Match[str]) -> Span | None:
+    """`-u user:password`; some services take the key as the user and leave the password empty."""
+    part = "password" if match["password"] else "user"
+    value, start = match[part].rstrip(";)"), match.start(part)
+    return None if len(value) < _LOGIN_LENGTH_MIN or is_stand_in(value) else (start, start + len(value))
+
+
+def database_password(match: re.Match[str]) -> Span | None:
+    value = match["password"]
+    return None if FILLER.search(value) or TEMPLATE.match(value) else match.span("password")
+
+
+def url_password(match: re.Match[str]) -> Span | None:
+    """`https://user:password@host` stands in every manual."""
+    return None if match["password"] in NO_SECRET else database_password(match)

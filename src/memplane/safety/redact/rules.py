@@ -4,7 +4,22 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from memplane.safety.redact.checks import (
+from memplane.safety.redact.names import (
+    TrustOf,
+    assignment,
+    named,
+    trust_authorization,
+    trust_credentials,
+    trust_key,
+    trust_password,
+    trust_secret,
+    trust_token,
+)
+from memplane.safety.redact.rule import (
+    Check,
+    Gate,
+    Pattern,
+    Rule,
     all_kinds,
     basic,
     bearer,
@@ -18,18 +33,6 @@ from memplane.safety.redact.checks import (
     url_password,
     with_digit,
 )
-from memplane.safety.redact.names import (
-    TrustOf,
-    assignment,
-    named,
-    trust_authorization,
-    trust_credentials,
-    trust_key,
-    trust_password,
-    trust_secret,
-    trust_token,
-)
-from memplane.safety.redact.rule import Check, Gate, Pattern, Rule
 
 _LEFT = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 """Where a token may start: not inside a word, but after an escaped line break or an encoded character."""

@@ -26,7 +26,7 @@ from memplane.space import Space
 from memplane.space.files import CATEGORY
 from memplane.sync.tree.behavioral import CALLER, FileForgotten, FileNews, FileUnchanged, Verdict, restored
 from memplane.sync.tree.names import FILES, digits_of, put_id, quoted, unquoted
-from memplane.sync.tree.written import WrittenFiles
+from memplane.sync.tree.report import WrittenFiles
 from memplane.types import Memory, NewEntry, Op
 
 CARRIED = "tree_files"

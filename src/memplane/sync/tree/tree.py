@@ -39,7 +39,7 @@ from memplane.sync.tree.names import (
     below,
     check_path,
 )
-from memplane.sync.tree.report import TreeReport, TreeTally
+from memplane.sync.tree.report import TreeReport, TreeTally, WrittenFile, compose, digest_of, parse
 from memplane.sync.tree.state import (
     agent_files,
     carried_files,
@@ -51,7 +51,6 @@ from memplane.sync.tree.state import (
     modified_at,
 )
 from memplane.sync.tree.versions import Versions
-from memplane.sync.tree.written import WrittenFile, compose, digest_of, parse
 from memplane.types import NewEntry
 
 There = Callable[[str], bytes | None]

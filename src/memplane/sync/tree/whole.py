@@ -19,9 +19,8 @@ from memplane.sync.store import ABSENT, ObjectStore, StoredObject
 from memplane.sync.tree.daily import is_over, made_files
 from memplane.sync.tree.interactions import joined
 from memplane.sync.tree.names import BEHAVIORAL, FACTS, FILES, INTERACTIONS, MADE, PREFIXES, WRITTEN, below
-from memplane.sync.tree.report import TreeReport, WriteReport
+from memplane.sync.tree.report import TreeReport, WriteReport, compose, digest_of, parse
 from memplane.sync.tree.tree import Hook, check_prefix, files_of, take_in
-from memplane.sync.tree.written import compose, digest_of, parse
 from memplane.transfer.full import TOMBSTONE, ExportLine, full_lines
 
 _REPLICA = "tree-replica"
