@@ -48,10 +48,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # Still to be turned round: the frame names adapters and console pages that should plug into it.
 OUTWARD_STILL = {
     "memplane.server.app imports memplane.adapters.all",
-    "memplane.server.envelope imports memplane.console.links",
-    "memplane.server.envelope imports memplane.console.pages",
     "memplane.server.exchange imports memplane.adapters.proxy.answer",
-    "memplane.server.routes imports memplane.console.links",
     "memplane.server.serve imports memplane.adapters.all",
     "memplane.server.serve imports memplane.adapters.helmdeck.rpc",
     "memplane.server.system imports memplane.console.links",

@@ -29,20 +29,60 @@
 A door owns the table from these to its own codes; no error below a door knows HTTP.
 """
 
+from enum import Enum
 from typing import ClassVar
+
+_INVALID_PARAMS, _INTERNAL_ERROR = -32_602, -32_603  # JSON-RPC
+
+
+class Category(Enum):
+    """What an error means to a client, whichever interface it uses. This is the only table from errors to statuses; an
+    interface overrides a row for a single error where its protocol demands it."""
+
+    # HTTP status, exit status of the command line, JSON-RPC code, whether a retry may succeed
+    INVALID = (422, 1, _INVALID_PARAMS, False)
+    NOT_FOUND = (404, 1, _INVALID_PARAMS, False)
+    CONFLICT = (409, 1, _INVALID_PARAMS, False)
+    UNAUTHENTICATED = (401, 1, _INVALID_PARAMS, False)
+    FORBIDDEN = (403, 1, _INVALID_PARAMS, False)
+    LIMITED = (429, 1, _INVALID_PARAMS, False)
+    MISCONFIGURED = (500, 1, _INTERNAL_ERROR, False)
+    UNAVAILABLE = (503, 4, _INTERNAL_ERROR, True)
+    UPSTREAM = (502, 4, _INTERNAL_ERROR, False)
+    STORAGE = (500, 4, _INTERNAL_ERROR, False)
+    INTERNAL = (500, 70, _INTERNAL_ERROR, False)
+
+    def __init__(self, http_status: int, exit_status: int, rpc_code: int, retryable: bool) -> None:  # noqa: FBT001 - a row
+        self.http_status = http_status
+        self.exit_status = exit_status
+        self.rpc_code = rpc_code
+        self.retryable = retryable
+
+    @property
+    def is_callers(self) -> bool:
+        """Whether the caller can correct it, so that its message is shown."""
+        return self.rpc_code == _INVALID_PARAMS
 
 
 class MemplaneError(Exception):
     """Base of every error we raise on purpose; anything else is a bug."""
 
     code: ClassVar[str] = "internal"
+    category: ClassVar[Category] = Category.INTERNAL
     retryable: ClassVar[bool] = False
+    """As the category says, unless a class says otherwise."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "category" in vars(cls) and "retryable" not in vars(cls):
+            cls.retryable = cls.category.retryable
 
 
 class InvalidRequest(MemplaneError):
     """The request cannot be carried out as it is; the message says what to change."""
 
     code = "invalid_request"
+    category = Category.INVALID
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -53,6 +93,7 @@ class NotFound(InvalidRequest):
     """Nothing in this space has this id or key."""
 
     code = "not_found"
+    category = Category.NOT_FOUND
 
     def __init__(self, what: str, name: str, *, place: str = "this space") -> None:
         super().__init__(f"no {what} {name!r} in {place}")
@@ -64,6 +105,7 @@ class PathTaken(InvalidRequest):
     """A file or folder has this path already; nothing is written over."""
 
     code = "path_taken"
+    category = Category.CONFLICT
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already; choose another path", field="path")
@@ -74,6 +116,7 @@ class CollectionTaken(InvalidRequest):
     """A collection has this id already; it is left as it is."""
 
     code = "collection_taken"
+    category = Category.CONFLICT
 
     def __init__(self, collection_id: str) -> None:
         super().__init__(
@@ -96,6 +139,7 @@ class LimitReached(InvalidRequest):
     """A per-session limit is used up; a new session starts afresh."""
 
     code = "rate_limited"
+    category = Category.LIMITED
 
     def __init__(self, action: str, limit: int) -> None:
         super().__init__(f"a session may {action} {limit} times and this one has; start a new session")
@@ -107,6 +151,7 @@ class RateLimited(MemplaneError):
     """A tenant made as many calls within a minute as it may."""
 
     code = "rate_limited"
+    category = Category.LIMITED
     retryable = True
 
     def __init__(self, what: str, limit: int, retry_after_s: int) -> None:
@@ -122,6 +167,7 @@ class QuotaExceeded(MemplaneError):
     """A tenant used up what its plan allows until the billing cycle ends."""
 
     code = "quota_exceeded"
+    category = Category.LIMITED
 
     def __init__(self, *, plan: str, used: int, limit: int, reset_date: str) -> None:
         super().__init__(
@@ -138,25 +184,29 @@ class SettingsInvalid(MemplaneError):
     """A setting or environment variable has a value that cannot be used."""
 
     code = "settings_invalid"
+    category = Category.MISCONFIGURED
 
 
 class StorageError(MemplaneError):
     """The store could not do its work."""
 
     code = "storage"
+    category = Category.STORAGE
 
 
 class StorageUnavailable(StorageError):
     """The data directory or one of its files cannot be opened or written."""
 
     code = "storage_unavailable"
+    category = Category.UNAVAILABLE
+    retryable = False
 
 
 class StorageUnreachable(StorageUnavailable):
     """The database cannot be reached, or takes no writes just now; nothing was written."""
 
     code = "storage_unreachable"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class StorageUncertain(StorageError):
@@ -164,13 +214,15 @@ class StorageUncertain(StorageError):
     whether it is there, or say it again with the same id, which keeps it once."""
 
     code = "storage_uncertain"
+    category = Category.UNAVAILABLE
+    retryable = False
 
 
 class StorageBusy(StorageError):
     """Another process held the space longer than we wait; nothing was written."""
 
     code = "storage_busy"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class StorageFull(StorageError):
@@ -201,13 +253,14 @@ class RemoteError(MemplaneError):
     """The object store has a problem; what is kept here is not concerned."""
 
     code = "remote_error"
+    category = Category.UPSTREAM
 
 
 class RemoteUnavailable(RemoteError):
     """The object store cannot be reached, or keeps refusing; try again later."""
 
     code = "remote_unavailable"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class RemoteDenied(RemoteError):
@@ -226,7 +279,7 @@ class Changed(RemoteError):
     """The object is not what it was when it was read; nothing was written."""
 
     code = "changed"
-    retryable = True
+    category = Category.UNAVAILABLE
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key!r} was changed by someone else meanwhile")

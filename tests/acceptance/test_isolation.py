@@ -25,6 +25,7 @@ OPEN = {
     "/readyz",
     "/openapi.json",
     "/docs",
+    "/docs/{name}",
     "/health",
     "/.claw-describe.json",
     "/api/v1/bridge/version",

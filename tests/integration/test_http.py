@@ -12,11 +12,14 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from http_server import LOCKED, serving
+from memplane.adapters.clawdapus.errors import FORMAT as PLAIN
+from memplane.adapters.helmdeck.errors import FORMAT as FLAT
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageBusy
-from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, Query, Response, json_response
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, Query
 from memplane.server.protocol import BoundedProtocol
+from memplane.server.responses import json_response
 
 PATIENCE_SECONDS = 60
 PREFIXES = ("/api/v1/test", "/history/test", "/test")
@@ -57,9 +60,12 @@ class Bench:
         for _ in range(requests):
             assert self.begun.acquire(timeout=PATIENCE_SECONDS)
 
+    def doors(self):
+        return [self.door(), Adapter(name="plane", routes=(), paths=("/history/",), errors=PLAIN)]
+
     def door(self):
         routes = [route for prefix in PREFIXES for route in self.routes(prefix)]
-        return Adapter(name="facts", routes=tuple(routes))
+        return Adapter(name="facts", routes=tuple(routes), paths=("/api/v1/",), errors=FLAT)
 
     def routes(self, prefix):
         def made(method, path, handle, right=Right.READ, **fields):
@@ -102,7 +108,7 @@ class Bench:
             "limit": LimitReached("store", 20),
             "busy": StorageBusy("x.db is held"),
             "bug": KeyError("what alice said"),
-        }[call.path["what"]]
+        }[call.path_params["what"]]
 
     def slow(self, call):
         self.entered.set()
@@ -117,13 +123,13 @@ class Bench:
             finally:
                 self.dropped.set()
 
-        return Response(body=pieces(), media="text/plain")
+        return call.stream(pieces(), media="text/plain", headers={})
 
     def stream(self, call):
-        return Response(body=iter([b"one\n", b"two\n"]), media="application/x-ndjson")
+        return call.stream(iter([b"one\n", b"two\n"]), media="application/x-ndjson", headers={})
 
     def space(self, call):
-        return json_response({"turns": len(call.space(call.path["owner"]).turns("c1"))})
+        return json_response({"turns": len(call.space(call.path_params["owner"]).turns("c1"))})
 
 
 async def asgi(scope, receive, send):
@@ -160,7 +166,7 @@ def bench():
 @pytest.fixture
 def server(plane, bench):
     settings = Settings(body_bytes_max=1 << 20, origins=("https://console.example",))
-    with serving(plane, settings=settings, doors=[bench.door()], observers=[bench]) as running:
+    with serving(plane, settings=settings, doors=bench.doors(), observers=[bench]) as running:
         yield running
 
 
@@ -304,7 +310,7 @@ def test_without_authentication_everybody_is_the_default_caller(plane, bench):
     """
     What `--no-auth` means.
     """
-    with serving(plane, doors=[bench.door()], auth=False) as running:
+    with serving(plane, doors=bench.doors(), auth=False) as running:
         assert running.client(None).post("/test/echo", json={"text": "a"}).json()["subject"] == "default"
 
 
@@ -357,7 +363,7 @@ def test_a_slow_sender_is_given_up(plane, bench):
     """
     A body that does not come is a 408, and the connection is closed.
     """
-    with serving(plane, settings=Settings(body_seconds_max=1), doors=[bench.door()]) as server:
+    with serving(plane, settings=Settings(body_seconds_max=1), doors=bench.doors()) as server:
         answer = raw_exchange(
             server,
             b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer owner-key\r\n"
@@ -372,7 +378,7 @@ def test_who_is_refused_and_goes_on_sending_slowly_is_hung_up_on(server, monkeyp
     """
     Without a key one gets an answer and no connection to keep.
     """
-    monkeypatch.setattr("memplane.server.app._REFUSED_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("memplane.server.app._DISCARD_SECONDS_MAX", 0.2)
     with server.socket() as connection:
         connection.sendall(b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n{")
         answer = b""
@@ -586,7 +592,7 @@ def test_one_caller_has_few_large_bodies_in_memory(plane, bench, path):
     )
     large = {"text": "a" * 100_000}
     settings = Settings(body_seconds_max=2 * PATIENCE_SECONDS)
-    with serving(plane, doors=[bench.door()], settings=settings, observers=[bench]) as server:
+    with serving(plane, doors=bench.doors(), settings=settings, observers=[bench]) as server:
         other = server.client(server.keys.add("other-key", subject="other"))
         with ExitStack() as stack:
             for _ in range(4):
@@ -608,7 +614,7 @@ def test_a_stream_ends_when_the_server_does(plane, bench):
     """
     Nobody waits for a client that only listens.
     """
-    with serving(plane, doors=[bench.door()]) as running:
+    with serving(plane, doors=bench.doors()) as running:
         connection = running.socket()
         connection.sendall(b"GET /test/events HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\n\r\n")
         received = b""

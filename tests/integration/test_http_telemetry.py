@@ -17,9 +17,10 @@ from memplane import Memplane, Settings
 from memplane.adapters.all import all_doors
 from memplane.auth.principal import Right
 from memplane.errors import StorageBusy
-from memplane.server.endpoint import Adapter, Endpoint, json_response
+from memplane.server.endpoint import Adapter, Endpoint
 from memplane.server.logs import RequestLog, fault, set_up_logs
 from memplane.server.metrics import Metrics
+from memplane.server.responses import json_response
 from memplane.server.tracing import Tracing
 
 

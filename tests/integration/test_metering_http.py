@@ -7,7 +7,8 @@ from http_server import serving
 from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Right
 from memplane.errors import NotFound
-from memplane.server.endpoint import Adapter, Endpoint, json_response
+from memplane.server.endpoint import Adapter, Endpoint
+from memplane.server.responses import json_response
 
 
 class Said(msgspec.Struct):
@@ -30,7 +31,7 @@ def recall(call):
 
 def missing(call):
     with call.using(QuotaResource.INGEST):
-        raise NotFound("document", call.path["id"])
+        raise NotFound("document", call.path_params["id"])
 
 
 def endpoint(method, path, handle, **fields):

@@ -26,7 +26,7 @@ from memplane.adapters.helmdeck.wire import (
 )
 from memplane.auth.principal import Principal, Right
 from memplane.memory.runs import PackRun, PlanRun, PlanStep, group_plans
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 ALICE = Principal(tenant="default", subject="alice", rights=frozenset({Right.READ}))
 BOB = Principal(tenant="default", subject="bob", rights=frozenset({Right.READ}))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane import Settings
+from memplane.adapters.all import all_doors
 from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
 from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, items_of, members_of
 from memplane.adapters.proxy.credentials import ProxyCredentials
@@ -19,8 +20,8 @@ from memplane.adapters.proxy.upstreams import Upstreams
 from memplane.auth.principal import Unauthenticated
 from memplane.config import settings_from
 from memplane.errors import SettingsInvalid
-from memplane.server.envelope import envelope_of
-from memplane.server.refusal import ErrorInfo
+from memplane.server.app import error_format
+from memplane.server.errors import ErrorContext, HttpError
 from provider_server import chat, chat_stream, message_stream, response_stream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -342,11 +343,13 @@ def test_headers_that_end_here():
         ("/v1/usage/summary", {}, {"error": {"code": "c", "message": "no", "request_id": "r"}}),
     ],
 )
-def test_a_refusal_has_the_providers_shape(path, headers, shape):
+def test_a_refusal_has_the_providers_shape(plane, path, headers, shape):
     """
     By the path, or by the header that Anthropic's clients send; paths of another door keep that door's.
     """
-    made = envelope_of(path, headers)(ErrorInfo(status=404, code="c", message="no"), "r")
+    context = ErrorContext(request_id="r", path=path, headers=headers)
+    format_ = error_format(all_doors(plane, Settings()), path)
+    made = format_.render(HttpError(404, "c", "no"), context)
 
     assert msgspec.json.decode(made.body) == shape
 

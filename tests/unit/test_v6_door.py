@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplane.adapters.all import all_doors
 from memplane.adapters.claiv.recall import RecallReference, fact_of, read_recall_id, recall_id_of
-from memplane.server.envelope import envelope_of
-from memplane.server.refusal import ErrorInfo, HttpError
+from memplane.config import Settings
+from memplane.server.app import error_format
+from memplane.server.errors import ErrorContext, HttpError
 
 
 @given(st.text(min_size=1), st.integers(0, 1 << 52), st.lists(st.text(max_size=50), max_size=30))
@@ -51,7 +53,7 @@ def test_what_is_no_recall_id_is_not_found(text):
     with pytest.raises(HttpError) as found:
         read_recall_id(text)
 
-    assert found.value.refusal.status == 404
+    assert found.value.status == 404
 
 
 @given(st.text())
@@ -91,16 +93,17 @@ def test_what_was_stored_on_purpose_is_a_fact_too(space):
 
 
 @pytest.mark.parametrize("path", ["/v6/recall", "/v6/", "/v1/usage/x", "/v1/deletion-receipts/x"])
-def test_refusals_are_in_words_that_claivs_clients_know(path):
+def test_refusals_are_in_words_that_claivs_clients_know(plane, path):
     """
     400 for 422, `unauthorized` for a credential, and how long to wait in the body.
     """
-    refuse = envelope_of(path)
-    unread = refuse(ErrorInfo(status=422, code="invalid_request", message="m", details={"field": "f"}), "r1")
-    busy = refuse(ErrorInfo(status=503, code="storage_busy", message="m", headers={"retry-after": "1"}), "r2")
-    wrong = refuse(ErrorInfo(status=401, code="unauthenticated", message="m"), "r3")
+    context = ErrorContext(request_id="r1")
+    format_ = error_format(all_doors(plane, Settings()), path)
+    unread = format_.render(HttpError(422, "invalid_request", "m", details={"field": "f"}), context)
+    busy = format_.render(HttpError(503, "storage_busy", "m", headers={"retry-after": "1"}), context)
+    wrong = format_.render(HttpError(401, "unauthenticated", "m"), context)
 
-    assert (unread.status, msgspec.json.decode(unread.body)) == (
+    assert (unread.status_code, msgspec.json.decode(unread.body)) == (
         400,
         {"error": {"code": "invalid_request", "message": "m", "request_id": "r1", "details": {"field": "f"}}},
     )
@@ -108,5 +111,5 @@ def test_refusals_are_in_words_that_claivs_clients_know(path):
     assert msgspec.json.decode(wrong.body)["error"] == {
         "code": "unauthorized",
         "message": "m",
-        "request_id": "r3",
+        "request_id": "r1",
     }

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from memplane.clock import Instant
-from memplane.errors import MemplaneError
+from memplane.errors import Category, MemplaneError
 
 # A secret that does not show itself by accident.
 
@@ -51,12 +51,14 @@ class Unauthenticated(MemplaneError):
     secret, such as the owner of a token that has expired."""
 
     code = "unauthenticated"
+    category = Category.UNAUTHENTICATED
 
 
 class LockedOut(Unauthenticated):
     """Too many wrong credentials from one place; it has to wait."""
 
     code = "locked_out"
+    category = Category.LIMITED
     retryable = True
 
     def __init__(self, retry_after_s: int) -> None:
@@ -68,13 +70,14 @@ class Forbidden(MemplaneError):
     """The credential is valid, and does not reach what was asked for."""
 
     code = "forbidden"
+    category = Category.FORBIDDEN
 
 
 class KeySetUnavailable(MemplaneError):
     """The keys of the issuer of tokens cannot be had just now, so its tokens cannot be checked."""
 
     code = "key_set_unavailable"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):

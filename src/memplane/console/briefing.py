@@ -1,13 +1,15 @@
 """The brief: what an agent is told at session start, as it is told."""
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 
 _ASKED = (Query(name="conversation", default=""), Query(name="project", default=""))
 
 
-def show(call: HttpCall) -> Response:
+def show(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _ASKED}
     brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)

@@ -1,10 +1,12 @@
 """Two days of one space side by side: what was learned, changed and forgotten between them."""
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.clock import DAY
 from memplane.console.forms import before, day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 
 TAB = "compare"
 
@@ -19,7 +21,7 @@ _ASKED = (
 )
 
 
-def show(call: HttpCall) -> Response:
+def show(call: Call) -> Response:
     space = space_of(call)
     end = day_given(call.query["end"], field="end")
     end = space.now() // DAY if end is None else end

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from http.cookies import CookieError, SimpleCookie
 
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
+from memplane.server.errors import HttpError
 from memplane.server.guard import MissingCredential
-from memplane.server.refusal import HttpError
 
 NAME = "memplane_console"
 PATH = "/console"

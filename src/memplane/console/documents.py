@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
 from memplane.documents.result import SpanHit
 from memplane.recall.result import Limits
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 from memplane.space import Space
 from memplane.storage.library import span_place
 from memplane.types import Document, Section, Span
@@ -28,7 +29,7 @@ class SectionView(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
 
 
-def listing(call: HttpCall) -> Response:
+def listing(call: Call) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     asked = call.query["q"].strip()
@@ -51,9 +52,9 @@ def listing(call: HttpCall) -> Response:
     )
 
 
-def one(call: HttpCall) -> Response:
+def one(call: Call) -> Response:
     space = space_of(call)
-    document = space.document(links.owner_of(call.path["document"]))
+    document = space.document(links.owner_of(call.path_params["document"]))
     marked = call.query["span"]
     first = _first(document, marked) if call.query["first"] is None else max(0, call.query["first"])
     sections = {section.ordinal: section for section in space.sections(document.id)}

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from memplane.clock import DAY, INSTANT_MAX, Instant, parse_instant, to_datetime, to_instant
 from memplane.console.cookies import WORD_FIELD, WORD_HEADER, check_word
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import HttpCall
+from memplane.server.endpoint import Call
 
 # Days that a person picks, in UTC, counted from 1970.
 
@@ -43,7 +43,7 @@ _FIELDS_MAX = 200
 class Form:
     """Fields by name; raises where the form is none of ours."""
 
-    def __init__(self, call: HttpCall) -> None:
+    def __init__(self, call: Call) -> None:
         fields = _fields(call.raw)
         check_word(call.headers, call.headers.get(WORD_HEADER, "") or fields.get(WORD_FIELD, ""))
         self._fields = fields

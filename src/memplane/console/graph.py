@@ -1,10 +1,12 @@
 """The graph: who and what facts are about, as of any day. A picture, and the same as a list."""
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.console import drawing
 from memplane.console.forms import day_given, end_of, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 
 TAB = "graph"
 
@@ -16,7 +18,7 @@ _LISTING = (
 )
 
 
-def show(call: HttpCall) -> Response:
+def show(call: Call) -> Response:
     space = space_of(call)
     as_of = day_given(call.query["as_of"], field="as_of")
     subject = call.query["subject"].strip()

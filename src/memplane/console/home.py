@@ -1,6 +1,7 @@
 """The first page: every space that may be seen, how it is, and what needs a person."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import drawing
@@ -9,7 +10,7 @@ from memplane.console.pages import page
 from memplane.console.signing import DOOR, SignIn
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 from memplane.space import Space
 from memplane.space.summary import ReviewNeed, SpaceSummary
 
@@ -49,7 +50,7 @@ class Home:
         self._plane = plane
         self._signing = signing
 
-    def show(self, call: HttpCall) -> Response:
+    def show(self, call: Call) -> Response:
         principal = call.principal
         words = call.query["q"].strip().casefold()
         owners = [
@@ -73,7 +74,7 @@ class Home:
             signed_in=self._signing.asked,
         )
 
-    def overview(self, call: HttpCall) -> Response:
+    def overview(self, call: Call) -> Response:
         space = space_of(call)
         return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
 

@@ -1,13 +1,14 @@
 """The memories of a space: a table to look through, and one memory with everything that is known of it."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.forms import Form
 from memplane.console.pages import redirect
 from memplane.console.views import Row, space_of, space_page, writable_space
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
 
@@ -32,7 +33,7 @@ class EvidenceContext(msgspec.Struct, frozen=True):
     after: str
 
 
-def listing(call: HttpCall) -> Response:
+def listing(call: Call) -> Response:
     """By words where some are given, else the newest first."""
     space = space_of(call)
     asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
@@ -80,9 +81,9 @@ def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memor
     return found[:_PAGE_SIZE], len(found) > _PAGE_SIZE
 
 
-def one(call: HttpCall) -> Response:
+def one(call: Call) -> Response:
     space = space_of(call)
-    memory = space.memory(links.owner_of(call.path["memory"]))
+    memory = space.memory(links.owner_of(call.path_params["memory"]))
     return space_page(
         call,
         "memory.html",
@@ -99,10 +100,10 @@ def one(call: HttpCall) -> Response:
     )
 
 
-def edit(call: HttpCall) -> Response:
+def edit(call: Call) -> Response:
     """An edit replaces: what it said before stays in the chain."""
     form, space = Form(call), writable_space(call)
-    memory = space.memory(links.owner_of(call.path["memory"]))
+    memory = space.memory(links.owner_of(call.path_params["memory"]))
     if memory.key is not None:
         made = space.put(
             memory.key, form.text("text"), category=memory.category, tags=_tags(form.text("tags"))
@@ -119,10 +120,10 @@ def edit(call: HttpCall) -> Response:
     return redirect(call, _link(space, made.id))
 
 
-def forget(call: HttpCall) -> Response:
+def forget(call: Call) -> Response:
     """First what it would take with it; with a second press, for good."""
     form, space = Form(call), writable_space(call)
-    memory = space.memory(links.owner_of(call.path["memory"]))
+    memory = space.memory(links.owner_of(call.path_params["memory"]))
     if form.text("sure") == "yes":
         receipt = space.delete(memory.id)
         return redirect(call, links.space_link(space.owner, f"receipts/{links.named(receipt.id)}"))
@@ -131,16 +132,16 @@ def forget(call: HttpCall) -> Response:
     return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
 
 
-def pin(call: HttpCall) -> Response:
+def pin(call: Call) -> Response:
     form, space = Form(call), writable_space(call)
-    memory = space.pin(links.owner_of(call.path["memory"]), pinned=form.text("pinned") == "yes")
+    memory = space.pin(links.owner_of(call.path_params["memory"]), pinned=form.text("pinned") == "yes")
     return redirect(call, _link(space, memory.id))
 
 
-def release(call: HttpCall) -> Response:
+def release(call: Call) -> Response:
     Form(call)
     space = writable_space(call)
-    memory = space.memory(links.owner_of(call.path["memory"]))
+    memory = space.memory(links.owner_of(call.path_params["memory"]))
     space.release(memory.id)
     return redirect(call, _link(space, memory.id))
 

@@ -9,11 +9,12 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
-from memplane.server.endpoint import HttpCall, Response
+from memplane.server.endpoint import Call
 from memplane.space.timeline import line_of
 
 HTML = "text/html; charset=utf-8"
@@ -62,7 +63,7 @@ def environment() -> jinja2.Environment:
     return made
 
 
-def page(call: HttpCall, template: str, *, status: int = 200, **values: Any) -> Response:
+def page(call: Call, template: str, *, status: int = 200, **values: Any) -> Response:
     """A whole page, or the part of it that htmx asked for: templates decide by `partial`."""
     cookie = cookie_of(call.headers)
     headers = dict(HEADERS)
@@ -84,23 +85,25 @@ def page(call: HttpCall, template: str, *, status: int = 200, **values: Any) -> 
 
 def rendered(template: str, *, status: int, headers: Mapping[str, str], **values: Any) -> Response:
     text = environment().get_template(template).render(**values)
-    return Response(status=status, body=text.encode("utf-8", "replace"), media=HTML, headers=dict(headers))
+    return Response(
+        status_code=status, content=text.encode("utf-8", "replace"), media_type=HTML, headers=dict(headers)
+    )
 
 
-def redirect(call: HttpCall, to: str, **headers: str) -> Response:
+def redirect(call: Call, to: str, **headers: str) -> Response:
     """To another page; htmx is told in a header, since it would follow a redirect and show the page inside this one."""
     if "hx-request" in call.headers:
-        return Response(status=204, headers={"hx-redirect": to, **headers})
-    return Response(status=303, media=HTML, headers={"location": to, **headers})
+        return Response(status_code=204, headers={"hx-redirect": to, **headers})
+    return Response(status_code=303, media_type=HTML, headers={"location": to, **headers})
 
 
-def static(call: HttpCall) -> Response:
+def static(call: Call) -> Response:
     """A file of ours. Its address says which version it is, so browsers may keep it."""
-    found = _static(call.path["name"])
+    found = _static(call.path_params["name"])
     if found is None:
         return rendered("refused.html", status=404, headers=HEADERS, status_shown=404, message="no such file")
     body, media = found
-    return Response(body=body, media=media, headers={"cache-control": _FOREVER})
+    return Response(content=body, media_type=media, headers={"cache-control": _FOREVER})
 
 
 @cache

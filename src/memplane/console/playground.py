@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.clock import DAY, to_datetime, to_instant
@@ -10,7 +11,7 @@ from memplane.console import links
 from memplane.console.forms import day_given
 from memplane.console.views import Row, space_of, space_page
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 from memplane.space import Space
 
 TAB = "recall"
@@ -46,7 +47,7 @@ class Slider(msgspec.Struct, frozen=True):
     at: int
 
 
-def show(call: HttpCall) -> Response:
+def show(call: Call) -> Response:
     space = space_of(call)
     asked = _asked(call)
     recall = _recall(space, asked) if asked["q"].strip() else None
@@ -64,7 +65,7 @@ def show(call: HttpCall) -> Response:
     )
 
 
-def why_not(call: HttpCall) -> Response:
+def why_not(call: Call) -> Response:
     """One sentence about anything that one expected to be told."""
     space = space_of(call)
     asked, expected = _asked(call), call.query["id"].strip()
@@ -81,7 +82,7 @@ def why_not(call: HttpCall) -> Response:
     return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
 
 
-def _asked(call: HttpCall) -> dict[str, str]:
+def _asked(call: Call) -> dict[str, str]:
     return {query.name: call.query[query.name] for query in _ASKED}
 
 

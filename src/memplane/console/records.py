@@ -1,15 +1,17 @@
 """Proof: receipts of what was forgotten, the audit log, and whether the ledger is whole."""
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import HttpCall, Query, Response
+from memplane.server.endpoint import Call, Query
 
 _RECORDS_SHOWN = 200
 _RECEIPTS_SHOWN = 50
 
 
-def receipts(call: HttpCall) -> Response:
+def receipts(call: Call) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     found = space.newest_receipts(limit=_RECEIPTS_SHOWN + 1, offset=(number - 1) * _RECEIPTS_SHOWN)
@@ -24,14 +26,14 @@ def receipts(call: HttpCall) -> Response:
     )
 
 
-def receipt(call: HttpCall) -> Response:
+def receipt(call: Call) -> Response:
     """One on a page of its own, to be printed or kept."""
     space = space_of(call)
-    found = space.receipt(links.owner_of(call.path["receipt"]))
+    found = space.receipt(links.owner_of(call.path_params["receipt"]))
     return space_page(call, "receipt.html", "receipts", space, receipt=found)
 
 
-def audit(call: HttpCall) -> Response:
+def audit(call: Call) -> Response:
     space = space_of(call)
     return space_page(
         call,

@@ -19,12 +19,13 @@ from memplane.console import (
 from memplane.console import documents as library
 from memplane.console import keys as credentials
 from memplane.console.cookies import credential_of
+from memplane.console.errors import FORMAT
 from memplane.console.forms import MEDIA
 from memplane.console.links import ROOT
 from memplane.console.signing import DOOR, SignIn
 from memplane.console.views import Row
 from memplane.engine import Engine
-from memplane.server.endpoint import Adapter, Endpoint, Handle, Query
+from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 
 
 def door(plane: Engine, authenticator: Authenticator | None) -> Adapter:
@@ -50,11 +51,18 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Adapter:
         *syncing.rows(),
         *credentials.rows(authenticator),
     ]
-    return Adapter(name=DOOR, routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)))
+    return Adapter(
+        name=DOOR,
+        title="Console",
+        routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)),
+        paths=(ROOT, f"{ROOT}/"),
+        errors=FORMAT,
+        hint="every page is below a space",
+    )
 
 
 def _endpoint(
-    method: str, path: str, handle: Handle, right: Right | None, query: tuple[Query, ...]
+    method: str, path: str, handle: Handler, right: Right | None, query: tuple[Query, ...]
 ) -> Endpoint:
     return Endpoint(
         method=method,

@@ -1,14 +1,16 @@
 """Sync: with which places the space is kept alike, and what waits."""
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import HttpCall, Response
+from memplane.server.endpoint import Call
 from memplane.sync.status import standing_of
 
 TAB = "sync"
 
 
-def show(call: HttpCall) -> Response:
+def show(call: Call) -> Response:
     space = space_of(call)
     return space_page(call, "sync.html", TAB, space, standing=standing_of(space))
 

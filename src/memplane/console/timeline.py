@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import msgspec
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from memplane.auth.principal import Right
@@ -20,7 +21,7 @@ from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
 from memplane.server.access import existing_space
-from memplane.server.endpoint import AsgiRoute, HttpCall, Query, Response
+from memplane.server.endpoint import AsgiRoute, Call, Query
 from memplane.space import Space
 from memplane.space.timeline import TimelineEvent
 from memplane.storage.filter import EntryFilter
@@ -57,7 +58,7 @@ class MarkedTurn(msgspec.Struct, frozen=True):
     """Text, and the id of the memory that quotes it."""
 
 
-def listing(call: HttpCall) -> Response:
+def listing(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
     found = space.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
@@ -80,9 +81,9 @@ def listing(call: HttpCall) -> Response:
     )
 
 
-def one(call: HttpCall) -> Response:
+def one(call: Call) -> Response:
     space = space_of(call)
-    happening = space.happening(links.owner_of(call.path["entry"]))
+    happening = space.happening(links.owner_of(call.path_params["entry"]))
     derived = space.memories_from(happening.id)
     return space_page(
         call,

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+from starlette.responses import Response
+
 from memplane.auth.principal import Right
 from memplane.console.links import owner_of
 from memplane.console.pages import page
 from memplane.errors import NotFound
-from memplane.server.endpoint import Handle, HttpCall, Query, Response
+from memplane.server.endpoint import Call, Handler, Query
 from memplane.space import Space
 
-Row = tuple[str, str, Handle, Right | None, tuple[Query, ...]]
+Row = tuple[str, str, Handler, Right | None, tuple[Query, ...]]
 """One page: method, path below the root, who answers, what the session must allow (None: open), parameters."""
 
 TABS = (
@@ -30,21 +32,21 @@ TABS = (
 """The pages of a space, in the order they are shown: path and name."""
 
 
-def space_of(call: HttpCall) -> Space:
+def space_of(call: Call) -> Space:
     """The space that the path names; a look never creates one."""
-    owner = owner_of(call.path["space"])
+    owner = owner_of(call.path_params["space"])
     space = call.existing_space(owner)
     if space is None:
         raise NotFound("space", owner, place="this installation")
     return space
 
 
-def writable_space(call: HttpCall) -> Space:
+def writable_space(call: Call) -> Space:
     """As `space_of`, for a form that changes something."""
     return call.space(space_of(call).owner, Right.WRITE)
 
 
-def space_page(call: HttpCall, template: str, tab: str, space: Space, **values: Any) -> Response:
+def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
     """A page of a space, under its tab."""
     may_write = call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner)
     around: dict[str, Any] = {"owner": space.owner, "tab": tab, "tabs": TABS, "may_write": may_write}

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.errors import MemplaneError
+from memplane.errors import Category, MemplaneError
 
 Vector = NDArray[np.float32]
 """One text: `dimension` numbers, length one."""
@@ -18,13 +18,14 @@ class EmbeddingFailed(MemplaneError):
     """The embedding model could not do its work; what was stored is found by its words meanwhile."""
 
     code: ClassVar[str] = "embedding_failed"
+    category = Category.UPSTREAM
 
 
 class EmbeddingUnavailable(EmbeddingFailed):
     """The embedding model cannot be reached just now; the same call may succeed later."""
 
     code = "embedding_unavailable"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class EmbeddingUnusable(EmbeddingFailed):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from memplane.errors import MemplaneError
+from memplane.errors import Category, MemplaneError
 
 Schema = Mapping[str, Any]
 """A JSON schema in which every object names all of its fields as required and allows no others."""
@@ -16,13 +16,14 @@ class LLMFailed(MemplaneError):
     """The language model will not serve us: its key, name or address is wrong. Another request would fail too."""
 
     code: ClassVar[str] = "llm_failed"
+    category = Category.UPSTREAM
 
 
 class LLMUnavailable(LLMFailed):
     """The language model cannot be reached just now; the same call may succeed later."""
 
     code = "llm_unavailable"
-    retryable = True
+    category = Category.UNAVAILABLE
 
 
 class LLMUnusable(LLMFailed):

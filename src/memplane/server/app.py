@@ -1,39 +1,39 @@
-"""The frame all HTTP doors stand in: one ASGI application that checks, reads, runs the engine in a thread and answers."""
+"""The ASGI application: it admits a request, reads it, runs the operation in a thread and answers."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 
 import anyio.to_thread
-import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from memplane.adapters.all import all_doors
 from memplane.auth.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.body import ClientGone, check_media, decode_body, discard_body, is_small, read_body
-from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Response, Route
-from memplane.server.envelope import envelope_of
-from memplane.server.exchange import HttpExchange, Observer
-from memplane.server.fairness import THREADS_MAX, CallerSlots
+from memplane.server.endpoint import Adapter, AsgiRoute, Call, Endpoint, Operation
+from memplane.server.errors import NESTED, ErrorContext, ErrorFormat, http_error
+from memplane.server.exchange import Exchange, Observer
 from memplane.server.guard import Guard, credential_of
-from memplane.server.metering import Metering, tell_quota
-from memplane.server.query import read_query
-from memplane.server.refusal import refusal_of
-from memplane.server.routes import RouteMatch, Routes
+from memplane.server.limits import THREADS_MAX, CallerSlots
+from memplane.server.metering import Metering, quota_headers
+from memplane.server.request import check_media, decode_body, discard_body, is_small, read_body, read_query
+from memplane.server.routing import Router
 from memplane.types import TENANT_DEFAULT
 
-ANYBODY = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
-"""Who knocks where no credential is asked for."""
+ANYONE = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
+"""The caller where authentication is disabled."""
 
-_REFUSED_SECONDS_MAX = 5.0
+_EXCHANGE = "memplane.exchange"
+_DISCARD_SECONDS_MAX = 5.0
 _PREFLIGHT_SECONDS = 600
 _LARGE_PER_CALLER_MAX = 4
 _LARGE_LASTING_PER_CALLER_MAX = 64
 _OPEN_THREADS = 4
-"""For what is open to everybody: who asks whether the server lives must not wait behind those it serves."""
+"""For endpoints without a credential: a health check must not wait for the callers that the server works for."""
 
 
 def build_app(
@@ -44,13 +44,13 @@ def build_app(
     *,
     observers: Sequence[Observer] = (),
 ) -> "App":
-    """The application. Without an authenticator everybody may do everything; without `doors`, all of them are open."""
+    """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
     opened = all_doors(plane, settings, authenticator=authenticator) if doors is None else doors
     return App(plane, authenticator, settings, opened, observers)
 
 
 class App:
-    """Every door of one plane. `stopping` is set when the server is to end: streams then end, calls are finished."""
+    """All adapters of one engine. Set `stopping` to shut down: streams end, and calls are completed."""
 
     def __init__(
         self,
@@ -66,7 +66,12 @@ class App:
         self._authenticator = authenticator
         self._settings = settings
         self._observers = (*observers, Metering(plane.meter))
-        self._routes = Routes(route for door in doors for route in door.routes)
+        self._router = Router(
+            (route for door in doors for route in door.routes),
+            self._serve,
+            hint=self._hint,
+            lifespan=self._lifespan,
+        )
         self._guard = Guard(settings.hosts, settings.origins)
         self._turns = CallerSlots()
         self._large = CallerSlots(_LARGE_PER_CALLER_MAX)
@@ -75,92 +80,89 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._router(scope, receive, send)
             return
-        exchange = HttpExchange(scope, send, self._observers)
+        exchange = scope[_EXCHANGE] = Exchange(scope, send, self._observers)
         with exchange.observed():
             try:
                 await self._admit(exchange, receive)
-            except ClientGone:
+            except ClientDisconnect:
                 exchange.gone = True
-            except Exception as exc:  # noqa: BLE001 - the edge: whatever went wrong is told in the door's own shape
-                await self._refuse(exchange, receive, exc)
+            except Exception as exc:  # noqa: BLE001 - the edge: every error is answered in the adapter's format
+                await self._fail(exchange, receive, exc)
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, exchange: HttpExchange, receive: Receive) -> None:
+    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
+        """Check the host and the origin before anything else is looked at."""
         self._guard.check(exchange.scope["headers"])
         origin = exchange.headers.get("origin")
         if origin is not None and self._guard.allows(origin):
             exchange.extra.append((b"access-control-allow-origin", origin.encode("latin-1")))
             exchange.extra.append((b"vary", b"origin"))
             if exchange.method == "OPTIONS" and "access-control-request-method" in exchange.headers:
-                await exchange.answer(_preflight())
+                await exchange.answer(_preflight(), receive)
                 return
-        found = self._routes.find(exchange.method, exchange.scope["raw_path"])
-        exchange.route = found.route
-        if found.route.right is None:
+        await self._router(exchange.scope, receive, exchange.send)
+
+    async def _serve(self, operation: Operation, scope: Scope, receive: Receive, _send: Send) -> None:
+        exchange: Exchange = scope[_EXCHANGE]
+        exchange.route = operation
+        if operation.right is None:
             exchange.threads = self._open_threads
         else:
-            exchange.turn = self._turns.of(_caller(exchange, found.route))
-        async with self._room(exchange, found.route):
-            if isinstance(found.route, Endpoint):
-                await self._call(exchange, found, found.route, receive)
+            exchange.turn = self._turns.of(_caller(exchange, operation))
+        async with self._room(exchange, operation):
+            if isinstance(operation, Endpoint):
+                await self._call(exchange, operation, scope, receive)
             else:
-                await self._pass_on(exchange, found, found.route, receive)
+                await self._pass_on(exchange, operation, scope, receive)
 
-    def _room(self, exchange: HttpExchange, route: Route) -> AbstractAsyncContextManager[object]:
-        """A large body stays in memory until it is answered, so one caller has few of them there at once. The next is
-        not read meanwhile, and its sender waits."""
+    def _room(self, exchange: Exchange, operation: Operation) -> AbstractAsyncContextManager[object]:
+        """A large body stays in memory until it is answered, so a caller may send only a few at once. Further ones are not
+        read, and their clients wait."""
         if is_small(exchange.headers):
             return nullcontext()
-        lasting = isinstance(route, AsgiRoute) and route.lasting
+        lasting = isinstance(operation, AsgiRoute) and operation.lasting
         large = self._large_lasting if lasting else self._large
-        return large.of(exchange.peer if route.right is None else _caller(exchange, route))
+        return large.of(exchange.peer if operation.right is None else _caller(exchange, operation))
 
-    def _let_in(self, exchange: HttpExchange, route: Route) -> Principal | None:
-        """Who knocks, once the credential was found to open the door; nobody where the door is open. Asks the catalog, so
-        it runs in a thread."""
-        if route.right is None:
+    def _authenticate(self, exchange: Exchange, operation: Operation) -> Principal | None:
+        """The caller, or None for an open operation. Reads the catalog, so it runs in a thread."""
+        if operation.right is None:
             return None
         if self._authenticator is None:
-            principal = ANYBODY
+            principal = ANYONE
         else:
-            credential = _credential(exchange, route)
+            credential = _credential(exchange, operation)
             principal = self._authenticator.authenticate(credential, peer=exchange.peer)
         exchange.principal = principal
-        principal.check(route.right, door=route.door)
+        principal.check(operation.right, door=operation.door)
         return principal
 
-    async def _call(
-        self, exchange: HttpExchange, found: RouteMatch, endpoint: Endpoint, receive: Receive
-    ) -> None:
-        """Between threads a request loses more time than anywhere else in here. So a small body is read before anybody
-        asks who sent it, and everything else happens in one go; for a large one, one must be let in first."""
-        raw, principal, let_in = b"", None, False
-        if not is_small(exchange.headers):
-            principal = await exchange.in_thread(self._let_in, exchange, endpoint)
-            let_in = True
+    async def _call(self, exchange: Exchange, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
+        """A request loses most time on its way between threads. So a small body is read before authentication, and
+        everything else runs in one thread; a large body is read only after authentication."""
+        small = is_small(exchange.headers)
+        principal = None if small else await exchange.in_thread(self._authenticate, exchange, endpoint)
         raw = await self._body(exchange, receive, endpoint.body_bytes_max)
 
         def carry_out() -> Response:
-            caller = principal if let_in else self._let_in(exchange, endpoint)
+            caller = self._authenticate(exchange, endpoint) if small else principal
             if endpoint.body is not None:
                 check_media(endpoint, exchange.headers.get("content-type", ""))
-            call = HttpCall(
+            call = Call(
+                scope,
                 self._plane,
                 endpoint,
                 principal=caller,
-                method=exchange.scope["method"],
-                path=found.path,
-                query=read_query(endpoint, exchange.scope["query_string"]),
-                headers=exchange.headers,
+                query=read_query(endpoint, scope["query_string"]),
                 raw=raw,
                 body=decode_body(endpoint, raw),
                 request_id=exchange.request_id,
-                peer=exchange.peer,
                 waited_s=exchange.seconds,
                 spent=exchange.spent,
+                in_thread=exchange.in_thread,
             )
             return endpoint.handle(call)
 
@@ -168,26 +170,22 @@ class App:
             try:
                 return carry_out()
             finally:
-                tell_quota(self._plane, exchange)
+                exchange.extra += quota_headers(self._plane, exchange)
 
-        await exchange.answer(await exchange.in_thread(work))
+        await exchange.answer(await exchange.in_thread(work), receive)
 
-    async def _pass_on(
-        self, exchange: HttpExchange, found: RouteMatch, route: AsgiRoute, receive: Receive
-    ) -> None:
-        scope = exchange.scope
-        scope["memplane.principal"] = await exchange.in_thread(self._let_in, exchange, route)
-        scope["memplane.again"] = partial(exchange.in_thread, self._let_in, exchange, route)
+    async def _pass_on(self, exchange: Exchange, route: AsgiRoute, scope: Scope, receive: Receive) -> None:
+        scope["memplane.principal"] = await exchange.in_thread(self._authenticate, exchange, route)
+        scope["memplane.again"] = partial(exchange.in_thread, self._authenticate, exchange, route)
         scope["memplane.turn"] = exchange.turn
         scope["memplane.request_id"] = exchange.request_id
-        scope["path_params"] = found.path
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"}:
             receive = _replay(await self._body(exchange, receive), receive)
         else:
             receive = self._until_stopping(receive, scope["type"])
         await route.app(scope, receive, exchange.send)
 
-    async def _body(self, exchange: HttpExchange, receive: Receive, bytes_max: int = 0) -> bytes:
+    async def _body(self, exchange: Exchange, receive: Receive, bytes_max: int = 0) -> bytes:
         exchange.body_read = True
         body = await read_body(
             receive,
@@ -198,30 +196,29 @@ class App:
         exchange.request_bytes = len(body)
         return body
 
-    async def _refuse(self, exchange: HttpExchange, receive: Receive, error: Exception) -> None:
+    async def _fail(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
         exchange.error = error
         if exchange.started:
             exchange.broken = True
             raise error
-        refusal = refusal_of(error)
-        refuse = exchange.route.refuse if isinstance(exchange.route, Endpoint) else None
-        own = None if refuse is None else refuse(error)
-        if own is not None:  # in other words, but with the headers that its status needs
-            needed = refusal.headers if own.status == refusal.status else {}
-            refusal = msgspec.structs.replace(own, headers=needed | own.headers)
-        exchange.code = refusal.code
+        answer = http_error(error)
+        if isinstance(exchange.route, Endpoint) and exchange.route.refuse is not None:
+            answer = answer.replaced(exchange.route.refuse(error))
+        exchange.code = answer.code
         if exchange.scope["type"] == "http" and not exchange.body_read:
-            finished = await discard_body(receive, seconds_max=_REFUSED_SECONDS_MAX)
-            if not finished:  # nobody would listen any more, or ever hang up
+            finished = await discard_body(receive, seconds_max=_DISCARD_SECONDS_MAX)
+            if not finished:  # the client would wait for the end of a body that is not read
                 exchange.extra.append((b"connection", b"close"))
-        await exchange.answer(
-            envelope_of(exchange.scope["path"], exchange.headers, asked=exchange.asked)(
-                refusal, exchange.request_id
-            )
+        context = ErrorContext(
+            request_id=exchange.request_id,
+            path=exchange.path,
+            headers=exchange.headers,
+            page=exchange.page,
         )
+        await exchange.answer(error_format(self.doors, exchange.path).render(answer, context), receive)
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:
-        """A stream waits for its client to hang up. When the server is to end, it is told that the client did."""
+        """A stream waits for its client to disconnect. At shutdown it receives a disconnect from the server."""
 
         async def received() -> Message:
             arriving = asyncio.ensure_future(receive())
@@ -237,41 +234,57 @@ class App:
 
         return received
 
-    # ── from the first request to the last ───────────────────────────────────────────────────────────────────
+    def _hint(self, path: str) -> str:
+        if self._router.has(f"/v1{path}"):
+            return f"/v1{path} is there, so end the base URL in /v1"
+        door = _door_of(self.doors, path)
+        return "/docs lists every call" if door is None else door.hint
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Doors begin one after the other and end the other way round."""
-        await receive()
+    # ── start and shutdown ───────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
+        """Adapters start in order and stop in reverse order."""
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
-        try:
-            async with AsyncExitStack() as stack:
-                for door in self.doors:
-                    if door.lifespan is not None:
-                        await stack.enter_async_context(door.lifespan())
-                await send({"type": "lifespan.startup.complete"})
-                await receive()
-        except Exception as exc:
-            await send({"type": "lifespan.startup.failed", "message": str(exc)})
-            raise
-        await send({"type": "lifespan.shutdown.complete"})
+        async with AsyncExitStack() as stack:
+            for door in self.doors:
+                if door.lifespan is not None:
+                    await stack.enter_async_context(door.lifespan())
+            yield
 
 
-def _credential(exchange: HttpExchange, route: Route) -> str:
-    """What says who knocks, where the clients of this route put it."""
-    return (route.credential or credential_of)(exchange.headers)
+def error_format(doors: Sequence[Adapter], path: str) -> ErrorFormat:
+    """By path, so that it is the same for every error: those of the adapter, of the server, and bugs."""
+    door = _door_of(doors, path)
+    return NESTED if door is None else door.errors
 
 
-def _caller(exchange: HttpExchange, route: Route) -> str:
-    """Whose turns these are, before anybody looked whether the credential is any good; without one, the address's."""
+def _door_of(doors: Sequence[Adapter], path: str) -> Adapter | None:
+    """The adapter with the longest path that fits."""
+    owned = [
+        (len(own), door)
+        for door in doors
+        for own in door.paths
+        if path == own or (own.endswith("/") and path.startswith(own))
+    ]
+    return max(owned, key=lambda found: found[0])[1] if owned else None
+
+
+def _credential(exchange: Exchange, operation: Operation) -> str:
+    return (operation.credential or credential_of)(exchange.headers)
+
+
+def _caller(exchange: Exchange, operation: Operation) -> str:
+    """Whose share of the threads the request uses: the credential's, before it is verified, else the address's."""
     try:
-        return _credential(exchange, route)
+        return _credential(exchange, operation)
     except Unauthenticated:
         return exchange.peer
 
 
 def _preflight() -> Response:
     return Response(
-        status=204,
+        status_code=204,
         headers={
             "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
             "access-control-allow-headers": "authorization, x-api-key, content-type, x-request-id, mcp-protocol-version, mcp-session-id, "
@@ -282,7 +295,7 @@ def _preflight() -> Response:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever comes after it."""
+    """The body that was read already, then the rest of the messages."""
     given = False
 
     async def received() -> Message:

@@ -1,148 +1,112 @@
-"""What a door declares, what it is given when somebody knocks, and what it answers."""
+"""What an adapter declares, and the request that its handlers are given."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from typing import Any
 
 import msgspec
-from starlette.types import ASGIApp
+from starlette.requests import HTTPConnection
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Principal, Right
 from memplane.engine import Engine
 from memplane.server.access import check_there, existing_space, open_space
-from memplane.server.refusal import ErrorInfo
+from memplane.server.errors import NESTED, ErrorFormat, HttpError
+from memplane.server.responses import JSON
 from memplane.space import Space
 
-JSON = "application/json"
-TEXT = "text/plain; charset=utf-8"
-NDJSON = "application/x-ndjson"
-
-_encode = msgspec.json.Encoder().encode
-
-
-class Response(msgspec.Struct, kw_only=True):
-    """An answer: bytes, or pieces of bytes that are made while they are sent."""
-
-    status: int = 200
-    body: bytes | Iterator[bytes] = b""
-    media: str = JSON
-    headers: dict[str, str] = {}
-
-
-def json_response(
-    value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None, newline: bool = False
-) -> Response:
-    body = _encode(value)
-    return Response(
-        status=status, body=body + b"\n" if newline else body, media=JSON, headers=dict(headers or {})
-    )
-
-
-def text_response(text: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status=status, body=text.encode(), media=TEXT, headers=dict(headers or {}))
+_END = object()
 
 
 class CallUsage(msgspec.Struct, gc=False):
-    """What a call used, as far as only the door knows; the frame counts it for the tenant."""
+    """Usage of a call that only its adapter knows; the server adds it to the tenant's."""
 
     ingest_events: int = 0
     tokens: int = 0
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """A query parameter. What does not fit its type is refused; parameters nobody declared are passed over."""
+    """A query parameter. Undeclared parameters are ignored."""
 
     name: str
     type: Any = str
     required: bool = False
     default: Any = None
     description: str = ""
+    example: Any = None
 
 
-class HttpCall:
-    """One request, read and checked: who knocks, where, and with what."""
-
-    __slots__ = (
-        "_plane",
-        "_principal",
-        "body",
-        "endpoint",
-        "headers",
-        "method",
-        "path",
-        "peer",
-        "query",
-        "raw",
-        "request_id",
-        "spent",
-        "waited_s",
-    )
+class Call(HTTPConnection):
+    """One request, decoded and authenticated. Starlette's connection has its headers, cookies and path parameters."""
 
     def __init__(
         self,
+        scope: Scope,
         plane: Engine,
         endpoint: "Endpoint",
         *,
         principal: Principal | None,
-        method: str,
-        path: Mapping[str, str],
         query: Mapping[str, Any],
-        headers: Mapping[str, str],
         raw: bytes,
         body: Any,
-        request_id: str,
-        peer: str,
+        request_id: str = "",
         waited_s: float = 0.0,
         spent: CallUsage | None = None,
+        in_thread: Callable[..., Awaitable[Any]] | None = None,
     ) -> None:
+        super().__init__(scope)
         self._plane = plane
         self._principal = principal
+        self._in_thread = in_thread
         self.endpoint = endpoint
-        self.method = method
-        self.path = path
-        """The parameters of the path, percent-decoded."""
         self.query = query
-        """Every declared parameter, with its default where none was given."""
-        self.headers = headers
-        """By lower-case name; where one came twice, the first."""
+        """Every declared parameter, or its default."""
         self.raw = raw
         self.body = body
-        """Decoded to the endpoint's body type; None where there was none and none is required."""
+        """Decoded to the endpoint's body type; None where the body is empty and may be."""
         self.request_id = request_id
-        self.peer = peer
         self.waited_s = waited_s
-        """Since the request came in, until a thread was free for it."""
+        """From the arrival of the request until a thread was free for it."""
         self.spent = spent or CallUsage()
-        """Add the tokens of what came in and of what is told."""
+
+    @property
+    def peer(self) -> str:
+        return self.client.host if self.client else ""
 
     @property
     def principal(self) -> Principal:
-        """Who knocks. An open endpoint has nobody to ask for."""
+        """The authenticated caller. An open endpoint has none."""
         assert self._principal is not None, "an open endpoint has no principal"
         return self._principal
 
+    def stream(self, pieces: Iterator[bytes], *, media: str, headers: Mapping[str, str]) -> StreamingResponse:
+        """A response that is produced while it is sent, in the caller's share of the threads."""
+        assert self._in_thread is not None, "only the server streams"
+        return ProducedResponse(_produced(pieces, self._in_thread), 200, headers, media)
+
     @contextmanager
     def using(self, what: QuotaResource) -> Iterator[None]:
-        """Do inside what a tenant may be allowed only so much of; raises `QuotaExceeded` or `RateLimited` instead. An ingest
-        that succeeds is an event of the tenant's usage."""
+        """Count the block against the tenant's limits; raise `QuotaExceeded` or `RateLimited` where they are used up. An
+        ingest that succeeds is an event of the tenant's usage."""
         with self._plane.allowance.using(self.principal.tenant, what):
             yield
         self.spent.ingest_events += what is QuotaResource.INGEST
 
     def space(self, owner: str, right: Right | None = None, *, session: str = "") -> Space:
-        """The space of an owner, once the credential was found to open it through this door."""
+        """The space of an owner. Raise `Forbidden` unless the credential opens it through this adapter."""
         asked = right or self._right
         return open_space(
             self._plane, self.principal, asked, door=self.endpoint.door, owner=owner, session=session
         )
 
     def existing_space(self, owner: str) -> Space | None:
-        """As `space`; None where there is none yet, since a look must not create it."""
+        """Like `space`, but a space that does not exist is not created."""
         return existing_space(self._plane, self.principal, self._right, door=self.endpoint.door, owner=owner)
 
     def check_opens(self, owner: str) -> None:
-        """Raise `Forbidden` unless the credential opens that space, for what is not read in it."""
+        """Raise `Forbidden` unless the credential opens that space."""
         self.principal.check(self._right, door=self.endpoint.door, space=owner)
 
     def opens(self, owner: str) -> bool:
@@ -155,52 +119,78 @@ class HttpCall:
         return self.endpoint.right
 
     def check_there(self, owner: str) -> None:
-        """Before a space is opened that need not be there."""
+        """Raise where a caller who may only read names a space that does not exist."""
         check_there(self._plane, self.principal, door=self.endpoint.door, owner=owner)
 
 
-Handle = Callable[[HttpCall], Response]
+class ProducedResponse(StreamingResponse):
+    """Ends its iterator with the response, also where the client is gone before the end."""
+
+    body_iterator: AsyncGenerator[bytes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):
+            await super().__call__(scope, receive, send)
+
+
+async def _produced(
+    pieces: Iterator[bytes], in_thread: Callable[..., Awaitable[Any]]
+) -> AsyncGenerator[bytes]:
+    while (piece := await in_thread(next, pieces, _END)) is not _END:
+        yield piece
+
+
+Handler = Callable[[Call], Response]
+
+
+class Examples(msgspec.Struct, frozen=True, kw_only=True):
+    """What the OpenAPI description shows for an operation."""
+
+    body: Any = None
+    answer: Any = None
+    path: Mapping[str, str] = {}
+    """By parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing a door does. The frame checks the credential, reads and decodes, and runs `handle` in a thread."""
+    """One operation. The server checks the credential, reads and decodes the body, and runs `handle` in a thread."""
 
     method: str | tuple[str, ...]
     """`GET` also answers `HEAD`."""
     path: str
-    """Segments; `{name}` stands for one segment, `{name:path}` for several: in the end for all that follow, before the end
-    for as few as will do."""
+    """`{name}` matches one segment, `{name:path}` several: all that follow at the end of the path, else as few as possible."""
     door: str
     summary: str
-    handle: Handle
+    handle: Handler
     right: Right | None
-    """What the credential must allow; None is open to everybody."""
+    """What the credential must allow; None needs no credential."""
     body: Any = None
-    """The type of the body: `bytes` is taken as it is, anything else is decoded from JSON; None is no body."""
+    """The type of the body: `bytes` is not decoded, anything else is decoded from JSON; None is no body."""
     body_shown: Any = None
-    """The type the description shows for a body that the endpoint decodes by itself."""
+    """The type that the description shows for a body that the handler decodes."""
     body_required: bool = True
     body_bytes_max: int = 0
-    """Where more must fit than the settings allow everywhere."""
+    """A limit above the one in the settings."""
     read: Callable[[bytes], Any] | None = None
-    """How the body is read where clients write JSON in a manner of their own; None reads strict JSON."""
+    """Decodes the body where clients write another JSON than the strict one."""
     media: tuple[str, ...] | None = (JSON,)
-    """Content types that are taken; a body without one is taken too. None takes any."""
+    """Accepted content types; a body without a content type is accepted too. None accepts all."""
     answer: Any = None
-    """The type of the answer, for the description."""
+    """The type of the response, for the description."""
     answer_media: str = JSON
     answer_status: int = 200
     more_answers: dict[int, Any] = {}
-    """Types of answers with another status, in the same media type."""
+    """Types of responses with another status, in the same media type."""
     query: tuple[Query, ...] = ()
     statuses: tuple[int, ...] = ()
-    """Refusals of its own, besides those that every endpoint may answer."""
+    """Error statuses in addition to those of every endpoint."""
     credential: Callable[[Mapping[str, str]], str] | None = None
-    """Where its clients put a credential of ours, if not where everybody does."""
+    """Reads the credential where clients do not send it in the usual headers."""
     described: bool = True
-    """Whether it is a call for programs, and stands in the description of all calls."""
-    refuse: Callable[[Exception], ErrorInfo | None] | None = None
-    """A door whose clients expect other statuses, codes or words; None leaves it to the frame's table."""
+    """Whether it is part of the OpenAPI description."""
+    refuse: Callable[[Exception], HttpError | None] | None = None
+    """Replaces the status, code or message of an error; None keeps them."""
+    examples: Examples = Examples()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -208,10 +198,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream, a websocket, or anything else that is more than a call. Who knocks is in `scope["memplane.principal"]`,
-    and `await scope["memplane.again"]()` raises once their credential ended, which a connection must not outlive. Who has
-    the engine work in a thread does so within `async with scope["memplane.turn"]`, or one caller could have all of
-    them. The request's id is in `scope["memplane.request_id"]`, parameters of the path in `scope["path_params"]`."""
+    """A stream, a websocket or another ASGI application. In its scope it finds `memplane.principal`; `memplane.again`, an
+    async function that raises once the credential has ended; `memplane.turn`, an async context manager to hold while a
+    thread works for the caller; `memplane.request_id`; and `path_params`."""
 
     path: str
     door: str
@@ -220,24 +209,31 @@ class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     right: Right | None
     methods: tuple[str, ...] = ("GET",)
     websocket: bool = False
-    """It answers websockets instead of HTTP."""
+    """It serves websockets instead of HTTP."""
     credential: Callable[[Mapping[str, str]], str] | None = None
-    """Where its clients put a credential of ours, if not where everybody does."""
+    """Reads the credential where clients do not send it in the usual headers."""
     lasting: bool = False
-    """Its answers take as long as somebody else takes, so one caller may wait for many of them at once."""
+    """Its responses take as long as another server takes, so one caller may have many requests open."""
     own_headers: frozenset[bytes] = frozenset()
-    """Headers of every answer that it may set itself."""
+    """Response headers of the server that it may set itself."""
 
 
-Route = Endpoint | AsgiRoute
+Operation = Endpoint | AsgiRoute
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
-    """All a door brings."""
+    """Everything an adapter adds to the server."""
 
     name: str
-    routes: tuple[Route, ...]
+    routes: tuple[Operation, ...]
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
     """Entered before the first request and left after the last, in the event loop."""
     degraded: Callable[[], tuple[str, ...]] | None = None
-    """Codes of what does not get on at this door, for `/readyz`."""
+    """Codes of problems, for `/readyz`."""
+    title: str = ""
+    """Its name in the OpenAPI description."""
+    paths: tuple[str, ...] = ()
+    """Paths whose errors have the adapter's format; with a slash at the end, everything below."""
+    errors: ErrorFormat = NESTED
+    hint: str = "/docs lists every call"
+    """What to try instead of a path that does not exist."""

@@ -1,4 +1,4 @@
-"""One request from its first byte to its last: its id, its answer, and what is told of it afterwards."""
+"""One request from its first byte to the last of its response, for observers: metrics, logs, traces, usage."""
 
 import asyncio
 import re
@@ -6,19 +6,18 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from functools import cached_property
 from typing import Protocol, TypeVar, TypeVarTuple
 
 import anyio.to_thread
 import msgspec
-from starlette.types import Message, Scope, Send
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from memplane.adapters.proxy.answer import Charge
 from memplane.auth.principal import Principal
-from memplane.server.body import ClientGone
-from memplane.server.endpoint import AsgiRoute, CallUsage, Response, Route
-
-# What is told of a request that went upstream: for counters and spans, never what was said in it.
+from memplane.server.endpoint import AsgiRoute, CallUsage, Operation
 
 
 class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,26 +39,24 @@ class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
 
 PassedListener = Callable[[ProviderCall], None]
 
-
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_NO_BODY = frozenset({204, 304})
 _SEND_SECONDS_MAX = 60.0
-_END = object()
+_STARTS = frozenset({"http.response.start", "websocket.http.response.start", "websocket.accept"})
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class Observer(Protocol):
-    """Hears of every request twice, in the task that answers it."""
+    """Called twice for every request, in the task that answers it."""
 
-    def begin(self, exchange: "HttpExchange") -> None: ...
+    def begin(self, exchange: "Exchange") -> None: ...
 
-    def end(self, exchange: "HttpExchange") -> None: ...
+    def end(self, exchange: "Exchange") -> None: ...
 
 
-class HttpExchange:
-    """What is known of a request while it is answered."""
+class Exchange:
+    """What is known about a request while it is answered."""
 
     def __init__(self, scope: Scope, send: Send, observers: Sequence[Observer]) -> None:
         self.scope = scope
@@ -67,35 +64,30 @@ class HttpExchange:
         self._observers = observers
         self.method: str | None = scope.get("method") if scope["type"] == "http" else None
         """None is a websocket."""
+        self.path: str = scope["path"]
+        self.headers = Headers(scope=scope)
         self.request_id = self._request_id()
-        self.route: Route | None = None
+        self.route: Operation | None = None
         self.principal: Principal | None = None
         self.body_read = False
         self.request_bytes = 0
         self.response_bytes = 0
         self.spent = CallUsage()
         self.extra: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
+        """Headers of every response."""
         self.started = False
         self.status = 0
         self.gone = False
         self.error: Exception | None = None
         self.code = ""
-        """Of the refusal, if it was one."""
+        """Of the error in the response."""
         self.broken = False
-        """The answer had begun when something went wrong."""
+        """The response had begun when an error occurred."""
         self.turn: AbstractAsyncContextManager[object] = nullcontext()
         """Held while a thread works for this request."""
         self.threads: anyio.CapacityLimiter | None = None
-        """Which threads work for it; None is those that work for everybody."""
+        """The threads that work for it; None is the default limiter."""
         self.begun = time.perf_counter()
-
-    @cached_property
-    def headers(self) -> dict[str, str]:
-        """By lower-case name; where one came twice, the first."""
-        found: dict[str, str] = {}
-        for name, value in self.scope["headers"]:
-            found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        return found
 
     @property
     def peer(self) -> str:
@@ -103,8 +95,8 @@ class HttpExchange:
         return client[0] if client else ""
 
     @property
-    def asked(self) -> str:
-        """Path and query as they were sent, of a request that may be made again; empty for any other."""
+    def page(self) -> str:
+        """Path and query as they were sent, of a GET request; empty for any other."""
         if self.method != "GET":
             return ""
         path, query = self.scope["raw_path"], self.scope["query_string"]
@@ -115,7 +107,7 @@ class HttpExchange:
         return time.perf_counter() - self.begun
 
     async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Have it done when it is the caller's turn."""
+        """Run it in a thread, within the caller's share of the threads."""
         async with self.turn:
             return await anyio.to_thread.run_sync(work, *args, limiter=self.threads)
 
@@ -130,8 +122,8 @@ class HttpExchange:
                 observer.end(self)
 
     async def send(self, message: Message) -> None:
-        """For a route that answers by itself: adds what every answer has."""
-        if message["type"] in {"http.response.start", "websocket.http.response.start", "websocket.accept"}:
+        """Send a message of the response, with the headers of every response."""
+        if message["type"] in _STARTS:
             self.started = True
             self.status = message.get("status", 101)
             given = message.get("headers", [])
@@ -147,56 +139,29 @@ class HttpExchange:
             self.started, self.status = True, 403
         await self._send(message)
 
-    async def answer(self, response: Response) -> None:
-        if self.method is None:
-            await self._answer_websocket(response)
+    async def answer(self, response: Response, receive: Receive) -> None:
+        if self.method is None and "websocket.http.response" not in self.scope.get("extensions", {}):
+            await self.send({"type": "websocket.close", "code": 1008})
             return
-        body = response.body
-        headers = [
-            (b"content-type", response.media.encode("latin-1")),
-            (b"x-content-type-options", b"nosniff"),
-            (b"cache-control", b"no-store"),
-            *(
-                (name.lower().encode("latin-1"), value.encode("latin-1"))
-                for name, value in response.headers.items()
-            ),
-        ]
-        if isinstance(body, bytes) and response.status not in _NO_BODY:
-            headers.append((b"content-length", str(len(body)).encode()))
-        await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
-        if self.method == "HEAD" or response.status in _NO_BODY:
-            body = b""
-        if isinstance(body, bytes):
-            await self.send({"type": "http.response.body", "body": body})
-            return
-        while (piece := await self.in_thread(next, body, _END)) is not _END:
-            await self._send_in_time({"type": "http.response.body", "body": piece, "more_body": True})
-        await self.send({"type": "http.response.body", "body": b""})
+        response.headers.setdefault("x-content-type-options", "nosniff")
+        response.headers.setdefault("cache-control", "no-store")
+        if self.method == "HEAD":
+            start = {"status": response.status_code, "headers": response.raw_headers}
+            await self.send({"type": "http.response.start", **start})
+            await self.send({"type": "http.response.body", "body": b""})
+        else:
+            whole = type(response) is Response
+            await response(self.scope, receive, self.send if whole else self._send_in_time)
 
     async def _send_in_time(self, message: Message) -> None:
-        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        """A client that reads nothing is dropped, because its response waits in memory."""
         try:
             async with asyncio.timeout(_SEND_SECONDS_MAX):
                 await self.send(message)
         except TimeoutError as exc:
-            raise ClientGone from exc
-
-    async def _answer_websocket(self, response: Response) -> None:
-        if "websocket.http.response" not in self.scope.get("extensions", {}):
-            await self.send({"type": "websocket.close", "code": 1008})
-            return
-        headers = [(b"content-type", response.media.encode("latin-1"))]
-        headers += [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()
-        ]
-        body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        await self.send(
-            {"type": "websocket.http.response.start", "status": response.status, "headers": headers}
-        )
-        await self.send({"type": "websocket.http.response.body", "body": body})
+            raise ClientDisconnect from exc
 
     def _request_id(self) -> str:
-        for name, value in self.scope["headers"]:
-            if name == b"x-request-id" and _SANE_ID.fullmatch(value.decode("latin-1")):
-                return str(value.decode("latin-1"))
-        return secrets.token_hex(16)
+        """The client's, where it has one that is safe to log."""
+        given = self.headers.getlist("x-request-id")
+        return next(filter(_SANE_ID.fullmatch, given), None) or secrets.token_hex(16)

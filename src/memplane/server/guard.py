@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"

@@ -12,8 +12,8 @@ import structlog
 
 from memplane.errors import MemplaneError, SettingsInvalid
 from memplane.safety.redact import redact
-from memplane.server.exchange import HttpExchange
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
+from memplane.server.exchange import Exchange
 
 _FAULT_STATUS = 500
 _TRACE_CHARS_MAX = 16_000
@@ -91,10 +91,10 @@ class RequestLog:
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
-    def begin(self, exchange: HttpExchange) -> None:
+    def begin(self, exchange: Exchange) -> None:
         pass
 
-    def end(self, exchange: HttpExchange) -> None:
+    def end(self, exchange: Exchange) -> None:
         line: dict[str, Any] = {
             "id": exchange.request_id,
             "method": exchange.method or "WEBSOCKET",

@@ -1,4 +1,4 @@
-"""What a tenant's requests come to: counted when they are over, and its quota told with every answer."""
+"""Usage of a tenant: each request is counted when it has been answered, and responses warn of a quota that runs out."""
 
 from contextlib import suppress
 
@@ -6,25 +6,25 @@ from memplane.auth.limits import QuotaStatus
 from memplane.auth.usage import Meter
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.exchange import HttpExchange
+from memplane.server.exchange import Exchange
 
 _UNMETERED = frozenset({"system"})
-"""Doors for those who look after the server."""
-_TELLING = frozenset({"v6"})
-"""Doors whose clients know of quotas."""
+"""Adapters for operators."""
+_WARNED = frozenset({"v6"})
+"""Adapters whose clients know quotas."""
 _ERROR_STATUS = 400
 
 
 class Metering:
-    """An `Observer` that counts requests of those who were let in."""
+    """An `Observer` that counts authenticated requests."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
 
-    def begin(self, exchange: HttpExchange) -> None:
+    def begin(self, exchange: Exchange) -> None:
         pass
 
-    def end(self, exchange: HttpExchange) -> None:
+    def end(self, exchange: Exchange) -> None:
         route, principal = exchange.route, exchange.principal
         if route is None or principal is None or route.door in _UNMETERED:
             return
@@ -40,16 +40,17 @@ class Metering:
         )
 
 
-def tell_quota(plane: Engine, exchange: HttpExchange) -> None:
-    """Where the tenant is near the end of its quota, its answer says so. Asks the catalog, so it runs in a thread; nobody
-    is refused for want of a warning."""
+def quota_headers(plane: Engine, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+    """A warning for a tenant that has used most of its quota. Reads the catalog, so it runs in a thread; a request does not
+    fail for lack of the warning."""
     route, principal = exchange.route, exchange.principal
-    if route is None or principal is None or route.door not in _TELLING:
-        return
+    if route is None or principal is None or route.door not in _WARNED:
+        return []
     with suppress(StorageError):
         standing = plane.allowance.standing(principal.tenant)
         if standing is not None and standing.approaching:
-            exchange.extra += _headers(standing)
+            return _headers(standing)
+    return []
 
 
 def _headers(standing: QuotaStatus) -> list[tuple[bytes, bytes]]:

@@ -1,47 +1,51 @@
-"""The description of every call, made from what the doors declare: OpenAPI 3.1."""
+"""The OpenAPI 3.1 description of every operation, generated from what the adapters declare and from msgspec's schemas."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from memplane.server.endpoint import Adapter, Endpoint
-from memplane.server.envelope import FlatError, NestedError, envelope_of, flat, plain
+from memplane.server.endpoint import Adapter, Endpoint, Query
+from memplane.server.errors import ErrorFormat
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)(:path)?\}")
 _ALWAYS = (400, 403, 408, 413, 415, 421, 422, 431, 500, 503)
 _WITH_CREDENTIAL = (401, 404, 429, 502, 507)
-_TITLE = "Memplane"
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+
+Json = dict[str, Any]
 
 
-def describe(doors: Iterable[Adapter], version: str) -> dict[str, Any]:
-    """Streams and websockets are no calls, and stand beside the paths under `x-streams`."""
+def describe(doors: Iterable[Adapter], version: str) -> Json:
+    """OpenAPI has no streams and no websockets: they are listed under `x-streams`."""
     doors = list(doors)
     endpoints = [
-        route for door in doors for route in door.routes if isinstance(route, Endpoint) and route.described
+        (door, route)
+        for door in doors
+        for route in door.routes
+        if isinstance(route, Endpoint) and route.described
     ]
-    streams = [route for door in doors for route in door.routes if not isinstance(route, Endpoint)]
-    schemas, components = _schemas(endpoints)
-    paths: dict[str, dict[str, Any]] = {}
-    for endpoint in endpoints:
+    schemas = _Schemas(endpoints)
+    paths: dict[str, Json] = {}
+    for door, endpoint in endpoints:
+        path = paths.setdefault(_plain_path(endpoint.path), {})
         for method in endpoint.methods:
-            paths.setdefault(_plain_path(endpoint.path), {})[method.lower()] = _operation(
-                endpoint, method, schemas
-            )
+            path[method.lower()] = _operation(door, endpoint, method, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": _TITLE,
+            "title": "Memplane",
             "version": version,
+            "summary": "Memory for AI agents.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": door.name} for door in doors],
+        "tags": [{"name": door.title or door.name} for door in doors],
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": schemas.components,
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "api_key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -49,93 +53,93 @@ def describe(doors: Iterable[Adapter], version: str) -> dict[str, Any]:
         },
         "x-streams": [
             {
-                "path": stream.path,
-                "summary": stream.summary,
-                "websocket": stream.websocket,
-                "door": stream.door,
+                "path": route.path,
+                "summary": route.summary,
+                "websocket": route.websocket,
+                "door": door.name,
             }
-            for stream in streams
+            for door in doors
+            for route in door.routes
+            if not isinstance(route, Endpoint)
         ],
     }
 
 
-def _schemas(endpoints: Sequence[Endpoint]) -> tuple[dict[int, Any], dict[str, Any]]:
-    """By the identity of the type, since types need not be hashable."""
-    types: dict[int, Any] = {id(shape): shape for shape in (FlatError, NestedError)}
-    for endpoint in endpoints:
-        for type_ in (
-            body_of(endpoint),
-            endpoint.answer,
-            *endpoint.more_answers.values(),
-            *(query.type for query in endpoint.query),
-        ):
-            if type_ is not None and type_ is not bytes:
-                types[id(type_)] = type_
-    found, components = msgspec.json.schema_components(types.values(), ref_template=_REFERENCE)
-    return dict(zip(types, found, strict=True)), components
+class _Schemas:
+    """Schemas of all types, by the identity of the type: types need not be hashable."""
+
+    def __init__(self, endpoints: Iterable[tuple[Adapter, Endpoint]]) -> None:
+        types = {id(type_): type_ for door, endpoint in endpoints for type_ in _types(door, endpoint)}
+        found, self.components = msgspec.json.schema_components(types.values(), ref_template=_REFERENCE)
+        self._types = types  # or another type could get the identity of one that is gone
+        self._found = dict(zip(types, found, strict=True))
+
+    def of(self, type_: Any) -> Json:
+        return {} if type_ is None or type_ is bytes else self._found[id(type_)]
 
 
-def _operation(endpoint: Endpoint, method: str, schemas: dict[int, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _types(door: Adapter, endpoint: Endpoint) -> Iterator[Any]:
+    types = (
+        door.errors.schema,
+        body_of(endpoint),
+        endpoint.answer,
+        *endpoint.more_answers.values(),
+        *(query.type for query in endpoint.query),
+    )
+    return (type_ for type_ in types if type_ is not None and type_ is not bytes)
+
+
+def _operation(door: Adapter, endpoint: Endpoint, method: str, schemas: _Schemas) -> Json:
+    operation: Json = {
         "operationId": _operation_id(endpoint, method),
-        "tags": [endpoint.door],
+        "tags": [door.title or door.name],
         "summary": endpoint.summary,
         "security": [] if endpoint.right is None else [{"bearer": []}, {"api_key": []}],
-        "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint, schemas)],
-        "responses": _refusals(endpoint, schemas) | _answers(endpoint, schemas),
+        "parameters": [
+            *(_path_parameter(name, endpoint) for name, _ in _PARAMETER.findall(endpoint.path)),
+            *(_query_parameter(query, schemas) for query in endpoint.query),
+        ],
+        "responses": _errors(door.errors, endpoint, schemas) | _answers(endpoint, schemas),
     }
     if endpoint.body is not None and method not in {"GET", "HEAD"}:
-        shown = body_of(endpoint)
-        schema = {} if shown is bytes else schemas[id(shown)]
+        content = _with_example({"schema": schemas.of(body_of(endpoint))}, endpoint.examples.body)
         operation["requestBody"] = {
             "required": endpoint.body_required,
-            "content": {
-                media: {"schema": schema} for media in endpoint.media or ("application/octet-stream",)
-            },
+            "content": dict.fromkeys(endpoint.media or ("application/json",), content),
         }
     return operation
 
 
-def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name, _ in _PARAMETER.findall(endpoint.path)
-    ]
+def _path_parameter(name: str, endpoint: Endpoint) -> Json:
+    parameter = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    return _with_example(parameter, endpoint.examples.path.get(name))
 
 
-def _query_parameters(endpoint: Endpoint, schemas: dict[int, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": query.name,
-            "in": "query",
-            "required": query.required,
-            "description": query.description,
-            "schema": schemas[id(query.type)],
-        }
-        for query in endpoint.query
-    ]
+def _query_parameter(query: Query, schemas: _Schemas) -> Json:
+    parameter = {
+        "name": query.name,
+        "in": "query",
+        "required": query.required,
+        "description": query.description,
+        "schema": schemas.of(query.type),
+    }
+    return _with_example(parameter, query.example)
 
 
-def _answers(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    types = {endpoint.answer_status: endpoint.answer, **endpoint.more_answers}
-    return {str(status): _answer(endpoint, status, type_, schemas) for status, type_ in sorted(types.items())}
+def _answers(endpoint: Endpoint, schemas: _Schemas) -> Json:
+    answers: Json = {}
+    for status, type_ in sorted({endpoint.answer_status: endpoint.answer, **endpoint.more_answers}.items()):
+        answer: Json = {"description": HTTPStatus(status).phrase}
+        answers[str(status)] = answer
+        if status != HTTPStatus.NO_CONTENT:
+            example = endpoint.examples.answer if status == endpoint.answer_status else None
+            media = endpoint.answer_media.partition(";")[0].strip()
+            answer["content"] = {media: _with_example({"schema": schemas.of(type_)}, example)}
+    return answers
 
 
-def _answer(endpoint: Endpoint, status: int, type_: Any, schemas: dict[int, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-    if status != HTTPStatus.NO_CONTENT:
-        schema = {} if type_ in {None, bytes} else schemas[id(type_)]
-        described["content"] = {_media(endpoint.answer_media): {"schema": schema}}
-    return described
-
-
-def _refusals(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
-    envelope = envelope_of(endpoint.path)
-    if envelope is plain:
-        content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
-    else:
-        shape = FlatError if envelope is flat else NestedError
-        content = {"application/json": {"schema": schemas[id(shape)]}}
+def _errors(errors: ErrorFormat, endpoint: Endpoint, schemas: _Schemas) -> Json:
+    content = _TEXT if errors.schema is None else {"application/json": {"schema": schemas.of(errors.schema)}}
     statuses = {*_ALWAYS, *endpoint.statuses, *(_WITH_CREDENTIAL if endpoint.right is not None else ())}
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
@@ -143,8 +147,8 @@ def _refusals(endpoint: Endpoint, schemas: dict[int, Any]) -> dict[str, Any]:
     }
 
 
-def _media(value: str) -> str:
-    return value.partition(";")[0].strip()
+def _with_example(described: Json, example: Any) -> Json:
+    return described if example is None else {**described, "example": example}
 
 
 def _plain_path(template: str) -> str:

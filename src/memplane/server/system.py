@@ -8,22 +8,23 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.console.links import ROOT as CONSOLE
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
-from memplane.server import page
-from memplane.server.endpoint import JSON, Adapter, Endpoint, Handle, HttpCall, Response, json_response
+from memplane.server import docs
+from memplane.server.endpoint import Adapter, Call, Endpoint, Handler
 from memplane.server.metrics import MEDIA, Metrics
 from memplane.server.openapi import describe
+from memplane.server.responses import HTML, JSON, json_response
 from memplane.storage.work import Backlog, WorkerCounts
 
 DOOR = "system"
 VERSION = version("memplane")
 
-_HTML = "text/html; charset=utf-8"
 _READINESS_SECONDS = 1.0
 """Anybody may ask, and asking writes a file."""
 
@@ -72,7 +73,11 @@ def door(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: 
                 answer_media=MEDIA,
             ),
             _open("/openapi.json", "This description", system.openapi, dict[str, Any]),
-            _open("/docs", "This description, for people", system.page, str, _HTML),
+            _open(docs.PATH, "Interactive documentation of the API", docs.page, str, HTML),
+            msgspec.structs.replace(
+                _open(docs.FILES, "A file of the interactive documentation", docs.file, bytes),
+                described=False,
+            ),
         ),
     )
     system.doors = [made, *others]
@@ -82,7 +87,7 @@ def door(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: 
 def _open(
     path: str,
     summary: str,
-    handle: Handle,
+    handle: Handler,
     answer: Any,
     media: str = JSON,
     *,
@@ -111,16 +116,16 @@ class System:
         self._lock = threading.Lock()
         self._looked = (0.0, Readiness())
 
-    def root(self, call: HttpCall) -> Response:
+    def root(self, call: Call) -> Response:
         """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
         if "text/html" in call.headers.get("accept", ""):
-            return Response(status=303, media=_HTML, headers={"location": CONSOLE})
+            return Response(status_code=303, media_type=HTML, headers={"location": CONSOLE})
         return json_response(RootLinks(), newline=True)
 
-    def health(self, _call: HttpCall) -> Response:
+    def health(self, _call: Call) -> Response:
         return json_response(HealthResponse("ok", ok=True, version=VERSION), newline=True)
 
-    def ready(self, _call: HttpCall) -> Response:
+    def ready(self, _call: Call) -> Response:
         with self._lock:
             at, found = self._looked
             if not at or time.monotonic() - at > _READINESS_SECONDS:
@@ -130,8 +135,8 @@ class System:
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
 
-    def figures(self, _call: HttpCall) -> Response:
-        return Response(body=self._metrics.exposition(self._work()), media=MEDIA)
+    def figures(self, _call: Call) -> Response:
+        return Response(content=self._metrics.exposition(self._work()), media_type=MEDIA)
 
     def _work(self) -> tuple[Backlog, WorkerCounts] | None:
         """How the work of all workers stands; nothing where there are none, or the database cannot say."""
@@ -143,11 +148,8 @@ class System:
         except StorageError:
             return None
 
-    def openapi(self, _call: HttpCall) -> Response:
+    def openapi(self, _call: Call) -> Response:
         return json_response(self._description)
-
-    def page(self, _call: HttpCall) -> Response:
-        return Response(body=page.render(self._description).encode(), media=_HTML, headers=dict(page.HEADERS))
 
     @cached_property
     def _description(self) -> dict[str, Any]:

@@ -1,36 +1,10 @@
-"""How the command ends: the table from our errors to exit codes, and how an error reads on stderr."""
+"""The exit status of a command, and how it reports an error on stderr."""
 
 import sys
 
 import msgspec
 
-from memplane.errors import (
-    Changed,
-    CollectionTaken,
-    DocumentUnreadable,
-    InvalidRequest,
-    KeyMismatch,
-    LimitReached,
-    ManifestUnreadable,
-    MemplaneError,
-    NotFound,
-    PathTaken,
-    QuotaExceeded,
-    RateLimited,
-    RemoteDenied,
-    RemoteError,
-    RemoteUnavailable,
-    SettingsInvalid,
-    StorageBusy,
-    StorageCorrupt,
-    StorageError,
-    StorageFull,
-    StorageTooNew,
-    StorageUnavailable,
-    StorageUncertain,
-    StorageUnreachable,
-    Unchanged,
-)
+from memplane.errors import InvalidRequest, MemplaneError, RemoteDenied
 from memplane.models.embedding import EmbeddingFailed
 from memplane.models.llm import LLMFailed
 from memplane.safety.sanitize import encodable, one_line
@@ -43,35 +17,9 @@ BUG = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-EXITS: dict[type[MemplaneError], int] = {
-    MemplaneError: BUG,
-    InvalidRequest: MENDABLE,
-    NotFound: MENDABLE,
-    PathTaken: MENDABLE,
-    CollectionTaken: MENDABLE,
-    DocumentUnreadable: MENDABLE,
-    LimitReached: MENDABLE,
-    RateLimited: MENDABLE,
-    QuotaExceeded: MENDABLE,
-    SettingsInvalid: MENDABLE,
-    EmbeddingFailed: MENDABLE,
-    LLMFailed: MENDABLE,
-    StorageError: STORAGE,
-    StorageUnavailable: STORAGE,
-    StorageUnreachable: STORAGE,
-    StorageUncertain: STORAGE,
-    StorageBusy: STORAGE,
-    StorageFull: STORAGE,
-    StorageCorrupt: STORAGE,
-    StorageTooNew: STORAGE,
-    KeyMismatch: STORAGE,
-    RemoteError: STORAGE,
-    RemoteUnavailable: STORAGE,
-    RemoteDenied: MENDABLE,
-    ManifestUnreadable: STORAGE,
-    Changed: STORAGE,
-    Unchanged: STORAGE,
-}
+_OWN: dict[type[MemplaneError], int] = dict.fromkeys((EmbeddingFailed, LLMFailed, RemoteDenied), MENDABLE)
+"""Errors whose exit status differs from that of their category: a wrong key or address of a service is in the user's
+settings."""
 
 
 class SpaceMissing(InvalidRequest):
@@ -87,8 +35,8 @@ class NothingToImport(InvalidRequest):
 
 
 def exit_code(error: MemplaneError) -> int:
-    """The code of the class itself, or of the nearest class it derives from."""
-    return next(EXITS[kind] for kind in type(error).__mro__ if kind in EXITS)
+    own = next((_OWN[kind] for kind in type(error).__mro__ if kind in _OWN), None)
+    return error.category.exit_status if own is None else own
 
 
 def report(code: str, message: str, *, json: bool) -> None:

@@ -1,10 +1,12 @@
 """The memory tool over HTTP: for programs that are not in Python, or not on this machine."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.anthropic.commands import Command, ToolCommandError, ViewCommand, run
 from memplane.auth.principal import Right
-from memplane.server.endpoint import Adapter, Endpoint, HttpCall, Query, Response, json_response
+from memplane.server.endpoint import Adapter, Call, Endpoint, Query
+from memplane.server.responses import json_response
 
 DOOR = "tool"
 PATH = "/api/memory-tool"
@@ -20,6 +22,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 def door() -> Adapter:
     return Adapter(
         name=DOOR,
+        title="Anthropic memory tool",
         routes=(
             Endpoint(
                 method="POST",
@@ -41,7 +44,7 @@ def door() -> Adapter:
     )
 
 
-def _handle(call: HttpCall) -> Response:
+def _handle(call: Call) -> Response:
     """A command that is refused is an answer for the model, not an error of the request."""
     right = Right.READ if isinstance(call.body, ViewCommand) else Right.WRITE
     owner = call.query["space"] or call.principal.subject

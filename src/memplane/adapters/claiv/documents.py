@@ -1,6 +1,7 @@
 """Documents: upload, list, read, delete."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.claiv.shapes import (
     CollectionCreated,
@@ -25,8 +26,8 @@ from memplane.adapters.claiv.wire import CollectionBody, MemberBody, UploadBody,
 from memplane.clock import iso
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import HttpCall, Response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Call
+from memplane.server.errors import HttpError
 from memplane.space import Space
 from memplane.storage.directory import ResourceKind
 from memplane.types import Collection, Document, Section
@@ -40,12 +41,12 @@ class UserLocator:
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
-    def space_with(self, call: HttpCall, sort: ResourceKind, id_: str) -> tuple[str, Space]:
+    def space_with(self, call: Call, sort: ResourceKind, id_: str) -> tuple[str, Space]:
         """The user who has it, and their space; a 404 where nobody has, a 409 where several do."""
         owner = call.query["user_id"] or self._owner_of(call, sort, id_)
         return owner, space_of(call, owner, sort.value, id_)
 
-    def _owner_of(self, call: HttpCall, sort: ResourceKind, id_: str) -> str:
+    def _owner_of(self, call: Call, sort: ResourceKind, id_: str) -> str:
         owners = [owner for owner in self._plane.whose(call.principal.tenant, sort, id_) if call.opens(owner)]
         if not owners:
             raise missing(sort.value, id_)
@@ -58,7 +59,7 @@ class UserLocator:
         return owners[0]
 
 
-def space_of(call: HttpCall, owner: str, what: str, id_: str) -> Space:
+def space_of(call: Call, owner: str, what: str, id_: str) -> Space:
     """The space of the user who is said to have it; a 404 where they have none."""
     space = call.existing_space(owner)
     if space is None:
@@ -72,7 +73,7 @@ class Documents:
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
 
-    def upload(self, call: HttpCall) -> Response:
+    def upload(self, call: Call) -> Response:
         """Answers when its spans are found. The same id again replaces the document."""
         body: UploadBody = call.body
         space = call.space(body.user_id)
@@ -100,7 +101,7 @@ class Documents:
             )
         )
 
-    def list(self, call: HttpCall) -> Response:
+    def list(self, call: Call) -> Response:
         query = call.query
         limit, offset, owner = query["limit"], query["offset"], query["user_id"]
         space = call.existing_space(owner)
@@ -117,8 +118,8 @@ class Documents:
             )
         )
 
-    def status(self, call: HttpCall) -> Response:
-        document_id = call.path["document_id"]
+    def status(self, call: Call) -> Response:
+        document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         document = space.document(document_id)
         return answer(
@@ -130,8 +131,8 @@ class Documents:
             )
         )
 
-    def read(self, call: HttpCall) -> Response:
-        document_id = call.path["document_id"]
+    def read(self, call: Call) -> Response:
+        document_id = call.path_params["document_id"]
         owner, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         whole = space.whole_document(document_id, text=call.query["content"])
         document = whole.document
@@ -147,8 +148,8 @@ class Documents:
             )
         )
 
-    def delete(self, call: HttpCall) -> Response:
-        document_id = call.path["document_id"]
+    def delete(self, call: Call) -> Response:
+        document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         receipt = space.delete_document(document_id)
         return answer(DocumentDeleted(document_id=document_id, receipt_id=receipt.id))
@@ -208,14 +209,14 @@ class Collections:
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
 
-    def create(self, call: HttpCall) -> Response:
+    def create(self, call: Call) -> Response:
         body: CollectionBody = call.body
         made = call.space(body.user_id).create_collection(
             body.name, project=body.project_id, ordered=bool(body.ordered), id=body.collection_id
         )
         return answer(CollectionCreated(collection=_row(call, body.user_id, made)))
 
-    def list(self, call: HttpCall) -> Response:
+    def list(self, call: Call) -> Response:
         query = call.query
         owner = query["user_id"]
         space = call.existing_space(owner)
@@ -226,8 +227,8 @@ class Collections:
         )
         return answer(CollectionList(collections=[_row(call, owner, one) for one in found]))
 
-    def read(self, call: HttpCall) -> Response:
-        collection_id, owner = call.path["collection_id"], call.query["user_id"]
+    def read(self, call: Call) -> Response:
+        collection_id, owner = call.path_params["collection_id"], call.query["user_id"]
         space = space_of(call, owner, "collection", collection_id)
         return answer(
             CollectionRead(
@@ -244,28 +245,28 @@ class Collections:
             )
         )
 
-    def delete(self, call: HttpCall) -> Response:
+    def delete(self, call: Call) -> Response:
         """Its documents stay."""
-        collection_id = call.path["collection_id"]
+        collection_id = call.path_params["collection_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
         space.delete_collection(collection_id)
         return answer(CollectionDeleted(collection_id=collection_id))
 
-    def add(self, call: HttpCall) -> Response:
+    def add(self, call: Call) -> Response:
         body: MemberBody = call.body
-        collection_id = call.path["collection_id"]
+        collection_id = call.path_params["collection_id"]
         space = space_of(call, body.user_id, "collection", collection_id)
         space.add_to_collection(collection_id, body.document_id, position=body.position)
         return answer(MemberAdded(collection_id=collection_id, document_id=body.document_id))
 
-    def remove(self, call: HttpCall) -> Response:
-        collection_id, document_id = call.path["collection_id"], call.path["document_id"]
+    def remove(self, call: Call) -> Response:
+        collection_id, document_id = call.path_params["collection_id"], call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
         space.remove_from_collection(collection_id, document_id)
         return answer(MemberRemoved(collection_id=collection_id, document_id=document_id))
 
 
-def _row(call: HttpCall, owner: str, collection: Collection) -> CollectionRow:
+def _row(call: Call, owner: str, collection: Collection) -> CollectionRow:
     return CollectionRow(
         collection_id=collection.id,
         tenant_id=call.principal.tenant,

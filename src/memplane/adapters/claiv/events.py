@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from starlette.responses import Response
+
 from memplane.adapters.claiv.recall import read_recall_id
 from memplane.adapters.claiv.receipts import counts_of
 from memplane.adapters.claiv.shapes import FeedbackResponse, ForgetResponse, IngestResponse
@@ -10,7 +12,7 @@ from memplane.auth.limits import QuotaResource
 from memplane.clock import iso
 from memplane.errors import InvalidRequest
 from memplane.recall.render import tokens_of
-from memplane.server.endpoint import HttpCall, Response
+from memplane.server.endpoint import Call
 
 IDEMPOTENT_FOR = timedelta(hours=24)
 
@@ -18,7 +20,7 @@ _ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
 """Who speaks where nobody is named. What a tool or an application says never overrules the user."""
 
 
-def ingest(call: HttpCall) -> Response:
+def ingest(call: Call) -> Response:
     """Durable and searchable when it is answered; facts follow."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
@@ -51,7 +53,7 @@ def _metadata(body: IngestBody) -> dict[str, object] | None:
     return {**(body.metadata or {}), "event_type": body.type}
 
 
-def forget(call: HttpCall) -> Response:
+def forget(call: Call) -> Response:
     """With nothing but a user, all of theirs."""
     body: ForgetBody = call.body
     conversation = body.conversation_id or body.thread_id
@@ -72,10 +74,10 @@ def forget(call: HttpCall) -> Response:
     return answer(ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
 
 
-def feedback(call: HttpCall) -> Response:
+def feedback(call: Call) -> Response:
     """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
     body: FeedbackBody = call.body
-    recall_id = call.path["recall_id"]
+    recall_id = call.path_params["recall_id"]
     told = read_recall_id(recall_id)
     space = call.existing_space(told.owner)
     recorded = 0

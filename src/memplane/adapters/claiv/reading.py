@@ -1,6 +1,7 @@
 """What CLAIV Memory has no calls for and users ask for: facts and conversations, to look at."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.claiv.documents import space_of
 from memplane.adapters.claiv.recall import fact_of
@@ -16,11 +17,11 @@ from memplane.adapters.claiv.shapes import (
 )
 from memplane.adapters.claiv.wire import answer, missing
 from memplane.clock import iso
-from memplane.server.endpoint import HttpCall, Response
+from memplane.server.endpoint import Call
 from memplane.types import Memory
 
 
-def facts(call: HttpCall) -> Response:
+def facts(call: Call) -> Response:
     query = call.query
     limit, offset = query["limit"], query["offset"]
     space = call.existing_space(query["user_id"])
@@ -40,8 +41,8 @@ def facts(call: HttpCall) -> Response:
     return answer(FactList(facts=page, limit=limit, offset=offset, more=len(found) > limit))
 
 
-def fact(call: HttpCall) -> Response:
-    fact_id = call.path["fact_id"]
+def fact(call: Call) -> Response:
+    fact_id = call.path_params["fact_id"]
     space = space_of(call, call.query["user_id"], "fact", fact_id)
     memory = space.memory(fact_id)
     places, base = space.evidence(fact_id), memory.importance_base
@@ -63,7 +64,7 @@ def fact(call: HttpCall) -> Response:
     )
 
 
-def conversations(call: HttpCall) -> Response:
+def conversations(call: Call) -> Response:
     limit, offset = call.query["limit"], call.query["offset"]
     space = call.existing_space(call.query["user_id"])
     found = [] if space is None else space.conversations(limit=limit + 1, offset=offset)
@@ -86,8 +87,8 @@ def conversations(call: HttpCall) -> Response:
     )
 
 
-def conversation(call: HttpCall) -> Response:
-    conversation_id = call.path["conversation_id"]
+def conversation(call: Call) -> Response:
+    conversation_id = call.path_params["conversation_id"]
     limit, offset = call.query["limit"], call.query["offset"]
     space = call.existing_space(call.query["user_id"])
     found = [] if space is None else space.turns(conversation_id, limit=limit + 1, offset=offset)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.claiv.shapes import (
     ConflictItem,
@@ -29,8 +30,8 @@ from memplane.auth.limits import QuotaResource
 from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
 from memplane.recall.render import tokens_of
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import HttpCall, Response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Call
+from memplane.server.errors import HttpError
 from memplane.space import Space
 from memplane.types import AboutDocument, Memory, MentionedTime
 
@@ -132,7 +133,7 @@ class ClaivRecallHandler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def handle(self, call: HttpCall) -> Response:
+    def handle(self, call: Call) -> Response:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
         with call.using(QuotaResource.RECALL):

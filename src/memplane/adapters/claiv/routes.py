@@ -5,6 +5,7 @@ from typing import Any, Literal
 from memplane.adapters.claiv import events, shapes
 from memplane.adapters.claiv import wire as bodies
 from memplane.adapters.claiv.documents import Collections, Documents, UserLocator
+from memplane.adapters.claiv.errors import FORMAT
 from memplane.adapters.claiv.reading import conversation, conversations, fact, facts
 from memplane.adapters.claiv.recall import ClaivRecallHandler
 from memplane.adapters.claiv.receipts import RANGE, Receipts, UsageHandler
@@ -13,7 +14,7 @@ from memplane.auth.principal import Right
 from memplane.auth.usage import UsageBreakdown, UsageLimits, UsageSummary
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import Adapter, Endpoint, Handle, Query
+from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 
 DOOR = "v6"
 
@@ -32,6 +33,9 @@ def door(plane: Engine, settings: Settings) -> Adapter:
     locator = UserLocator(plane)
     return Adapter(
         name=DOOR,
+        title="CLAIV: memory v6",
+        paths=("/v6/", "/v1/usage/", "/v1/deletion-receipts", "/v1/deletion-receipts/"),
+        errors=FORMAT,
         routes=(
             *_memory(ClaivRecallHandler(plane.clock)),
             *_documents(Documents(locator), settings),
@@ -236,7 +240,7 @@ def _usage(usage: UsageHandler) -> list[Endpoint]:
 def _writes(
     path: str,
     summary: str,
-    handle: Handle,
+    handle: Handler,
     body: Any,
     gives: Any,
     *,
@@ -257,7 +261,7 @@ def _writes(
     )
 
 
-def _reads(path: str, summary: str, handle: Handle, gives: Any, query: tuple[Query, ...]) -> Endpoint:
+def _reads(path: str, summary: str, handle: Handler, gives: Any, query: tuple[Query, ...]) -> Endpoint:
     return Endpoint(
         method="GET",
         path=path,
@@ -271,7 +275,7 @@ def _reads(path: str, summary: str, handle: Handle, gives: Any, query: tuple[Que
     )
 
 
-def _deletes(path: str, summary: str, handle: Handle, gives: Any) -> Endpoint:
+def _deletes(path: str, summary: str, handle: Handler, gives: Any) -> Endpoint:
     """Answers JSON, since the clients read it whatever the status."""
     return Endpoint(
         method="DELETE",

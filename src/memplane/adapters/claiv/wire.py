@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.clock import iso, parse_instant, to_datetime
-from memplane.server.endpoint import Query, Response, json_response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Query
+from memplane.server.errors import HttpError
+from memplane.server.responses import json_response
 
 PAGE_MAX = 1_000
 

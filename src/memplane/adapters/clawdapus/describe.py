@@ -1,8 +1,10 @@
 """`/.claw-describe.json`: what this service offers, in the words that `claw up` reads."""
 
 import msgspec
+from starlette.responses import Response
 
-from memplane.server.endpoint import HttpCall, Response, json_response
+from memplane.server.endpoint import Call
+from memplane.server.responses import json_response
 
 TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - the name of a variable
 """The variable in which a subscribing service holds the key that its proxy sends."""
@@ -63,5 +65,5 @@ DESCRIPTOR = Descriptor(
 )
 
 
-def describe(_call: HttpCall) -> Response:
+def describe(_call: Call) -> Response:
     return json_response(DESCRIPTOR)

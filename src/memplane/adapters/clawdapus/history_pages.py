@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.clawdapus.wire import bad_request
 from memplane.adapters.importers import scrubbed_lines
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.server.endpoint import NDJSON, HttpCall, Response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Call
+from memplane.server.errors import HttpError
+from memplane.server.responses import NDJSON
 from memplane.space import Space
 
 LIMIT_DEFAULT = 100
@@ -33,7 +35,7 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str = ""
 
 
-def own_history(call: HttpCall) -> Response:
+def own_history(call: Call) -> Response:
     """`GET /history`. Only a credential that names one agent has a history of its own."""
     principal = call.principal
     if principal.spaces is None or principal.subject not in principal.spaces:
@@ -41,13 +43,13 @@ def own_history(call: HttpCall) -> Response:
     return _answer(call, principal.subject, "/history")
 
 
-def history_of(call: HttpCall) -> Response:
+def history_of(call: Call) -> Response:
     """`GET /history/{agent}`."""
-    agent = call.path["agent"]
+    agent = call.path_params["agent"]
     return _answer(call, agent, f"/history/{quote(agent, safe='')}")
 
 
-def _answer(call: HttpCall, agent: str, path: str) -> Response:
+def _answer(call: Call, agent: str, path: str) -> Response:
     space = call.existing_space(agent)
     if space is None:
         raise HttpError(404, "not_found", "agent context not found")
@@ -57,7 +59,7 @@ def _answer(call: HttpCall, agent: str, path: str) -> Response:
     if page.following:
         headers["link"] = f'<{path}?{urlencode({**page.following, "limit": limit})}>; rel="next"'
     space.note_audit("export", target="history", outcome="ok", detail=f"{len(page.seqs)} entries")
-    return Response(body=_pieces(space, page.seqs), media=NDJSON, headers=headers)
+    return call.stream(_pieces(space, page.seqs), media=NDJSON, headers=headers)
 
 
 def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> HistoryPage:

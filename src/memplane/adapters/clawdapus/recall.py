@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.clawdapus.wire import PlaneBlock, PlaneRecallRequest, PlaneRecallResponse, read
 from memplane.config import Settings
@@ -10,7 +11,8 @@ from memplane.ledger.history_text import question_in
 from memplane.recall.result import Limits, Recall, RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, is_blocked
-from memplane.server.endpoint import JSON, HttpCall, Response
+from memplane.server.endpoint import Call
+from memplane.server.responses import JSON
 from memplane.space import Space
 
 ANSWER_BYTES_MAX = 16_384
@@ -29,17 +31,17 @@ class PlaneRecallHandler:
         self._settings = settings
         self._box: TimeBox[Recall] = TimeBox()
 
-    def handle(self, call: HttpCall) -> Response:
+    def handle(self, call: Call) -> Response:
         asked = read(call, PlaneRecallRequest, "recall")
         space = call.existing_space(asked.agent)
         if space is None:
-            return Response(body=answer_of((), ()), media=JSON)
+            return Response(content=answer_of((), ()), media_type=JSON)
         question = question_in({"messages": asked.messages, "system": asked.system})
         left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
         told = self._told(space, question, left_s) if left_s > 0 else None
         if told is None:
-            return Response(body=answer_of((), (LATE,)), media=JSON)
-        return Response(body=answer_of(told.blocks, told.degraded), media=JSON)
+            return Response(content=answer_of((), (LATE,)), media_type=JSON)
+        return Response(content=answer_of(told.blocks, told.degraded), media_type=JSON)
 
     def close(self) -> None:
         self._box.close()

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio.to_thread
+from starlette.responses import Response
 
 from memplane.adapters.clawdapus.backfill import HistoryBackfill
 from memplane.adapters.clawdapus.describe import Descriptor, describe
+from memplane.adapters.clawdapus.errors import FORMAT
 from memplane.adapters.clawdapus.history_pages import history_of, own_history
 from memplane.adapters.clawdapus.recall import PlaneRecallHandler
 from memplane.adapters.clawdapus.snapshot import PATH, QUERY, Snapshot, Snapshots
@@ -26,10 +28,21 @@ from memplane.adapters.clawdapus.wire import (
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import NDJSON, TEXT, Adapter, Endpoint, HttpCall, Query, Response
+from memplane.server.endpoint import Adapter, Call, Endpoint, Query
+from memplane.server.responses import NDJSON, TEXT
 
 DOOR = "plane"
 
+_PATHS = (
+    "/recall",
+    "/retain",
+    "/forget",
+    "/history",
+    "/history/",
+    "/internal/context/",
+    "/health",
+    "/.claw-describe.json",
+)
 _ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _PAGING = (
     Query(name="after", description="RFC 3339; only what was said later is told"),
@@ -55,8 +68,11 @@ def door(plane: Engine, settings: Settings) -> Adapter:
 
     return Adapter(
         name=DOOR,
+        title="Clawdapus: memory plane",
         routes=(*_operations(recaller), *_history(), _snapshot(Snapshots(settings)), *_open()),
         lifespan=lifespan,
+        paths=_PATHS,
+        errors=FORMAT,
         degraded=None if backfill is None else backfill.degraded,
     )
 
@@ -158,7 +174,7 @@ def _open() -> list[Endpoint]:
             path="/health",
             door=DOOR,
             summary="Whether the service is up",
-            handle=lambda _call: Response(media=TEXT),
+            handle=lambda _call: Response(media_type=TEXT),
             right=None,
             answer_media=TEXT,
         ),
@@ -174,15 +190,15 @@ def _open() -> list[Endpoint]:
     ]
 
 
-def retain(call: HttpCall) -> Response:
+def retain(call: Call) -> Response:
     """Durable when it is answered. What is known or forgotten is answered the same, and nothing happens."""
     asked = read(call, PlaneRetainRequest, "retain")
     space = call.space(asked.agent)
     space.retain_entry(bytes(asked.entry))
-    return Response(status=202, media=TEXT)
+    return Response(status_code=202, media_type=TEXT)
 
 
-def forget(call: HttpCall) -> Response:
+def forget(call: Call) -> Response:
     """Ids that were never seen are forgotten too, so that they cannot arrive later. The receipt's id is in a header,
     since the original answers without a body."""
     asked = read(call, PlaneForgetRequest, "forget")
@@ -191,4 +207,4 @@ def forget(call: HttpCall) -> Response:
     if not ids:
         raise bad_request("entry_ids is required")
     receipt = space.forget(entries=ids, reason=(asked.reason or "").strip())
-    return Response(status=204, media=TEXT, headers={"x-memplane-receipt": receipt.id})
+    return Response(status_code=204, media_type=TEXT, headers={"x-memplane-receipt": receipt.id})

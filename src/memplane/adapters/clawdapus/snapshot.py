@@ -1,6 +1,7 @@
 """What an agent would be told now, for whoever looks after it: the brief, the memory service, and how much there is."""
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.clawdapus.injection import memory_block
 from memplane.adapters.clawdapus.memory_manifest import (
@@ -16,8 +17,9 @@ from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
 from memplane.safety.fence import SERVICE
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, ServiceBlock, govern
-from memplane.server.endpoint import HttpCall, Query, Response, json_response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Call, Query
+from memplane.server.errors import HttpError
+from memplane.server.responses import json_response
 from memplane.storage.base import SpaceSizes
 
 PATH = "/internal/context/{agent}/snapshot"
@@ -66,8 +68,8 @@ class Snapshots:
         self._contexts = Contexts(settings.claw_context_root)
         self._brief = settings.proxy_brief
 
-    def handle(self, call: HttpCall) -> Response:
-        agent, principal = call.path["agent"], call.principal
+    def handle(self, call: Call) -> Response:
+        agent, principal = call.path_params["agent"], call.principal
         if Right.ADMIN not in principal.rights and principal.subject != agent:
             raise Forbidden("a snapshot is for the agent itself and for the owner")
         space = call.existing_space(agent)

@@ -6,9 +6,9 @@ import msgspec
 
 from memplane.auth.principal import Forbidden, LockedOut, Unauthenticated
 from memplane.ledger import gojson
-from memplane.server.endpoint import HttpCall
+from memplane.server.endpoint import Call
+from memplane.server.errors import HttpError
 from memplane.server.guard import MissingCredential
-from memplane.server.refusal import ErrorInfo, HttpError
 
 # The bodies of the memory plane as its clients write them, for the description; `wire` reads them more leniently.
 
@@ -123,7 +123,7 @@ _DECODERS: dict[type[PlaneRequest], msgspec.json.Decoder[Any]] = {
 }
 
 
-def read(call: HttpCall, kind: type[T], name: str) -> T:
+def read(call: Call, kind: type[T], name: str) -> T:
     """The body as a request of this kind; `name` is what the reference service calls it when it cannot be read."""
     try:
         asked: T = gojson.decode(call.raw, _DECODERS[kind])
@@ -136,30 +136,30 @@ def bad_request(message: str) -> HttpError:
     return HttpError(400, "invalid_request", message)
 
 
-def refuse(error: Exception) -> ErrorInfo | None:
+def refuse(error: Exception) -> HttpError | None:
     """The words of the contract for a credential that does not open the door."""
     if isinstance(error, LockedOut):
         return None
     if isinstance(error, MissingCredential):
-        return ErrorInfo(status=401, code=error.code, message="missing bearer token")
+        return HttpError(401, error.code, "missing bearer token")
     if isinstance(error, Unauthenticated):
-        return ErrorInfo(status=401, code=error.code, message="invalid bearer token")
+        return HttpError(401, error.code, "invalid bearer token")
     if isinstance(error, Forbidden):
-        return ErrorInfo(status=403, code=error.code, message="forbidden")
+        return HttpError(403, error.code, "forbidden")
     return None
 
 
-def refuse_own(error: Exception) -> ErrorInfo | None:
+def refuse_own(error: Exception) -> HttpError | None:
     """`GET /history` asks for an agent's own `<agent>:<secret>`."""
     if isinstance(error, MissingCredential):
-        return ErrorInfo(status=401, code=error.code, message="invalid bearer token")
+        return HttpError(401, error.code, "invalid bearer token")
     if isinstance(error, Unauthenticated) and not isinstance(error, LockedOut):
-        return ErrorInfo(status=403, code=error.code, message="invalid agent secret")
+        return HttpError(403, error.code, "invalid agent secret")
     return refuse(error)
 
 
-def refuse_foreign(error: Exception) -> ErrorInfo | None:
+def refuse_foreign(error: Exception) -> HttpError | None:
     """`GET /history/{agent}`: a wrong credential is forbidden, as one for another agent is."""
     if isinstance(error, Unauthenticated) and not isinstance(error, MissingCredential | LockedOut):
-        return ErrorInfo(status=403, code=error.code, message="forbidden")
+        return HttpError(403, error.code, "forbidden")
     return refuse(error)

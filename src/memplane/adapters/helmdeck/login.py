@@ -3,6 +3,8 @@
 import hashlib
 import hmac
 
+from starlette.responses import Response
+
 from memplane.adapters.helmdeck.wire import BadBody, LoggedIn, Login, read_body, seconds
 from memplane.auth.claims import Claims
 from memplane.auth.identity import Identity
@@ -10,8 +12,9 @@ from memplane.auth.principal import Authenticator
 from memplane.clock import to_datetime
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.endpoint import HttpCall, Response, json_response
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Call
+from memplane.server.errors import HttpError
+from memplane.server.responses import json_response
 
 TOKEN_SECONDS = 12 * 3_600
 _AIM = "login"
@@ -28,7 +31,7 @@ class LogIn:
         self._name = settings.admin_name
         self._password = settings.admin_password
 
-    def __call__(self, call: HttpCall) -> Response:
+    def __call__(self, call: Call) -> Response:
         if self._open:
             raise HttpError(
                 503, "auth_disabled", "no credential is asked for here; there is nothing to log in to"

@@ -8,9 +8,11 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import msgspec
+from starlette.responses import Response
 
 from memplane.adapters.helmdeck import qmd, tools
 from memplane.adapters.helmdeck.caller import DOOR, CallerFacts
+from memplane.adapters.helmdeck.errors import FORMAT
 from memplane.adapters.helmdeck.login import LogIn
 from memplane.adapters.helmdeck.packs import FORGET, STORE, pack_named, run_pack
 from memplane.adapters.helmdeck.relay import SessionRelay
@@ -39,8 +41,9 @@ from memplane.auth.principal import Authenticator, Principal, Right
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Query, Response, json_response
-from memplane.server.refusal import ErrorInfo, HttpError, refusal_of
+from memplane.server.endpoint import Adapter, AsgiRoute, Call, Endpoint, Query
+from memplane.server.errors import HttpError, http_error
+from memplane.server.responses import json_response
 
 PREFIX = "/api/v1"
 MEMORY = f"{PREFIX}/memory"
@@ -71,7 +74,14 @@ def door(
     bounds: StreamTimeouts | None = None,
 ) -> Adapter:
     facts = HelmdeckAdapter(plane, LogIn(authenticator, settings), bounds or StreamTimeouts())
-    return Adapter(name=DOOR, routes=(*facts.endpoints(), *facts.streams()), lifespan=facts.lifespan)
+    return Adapter(
+        name=DOOR,
+        title="Helmdeck: user facts",
+        routes=(*facts.endpoints(), *facts.streams()),
+        lifespan=facts.lifespan,
+        paths=(f"{PREFIX}/",),
+        errors=FORMAT,
+    )
 
 
 class HelmdeckAdapter:
@@ -234,7 +244,7 @@ class HelmdeckAdapter:
         self,
         path: str,
         summary: str,
-        handle: Callable[[HttpCall], Response],
+        handle: Callable[[Call], Response],
         answer: Any,
         query: tuple[Query, ...] = (_CALLER,),
         *,
@@ -284,19 +294,19 @@ class HelmdeckAdapter:
 
     # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _store(self, call: HttpCall) -> Response:
+    def _store(self, call: Call) -> Response:
         return _answer(self._caller(call).store(call.body))
 
-    def _forget(self, call: HttpCall) -> Response:
+    def _forget(self, call: Call) -> Response:
         return _answer(self._caller(call).forget(call.body or ForgetArguments()))
 
-    def _defaults(self, call: HttpCall) -> Response:
+    def _defaults(self, call: Call) -> Response:
         return _answer(self._asked(call).defaults())
 
-    def _callers(self, call: HttpCall) -> Response:
+    def _callers(self, call: Call) -> Response:
         return _answer(self._caller(call).callers())
 
-    def _facts(self, call: HttpCall) -> Response:
+    def _facts(self, call: Call) -> Response:
         query = call.query
         return _answer(
             self._asked(call).facts(
@@ -304,26 +314,26 @@ class HelmdeckAdapter:
             )
         )
 
-    def _fact(self, call: HttpCall) -> Response:
-        return _answer(self._asked(call).fact(call.path["key"]))
+    def _fact(self, call: Call) -> Response:
+        return _answer(self._asked(call).fact(call.path_params["key"]))
 
-    def _history(self, call: HttpCall) -> Response:
-        return _answer(self._asked(call).history(call.path["key"]))
+    def _history(self, call: Call) -> Response:
+        return _answer(self._asked(call).history(call.path_params["key"]))
 
-    def _run_named(self, call: HttpCall) -> Response:
-        return self._run(call.path["pack"], call)
+    def _run_named(self, call: Call) -> Response:
+        return self._run(call.path_params["pack"], call)
 
-    def _run(self, name: str, call: HttpCall) -> Response:
+    def _run(self, name: str, call: Call) -> Response:
         pack = pack_named(name)
         if pack is None:
             raise HttpError(404, "not_found", f"unknown pack: {name}")
         given = _read_input(call.raw)
         return _answer(run_pack(pack, self._caller(call), given))
 
-    def _caller(self, call: HttpCall) -> CallerFacts:
+    def _caller(self, call: Call) -> CallerFacts:
         return CallerFacts(self._plane, call.principal)
 
-    def _asked(self, call: HttpCall) -> CallerFacts:
+    def _asked(self, call: Call) -> CallerFacts:
         return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
 
 
@@ -348,22 +358,20 @@ def _read_input(raw: bytes) -> Any:
     return read_json(raw) if raw.strip() else {}
 
 
-def _refuse(error: Exception) -> ErrorInfo | None:
+def _refuse(error: Exception) -> HttpError | None:
     """Helmdeck has one word for a store that fails; one that is busy is told apart, because trying again helps."""
     if not isinstance(error, StorageError) or error.retryable:
         return None
-    return ErrorInfo(
-        status=HTTPStatus.INTERNAL_SERVER_ERROR, code="internal", message=refusal_of(error).message
-    )
+    return HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", http_error(error).message)
 
 
-def _refuse_store(error: Exception) -> ErrorInfo | None:
+def _refuse_store(error: Exception) -> HttpError | None:
     """It says `invalid_input` even where it is the store that failed; the status tells the two apart."""
-    told = _refuse(error)
-    return told and msgspec.structs.replace(told, code="invalid_input", message=f"store: {told.message}")
+    failed = _refuse(error)
+    return failed and HttpError(failed.status, "invalid_input", f"store: {failed.message}")
 
 
-def _bridge_version(_call: HttpCall) -> Response:
+def _bridge_version(_call: Call) -> Response:
     return _answer(
         BridgeVersion(platform_version=f"v{version('memplane')}", min_recommended=_MIN_RECOMMENDED)
     )

@@ -7,8 +7,7 @@ import msgspec
 import structlog
 
 from memplane.adapters.helmdeck.wire import BadBody, read_json
-from memplane.auth.principal import Forbidden
-from memplane.errors import InvalidRequest
+from memplane.errors import MemplaneError
 
 PROTOCOL = "2024-11-05"
 MESSAGE_BYTES_MAX = 1 << 20
@@ -45,9 +44,9 @@ def answer(raw: bytes, methods: Mapping[str, Method]) -> bytes | None:
         result = _call(message, methods)
     except RpcError as exc:
         return _failed(id_, exc)
-    except (Forbidden, InvalidRequest) as exc:
-        return _failed(id_, RpcError(INVALID_PARAMS, str(exc)))
-    except Exception:  # noqa: BLE001 - an edge: one bad message must not end the session, nor say what broke
+    except Exception as exc:  # noqa: BLE001 - an edge: one bad message must not end the session, nor say what broke
+        if isinstance(exc, MemplaneError) and exc.category.is_callers:
+            return _failed(id_, RpcError(exc.category.rpc_code, str(exc)))
         _log.exception("facts_rpc_failed", method=str(message.get("method"))[:64])
         return _failed(id_, RpcError(INTERNAL_ERROR, "internal error"))
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "result": result})

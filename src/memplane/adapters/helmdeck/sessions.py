@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from memplane.auth.principal import Principal
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 TOTAL_MAX = 512
 PER_PRINCIPAL_MAX = 32

@@ -13,7 +13,7 @@ from memplane.adapters.helmdeck.rpc import MESSAGE_BYTES_MAX, Method, answer
 from memplane.adapters.helmdeck.sessions import DeliveryOutcome, SseSession, SseSessions, worker_of
 from memplane.auth.principal import Principal
 from memplane.errors import MemplaneError
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 KEEPALIVE_SECONDS = 15.0
 SEND_SECONDS_MAX = 30.0
@@ -28,13 +28,9 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-_REFUSALS = {
-    DeliveryOutcome.UNKNOWN: HttpError(
-        404, "unknown_session", "no such session; open the event stream again"
-    ),
-    DeliveryOutcome.FULL: HttpError(
-        500, "session_write", "too many messages of this session wait to be answered"
-    ),
+_ERRORS = {
+    DeliveryOutcome.UNKNOWN: (404, "unknown_session", "no such session; open the event stream again"),
+    DeliveryOutcome.FULL: (500, "session_write", "too many messages of this session wait to be answered"),
 }
 _TOO_LARGE = 1009
 _NOT_TEXT = 1003
@@ -91,9 +87,8 @@ class Streams:
         if len(message) > MESSAGE_BYTES_MAX:
             raise HttpError(400, "read_body", f"a message has at most {MESSAGE_BYTES_MAX:,} bytes")
         outcome = await self._deliver(given, scope["memplane.principal"], message)
-        if outcome in _REFUSALS:
-            refused = _REFUSALS[outcome].refusal
-            raise HttpError(refused.status, refused.code, refused.message)
+        if outcome in _ERRORS:
+            raise HttpError(*_ERRORS[outcome])
         await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 

@@ -22,8 +22,9 @@ from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
 from memplane.server.access import check_there, open_space
-from memplane.server.endpoint import JSON, Adapter, AsgiRoute
-from memplane.server.refusal import HttpError
+from memplane.server.endpoint import Adapter, AsgiRoute
+from memplane.server.errors import HttpError
+from memplane.server.responses import JSON
 from memplane.space import Space
 
 PATH = "/mcp"
@@ -46,7 +47,7 @@ def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> A
         right=Right.READ,
         methods=("POST",),
     )
-    return Adapter(name=DOOR, routes=(route,), lifespan=mcp.running)
+    return Adapter(name=DOOR, title="MCP", routes=(route,), lifespan=mcp.running)
 
 
 class McpOverHttp:

@@ -23,8 +23,8 @@ from memplane.adapters.mcp.resources import (
     write_prompt,
 )
 from memplane.adapters.mcp.tool import McpTool, McpToolResult, checked_for
-from memplane.auth.principal import Forbidden, Right
-from memplane.errors import InvalidRequest, MemplaneError, NotFound
+from memplane.auth.principal import Right
+from memplane.errors import MemplaneError, NotFound
 from memplane.safety.sanitize import encodable
 from memplane.space import Space
 
@@ -159,8 +159,7 @@ async def _answered(work: Callable[[], T]) -> T:
     try:
         return await anyio.to_thread.run_sync(work)
     except Exception as exc:
-        mendable = isinstance(exc, InvalidRequest | Forbidden)
-        code = types.INVALID_PARAMS if mendable else types.INTERNAL_ERROR
+        code = exc.category.rpc_code if isinstance(exc, MemplaneError) else types.INTERNAL_ERROR
         data = {"uri": exc.name} if isinstance(exc, NotFound) and exc.what == "resource" else None
         raise MCPError(code=code, message=told(exc), data=data) from exc
 
@@ -168,7 +167,7 @@ async def _answered(work: Callable[[], T]) -> T:
 def told(error: Exception) -> str:
     """What a caller may know of an error. Where the fault is ours, the log has the rest: messages of the storage name
     files, and those of a bug anything."""
-    if isinstance(error, InvalidRequest | Forbidden):
+    if isinstance(error, MemplaneError) and error.category.is_callers:
         return encodable(str(error))
     _log.error("a request failed", exc_info=error)
     if isinstance(error, MemplaneError):

@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.types import Send
 
 from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
@@ -30,9 +31,8 @@ from memplane.auth.principal import Right
 from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.ledger.history_text import FAILED
-from memplane.server.body import ClientGone
+from memplane.server.errors import HttpError
 from memplane.server.exchange import PassedListener, ProviderCall
-from memplane.server.refusal import HttpError
 from memplane.space import Space
 
 DOOR = "proxy"
@@ -166,7 +166,7 @@ class Carrier:
             except ProviderDisconnected:
                 self._abort(turn, told)
                 return
-            except (asyncio.CancelledError, ClientGone):
+            except (asyncio.CancelledError, ClientDisconnect):
                 self._abort(turn, told)
                 raise
             # Whoever hangs up now has not read the end, and the turn was completed all the same.
@@ -299,4 +299,4 @@ class Carrier:
             async with asyncio.timeout(_SEND_SECONDS_MAX):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": more})
         except TimeoutError as exc:
-            raise ClientGone from exc
+            raise ClientDisconnect from exc

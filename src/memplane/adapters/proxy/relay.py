@@ -11,7 +11,7 @@ from starlette.types import Receive
 from yarl import URL
 
 from memplane.adapters.proxy.upstreams import Upstream
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 _CONNECT_S = 10.0
 _RETRY_S = (0.05, 0.2)

@@ -8,10 +8,10 @@ from starlette.types import Scope
 
 from memplane.adapters.proxy.apis import api_of
 from memplane.adapters.proxy.credentials import is_a_place
+from memplane.adapters.proxy.errors import speaks_anthropic
 from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW
 from memplane.auth.principal import Principal
-from memplane.server.envelope import speaks_anthropic
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 _OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
 """Paths below `/v1` that belong to the v6 door."""

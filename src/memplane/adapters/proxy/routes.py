@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from memplane.adapters.clawdapus.session_history import HistoryRecorder
 from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, model_in
 from memplane.adapters.proxy.credentials import ProxyCredentials
+from memplane.adapters.proxy.errors import FORMAT
 from memplane.adapters.proxy.forward import DOOR, Carrier, ProxyServices
 from memplane.adapters.proxy.injection import Injector
 from memplane.adapters.proxy.prices import Prices
@@ -20,10 +22,9 @@ from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.server.access import open_space
-from memplane.server.body import ClientGone
 from memplane.server.endpoint import Adapter, AsgiRoute
+from memplane.server.errors import HttpError
 from memplane.server.exchange import PassedListener
-from memplane.server.refusal import HttpError
 from memplane.space import Space
 from memplane.telemetry import Listener, log_event
 
@@ -69,6 +70,9 @@ def door(
             route("/proxy/{upstream}/{rest:path}", "The same of a named upstream"),
         ),
         lifespan=proxy.lifespan,
+        title="OpenAI and Anthropic proxy",
+        paths=("/v1/", "/proxy/"),
+        errors=FORMAT,
         degraded=proxy.degraded,
     )
 
@@ -142,7 +146,7 @@ class Proxy:
             named = model or model_in(body if request.operation is not None else None)
             done = await until_gone(receive, lambda: carrier.without_memory(content, named))
         if not done:
-            raise ClientGone
+            raise ClientDisconnect
 
     def _asked(self, request: ProxyRequest, api: Api | None) -> ChatRequest | None:
         """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memplane.adapters.proxy.apis import ChatRequest
+from memplane.adapters.proxy.errors import speaks_anthropic
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.envelope import speaks_anthropic
-from memplane.server.refusal import HttpError
+from memplane.server.errors import HttpError
 
 Kind = Literal["openai", "anthropic", "azure"]
 
