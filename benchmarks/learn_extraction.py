@@ -23,7 +23,7 @@ from memplane.extract.gate import of_message as of_whole_message
 from memplane.extract.linear import hash_of, read_linear, write_linear
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import drafts
-from memplane.extract.wording import asked_words, of_draft, of_message, of_way
+from memplane.extract.wording import note_features, of_draft, of_message, question_words
 from memplane_eval.extraction import MATCH_MIN, ExtractionScores, gold_sentences, score_dialogues, token_f1
 
 FOLDS = 5
@@ -138,13 +138,13 @@ class Learner:
         self.claims: list[list[tuple[Proposition, int | None]]] = []
         count = 0
         for fold, text, before, wanted in self._turns():
-            asked, shared = asked_words(before), of_message(text, before)
+            asked, shared = question_words(before), of_message(text, before)
             claims: list[tuple[Proposition, int | None]] = []
             for draft in drafts(text, role="user", catalog=self.catalog, before=before):
                 claims.append((draft.proposition, count if draft.ways else None))
                 own = [*shared, *of_draft(draft)]
                 for way in draft.ways:
-                    rows.add([(1.0, [*own, *of_way(draft, way, asked)])])
+                    rows.add([(1.0, [*own, *note_features(draft, way, asked)])])
                     noted.append(any(token_f1(way.text, sentence) >= MATCH_MIN for sentence in wanted))
                     claim_of.append(count)
                     fold_of_note.append(fold)

@@ -27,7 +27,7 @@ from memplane.models.embedding import Embedder
 from memplane.models.local import LocalEmbedder
 from memplane.recall.turn_embedding import embedded_text
 from memplane_eval.cache import CachedEmbedder
-from memplane_eval.files import data_folder, usual_files
+from memplane_eval.files import data_directory, usual_files
 from memplane_eval.product import memplane
 from memplane_eval.report import mean
 from memplane_eval.retrieval import EvalStore, load_locomo, recalls
@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help="LoCoMo; else the usual file in MEMPLANE_EVAL_DATA")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
-    path = arguments.file or usual_files("locomo", data_folder(os.environ))[0]
+    path = arguments.file or usual_files("locomo", data_directory(os.environ))[0]
     stores = load_locomo(path)[: arguments.conversations]
     standings = run(stores, LocalEmbedder(), arguments.only or list(PACKAGES))
     if arguments.json:

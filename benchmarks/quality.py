@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Figure, at_least, show
-from memplane_eval.files import SOURCES, DataMissing, data_folder, usual_files
+from memplane_eval.files import SOURCES, DataMissing, data_directory, usual_files
 from memplane_eval.report import BASELINES, EvaluationRequest, Report
 from memplane_eval.run import run
 
@@ -124,7 +124,7 @@ def main() -> None:
     found: list[Report] = []
     for report in reports(
         arguments.only or list(SOURCES),
-        data_folder(os.environ),
+        data_directory(os.environ),
         limit=arguments.limit,
         multihop=None if arguments.full else MULTIHOP_QUESTIONS,
         cache=arguments.cache,

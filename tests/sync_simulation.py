@@ -32,7 +32,7 @@ from memplane.storage.filter import Filter
 from memplane.sync import link as replica
 from memplane.sync import push as pushing
 from memplane.sync.sync import Sync
-from memplane.sync.tree.daily import made_files
+from memplane.sync.tree.daily import generated_files
 from memplane.types import Caller, Op
 
 OWNER = "alice"
@@ -450,13 +450,13 @@ def view(machine):
         "turns": sorted((it.entry_id, it.ordinal, it.text) for it in turns),
         "digests": [(it.id, it.text) for it in space.digest_lines()],
         "learnings": [(it.ids, it.text, it.standing) for it in space.learnings()],
-        "made": dict(made_files(space)) if machine.decays else {},
+        "made": dict(generated_files(space)) if machine.decays else {},
     }
 
 
 def is_repeat(entry, bodies):
     """Whether a machine had it before it learned that another one was first to record the same: it is shown nowhere."""
-    base = ids.came_under(entry.id, entry.body)
+    base = ids.original_id(entry.id, entry.body)
     again = bodies.get(base) == entry.body or entry.id != ids.variant_id(base, entry.body)
     return base != entry.id and again
 

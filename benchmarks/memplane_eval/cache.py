@@ -18,7 +18,7 @@ FILE = "vectors.db"
 
 _BATCH_TEXTS = 256
 """After so many new vectors they are written down, so that a run that is cut off was not for nothing."""
-_LOOKED_UP = 500
+_LOOKUP_BATCH = 500
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vector (
   model TEXT NOT NULL, query INTEGER NOT NULL, text_sha256 BLOB NOT NULL, vector BLOB NOT NULL,
@@ -87,7 +87,7 @@ class CachedEmbedder:
 
     def _known(self, digests: Sequence[bytes], *, query: bool) -> dict[bytes, Vector]:
         found: dict[bytes, Vector] = {}
-        for batch in _batches(digests, _LOOKED_UP):
+        for batch in _batches(digests, _LOOKUP_BATCH):
             marks = ", ".join("?" * len(batch))
             with self._lock:
                 rows = self._database.execute(

@@ -12,7 +12,7 @@ import msgspec
 
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import render
-from memplane.extract.gate import UTILITY_MIN, utility_of_message, worth_keeping
+from memplane.extract.gate import UTILITY_MIN, is_useful, utility_of_message
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import extract
 
@@ -58,7 +58,7 @@ def score_dialogues(
         found = extract(text, role="user", catalog=catalog)
         quotes += len(found)
         exact += sum(_is_exact(text, proposition) for proposition in found)
-        kept = [render(proposition) for proposition in found if worth_keeping(proposition, catalog)]
+        kept = [render(proposition) for proposition in found if is_useful(proposition, catalog)]
         passed = utility_of_message(text, found, catalog) >= UTILITY_MIN
         gate.add(hits=int(passed and bool(gold)), found=int(passed), wanted=int(bool(gold)))
         stored.add(hits=int(bool(kept and gold)), found=int(bool(kept)), wanted=int(bool(gold)))

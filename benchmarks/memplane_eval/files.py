@@ -10,7 +10,7 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 
-FOLDER_VARIABLE = "MEMPLANE_EVAL_DATA"
+DIRECTORY_VARIABLE = "MEMPLANE_EVAL_DATA"
 
 _GZIP = b"\x1f\x8b"
 
@@ -75,21 +75,21 @@ class DataMissing(InvalidRequest):
     code = "not_found"
 
 
-def data_folder(environment: Mapping[str, str]) -> Path:
+def data_directory(environment: Mapping[str, str]) -> Path:
     """Where data sets are looked for; the working directory, unless the environment says otherwise."""
-    return Path(environment.get(FOLDER_VARIABLE) or ".").expanduser()
+    return Path(environment.get(DIRECTORY_VARIABLE) or ".").expanduser()
 
 
 def usual_files(subject: str, folder: Path) -> list[Path]:
     """The files of a subject that are in the folder, one a source; at least one, or an error that says what to do."""
     sources = SOURCES[subject]
-    found = [path for source in sources if (path := _there(source, folder)) is not None]
+    found = [path for source in sources if (path := _existing(source, folder)) is not None]
     if not found:
         wanted = " or ".join(f"{source.names[0]}.json.gz" for source in sources)
         origins = "; or ".join(source.origin for source in sources)
         raise DataMissing(
             f"no {wanted} in {folder.resolve()}. Name a file: `memplane eval {subject} FILE`; or put it there; or set "
-            f"{FOLDER_VARIABLE} to the folder that holds it. It comes from {origins}"
+            f"{DIRECTORY_VARIABLE} to the folder that holds it. It comes from {origins}"
         )
     return found
 
@@ -105,6 +105,6 @@ def read_json(path: Path) -> Any:
         raise InvalidRequest(f"{path} cannot be read as a data set: {exc}") from exc
 
 
-def _there(source: DatasetSource, folder: Path) -> Path | None:
+def _existing(source: DatasetSource, folder: Path) -> Path | None:
     paths = (folder / f"{name}{ending}" for name in source.names for ending in (".json.gz", ".json"))
     return next((path for path in paths if path.is_file()), None)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from memplane.clock import to_instant
-from memplane.documents.preparation import shelved
+from memplane.documents.preparation import prepare_document
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import DocumentPayload
 from memplane.recall.render import tokens_of
@@ -186,7 +186,7 @@ def _documents(corpus: Sequence[Mapping[str, Any]]) -> Iterator[Article]:
             text=article["body"],
             at=to_instant(_published(article["published_at"])),
         )
-        spans = [span.text for span in shelved("", uploaded).spans]
+        spans = [span.text for span in prepare_document("", uploaded).spans]
         yield Article(name=name, body=article["body"], spans=spans, first=first)
         first += len(spans)
 

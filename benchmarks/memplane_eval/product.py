@@ -10,19 +10,19 @@ from memplane.models.embedding import Embedder
 from memplane.recall.result import SPANS_MAX, Limits, Recall
 from memplane.space import Space
 from memplane.types import Role, State
-from memplane_eval.retrieval import Ask, EvalQuestion, EvalStore, EvalTurn, Finder, RetrievalResult
+from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, Finder, QuerySystem, RetrievalResult
 
 _WIDE = Limits(turns=100, facts=20)
 """Enough turns that ten sessions or documents are among them; the usual limits are what is timed."""
 _WIDE_SPANS = Limits(spans=SPANS_MAX)
-_STANDING = frozenset({State.ACTIVE, State.CONTESTED})
+_CURRENT = frozenset({State.ACTIVE, State.CONTESTED})
 
 
 def memplane(embedder: Embedder | None) -> Finder:
     """Keeps a store's turns in a data directory of their own, which is deleted in the end."""
 
     @contextmanager
-    def prepare(store: EvalStore) -> Iterator[Ask]:
+    def prepare(store: EvalStore) -> Iterator[QuerySystem]:
         with (
             tempfile.TemporaryDirectory(prefix="memplane-eval-") as folder,
             Memplane.open(folder, embedder=embedder) as plane,
@@ -40,7 +40,7 @@ def memplane(embedder: Embedder | None) -> Finder:
                 turns = [(hit.turn, hit.score) for hit in told.hits if hit.turn is not None]
                 return RetrievalResult(
                     places=[places[turn.entry_id] for turn, _ in turns],
-                    facts=standing_facts(told),
+                    facts=current_facts(told),
                     score=turns[0][1] if turns else 0.0,
                     embedding_ms=embedding_ms,
                     rest_ms=ms - embedding_ms,
@@ -55,7 +55,7 @@ def memplane_documents(embedder: Embedder | None, documents: Sequence[tuple[str,
     """Uploads documents (name, text, place of the first span among the store's turns) and finds spans of them."""
 
     @contextmanager
-    def prepare(store: EvalStore) -> Iterator[Ask]:
+    def prepare(store: EvalStore) -> Iterator[QuerySystem]:
         with (
             tempfile.TemporaryDirectory(prefix="memplane-eval-") as folder,
             Memplane.open(folder, embedder=embedder) as plane,
@@ -96,7 +96,7 @@ def retain(space: Space, turn: EvalTurn) -> str:
     return kept.id
 
 
-def standing_facts(told: Recall) -> list[str]:
+def current_facts(told: Recall) -> list[str]:
     """What is told as true; a fact that another one contests is told, a superseded one must not be."""
     memories = (hit.memory for hit in told.facts if hit.memory is not None)
-    return [memory.text for memory in memories if memory.state in _STANDING]
+    return [memory.text for memory in memories if memory.state in _CURRENT]

@@ -86,8 +86,8 @@ class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.embedding_ms + self.rest_ms
 
 
-Ask = Callable[[EvalQuestion], RetrievalResult]
-Finder = Callable[[EvalStore], AbstractContextManager[Ask]]
+QuerySystem = Callable[[EvalQuestion], RetrievalResult]
+Finder = Callable[[EvalStore], AbstractContextManager[QuerySystem]]
 """Takes a store in, answers question by question, and lets go of it."""
 
 

@@ -16,7 +16,7 @@ from memplane_eval.multihop import TOKENS_MAX, load_multihop, multihop_rows, rea
 from memplane_eval.product import memplane_documents
 from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, EvaluationRequest, Report, Row
 from memplane_eval.retrieval import EvalStore, first_questions, load_locomo, load_longmemeval, recalls
-from memplane_eval.systems import Figures, QuestionResult, ask_all, finders, latency_rows, rows_of
+from memplane_eval.systems import Figures, QuestionResult, finders, latency_rows, query_all, rows_of
 from memplane_eval.temporal import TemporalScore as Accuracy
 from memplane_eval.temporal import score_ctparse, score_duckling
 
@@ -57,7 +57,7 @@ def _longmemeval(request: EvaluationRequest, advance: Advance) -> Report:
 
 
 def _turns(request: EvaluationRequest, stores: Sequence[EvalStore], advance: Advance) -> Report:
-    with _asking(request, stores, advance) as asked:
+    with _query_systems(request, stores, advance) as asked:
         figures: dict[str, list[Figures]] = {
             system: [
                 (one.question.category, recalls(one.store, one.question, one.found.places)) for one in cases
@@ -71,7 +71,7 @@ def _multihop(request: EvaluationRequest, advance: Advance) -> Report:
     with _reading(request):
         articles = load_multihop(request.path, request.limit)
     documents = [(document.name, document.body, document.first) for document in articles.documents]
-    with _asking(request, [articles.store], advance, documents) as asked:
+    with _query_systems(request, [articles.store], advance, documents) as asked:
         rows = [*multihop_rows(articles, asked), *latency_rows(asked)]
     return _report(
         request,
@@ -92,12 +92,12 @@ def _conflicts(request: EvaluationRequest, advance: Advance) -> Report:
         else:
             stores = conflicts.load_consolidation(samples, request.limit)
             make_rows = conflicts.consolidation_rows
-    with _asking(request, stores, advance) as asked:
+    with _query_systems(request, stores, advance) as asked:
         return _report(request, asked, [*make_rows(samples, asked), *latency_rows(asked)])
 
 
 @contextmanager
-def _asking(
+def _query_systems(
     request: EvaluationRequest,
     stores: Sequence[EvalStore],
     advance: Advance,
@@ -111,7 +111,7 @@ def _asking(
             inner = opened.enter_context(CachedEmbedder(inner, request.cache))
         embedder = None if inner is None else Stopwatch(inner)
         product = None if documents is None else memplane_documents(embedder, documents)
-        yield ask_all(stores, finders(request.compare, embedder, product), advance)
+        yield query_all(stores, finders(request.compare, embedder, product), advance)
 
 
 def _named(store: EvalStore) -> EvalStore:

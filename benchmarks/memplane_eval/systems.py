@@ -12,10 +12,10 @@ from memplane_eval.cache import Stopwatch
 from memplane_eval.product import memplane
 from memplane_eval.report import BASELINES, EVERYTHING, MEMPLANE, Advance, Row, mean, percentile
 from memplane_eval.retrieval import (
-    Ask,
     EvalQuestion,
     EvalStore,
     Finder,
+    QuerySystem,
     Ranker,
     RetrievalResult,
     best_first,
@@ -62,7 +62,7 @@ def by_scores(ranker: Ranker, embedder: Stopwatch | None) -> Finder:
     """What scores every turn finds the best of them, and would tell what they say."""
 
     @contextmanager
-    def prepare(store: EvalStore) -> Iterator[Ask]:
+    def prepare(store: EvalStore) -> Iterator[QuerySystem]:
         score = ranker(store)
 
         def ask(question: EvalQuestion) -> RetrievalResult:
@@ -84,7 +84,7 @@ def by_scores(ranker: Ranker, embedder: Stopwatch | None) -> Finder:
     return prepare
 
 
-def ask_all(
+def query_all(
     stores: Sequence[EvalStore], systems: Mapping[str, Finder], advance: Advance
 ) -> dict[str, list[QuestionResult]]:
     """Every question put to every system, one store at a time."""

@@ -20,7 +20,7 @@ _KEYWORDS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How libpq takes an address besides."""
-_SAID_PASSWORD = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
+_PASSWORD_IN_URL = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
 def is_url(data: str) -> bool:
@@ -217,7 +217,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> str:
         """Where memory lives, to be shown: without a password."""
-        return _SAID_PASSWORD.sub("", _PASSWORD.sub(r"\1@", self.data)) if is_url(self.data) else self.data
+        return _PASSWORD_IN_URL.sub("", _PASSWORD.sub(r"\1@", self.data)) if is_url(self.data) else self.data
 
     @property
     def folder(self) -> Path:

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import msgspec
 
 from memplane.auth.limits import QuotaGuard
-from memplane.auth.usage import KEPT_DAYS, Meter, UsageReports
+from memplane.auth.usage import RETENTION_DAYS, Meter, UsageReports
 from memplane.clock import DAY, Clock, system_clock
 from memplane.compaction.retention import day_of
 from memplane.config import Settings
@@ -32,14 +32,14 @@ from memplane.telemetry import Events, Listener
 from memplane.types import TENANT_DEFAULT, Caller
 from memplane.worker.background import BackgroundRunner
 from memplane.worker.batch import Enricher
-from memplane.worker.cluster import ClusterWorker, RemoteEnrichment, fleet_jobs
+from memplane.worker.cluster import ClusterWorker, RemoteEnrichment, cluster_jobs
 from memplane.worker.distillation import Distiller
 from memplane.worker.pipeline import Worker, model_of, note_accesses
 
 Daily = Callable[[Space, str], None]
 """Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""
 
-_LOOKED_AFTER = "looked-after"
+_MAINTENANCE_BOOKMARK = "looked-after"
 """The bookmark of the last day on which a space was looked after."""
 
 
@@ -214,7 +214,7 @@ class Engine:
             worker,
             self.clock,
             daily=self._look_after,
-            jobs=fleet_jobs(work, usage=self._drop_old_usage, index=stores.index_large_spaces, model=model),
+            jobs=cluster_jobs(work, usage=self._drop_old_usage, index=stores.index_large_spaces, model=model),
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
         )
@@ -222,7 +222,7 @@ class Engine:
         return member
 
     def _drop_old_usage(self) -> None:
-        self._stores.accounts().add({}, oldest=self.clock() // DAY - KEPT_DAYS)
+        self._stores.accounts().add({}, oldest=self.clock() // DAY - RETENTION_DAYS)
 
     def _look_after(self, tenant: str, owner: str) -> None:
         """Once a day: what else is to be done daily, then compaction and retention; what has expired is erased, and what was
@@ -230,14 +230,14 @@ class Engine:
         now = self.clock()
         today = day_of(now)
         space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
-        if space.bookmark(_LOOKED_AFTER) == today:
+        if space.bookmark(_MAINTENANCE_BOOKMARK) == today:
             return
         for work in self._daily:
             work(space, day_of(now - DAY))
         space.compact()
         space.sweep()
         space.purge()
-        space.set_bookmark(_LOOKED_AFTER, today)
+        space.set_bookmark(_MAINTENANCE_BOOKMARK, today)
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:
         return ((tenant, owner) for tenant in self._stores.tenants() for owner in self._stores.owners(tenant))

@@ -11,10 +11,10 @@ import msgspec
 from memplane.clock import Clock
 from memplane.errors import MemplaneError
 from memplane.ledger import gojson
-from memplane.ledger.history import spell_ts
+from memplane.ledger.history import format_timestamp
 
 _log = logging.getLogger("memplane.memory_op")
-_NOBODY_LISTENS: AbstractContextManager[None] = nullcontext()
+_NO_LISTENER: AbstractContextManager[None] = nullcontext()
 
 
 class MemoryOp(msgspec.Struct, kw_only=True):
@@ -39,7 +39,7 @@ class MemoryOp(msgspec.Struct, kw_only=True):
 Listener = Callable[[MemoryOp], None]
 
 
-def nobody(_: MemoryOp) -> None:
+def ignore_event(_: MemoryOp) -> None:
     """A `Listener` for what somebody else tells of."""
 
 
@@ -47,7 +47,7 @@ _OMITTED_IF_ZERO = ("model", "latency_ms", "status_code", "error", "memory_remov
 _OMITTED_IF_NONE = ("memory_blocks", "memory_bytes")
 
 
-def spell_event(event: MemoryOp) -> str:
+def format_event(event: MemoryOp) -> str:
     """The line as cllama writes it: its keys in its order, and without those that say nothing."""
     members = msgspec.structs.asdict(event)
     for name in _OMITTED_IF_ZERO:
@@ -60,7 +60,7 @@ def spell_event(event: MemoryOp) -> str:
 
 
 def log_event(event: MemoryOp) -> None:
-    _log.info("%s", spell_event(event))
+    _log.info("%s", format_event(event))
 
 
 class Events:
@@ -74,14 +74,14 @@ class Events:
         listener = self._listener
         if listener is None:
             if not _log.isEnabledFor(logging.INFO):
-                return _NOBODY_LISTENS
+                return _NO_LISTENER
             listener = log_event
         return self._told(space, op, listener)
 
     @contextmanager
     def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
-            ts=spell_ts(self._clock()),
+            ts=format_timestamp(self._clock()),
             claw_id=space,
             memory_service="memplane",
             memory_op=op,

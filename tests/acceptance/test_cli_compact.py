@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.acceptance.test_cli import Terminal
 
-from memplane.sync.digests import is_made
+from memplane.sync.digests import is_generated
 from memplane.terminal.call import Wiring
 
 DAY = "2026-11-02"
@@ -140,7 +140,7 @@ def test_a_day_is_told_in_short(cli):
     assert "Bob: Can you <call> me?" in told
     assert "Heads-up: nothing" in told
     assert "Can you &lt;call&gt; me?" in page
-    assert is_made(page.encode())
+    assert is_generated(page.encode())
     assert found["counts"] == {"needs_you": 1, "handled": 0, "heads_up": 0}
     assert [it["sender"] for it in found["needs_you"]] == ["Bob"]
     assert cli("summary", "--html", "--json").json["html"].strip() == page.strip()

@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from http_server import serving
-from memplane.adapters.all import all_doors
-from memplane.adapters.helmdeck.caller import DOOR
+from memplane.adapters.all import all_adapters
+from memplane.adapters.helmdeck.caller import ADAPTER
 from memplane.auth.keys import Grant
 from memplane.auth.principal import Right
 from memplane.clock import SECOND
@@ -28,7 +28,7 @@ def opened(open_plane):
     """A server that knows real credentials, and what it knows them by."""
     plane = open_plane(jwt_secret=SECRET, admin_password=PASSWORD)
     with closing(plane.identity()) as identity:
-        doors = all_doors(plane, plane.settings, authenticator=identity)
+        doors = all_adapters(plane, plane.settings, authenticator=identity)
         with serving(plane, keys=identity, settings=plane.settings, doors=doors) as server:
             yield server
 
@@ -116,7 +116,11 @@ def test_an_api_key_opens_this_door_too(opened):
     identity = opened.keys
     made = identity.create_key(
         Grant(
-            name="carol", subject="carol", spaces=("carol",), doors=(DOOR,), rights=(Right.READ, Right.WRITE)
+            name="carol",
+            subject="carol",
+            spaces=("carol",),
+            doors=(ADAPTER,),
+            rights=(Right.READ, Right.WRITE),
         )
     )
     carol = opened.client(made.bearer.reveal())
@@ -188,7 +192,7 @@ def test_log_in_disabled(plane):
     def code(auth=True, **settings):
         chosen = Settings(**settings)
         with closing(plane.identity()) as identity:
-            doors = all_doors(plane, chosen, authenticator=identity if auth else None)
+            doors = all_adapters(plane, chosen, authenticator=identity if auth else None)
             with serving(plane, keys=identity, settings=chosen, doors=doors, auth=auth) as server:
                 answer = server.client(None).post(LOGIN, json={"username": "admin", "password": PASSWORD})
         return answer.status_code, answer.json()["error"]

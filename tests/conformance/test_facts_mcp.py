@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from facts_callers import People, record_plans, record_runs, store
 from http_server import PATIENCE_SECONDS, serving
 from memplane.adapters.helmdeck.routes import StreamTimeouts
-from memplane.adapters.helmdeck.routes import door as facts_door
+from memplane.adapters.helmdeck.routes import adapter as facts_door
 from sse_talk import talking
 
 SSE = "/api/v1/mcp/sse"

@@ -23,7 +23,7 @@ import memplane
 from http_server import OWNER, serving
 from memplane import Caller, Settings
 from memplane.adapters.mcp.http import SESSION_META, McpOverHttp
-from memplane.adapters.mcp.http import door as mcp_door
+from memplane.adapters.mcp.http import adapter as mcp_door
 from memplane.adapters.mcp.server import TOOLS, build_server
 from memplane.adapters.mcp.stdio import LocalMcpCaller
 

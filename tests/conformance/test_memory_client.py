@@ -31,7 +31,7 @@ from memplane.clock import to_instant
 from memplane.errors import SettingsInvalid
 from memplane.safety.outgoing import ServiceBlock, govern
 from memplane.server.logs import set_up_memory_log
-from memplane.telemetry import spell_event
+from memplane.telemetry import format_event
 from memplane.types import TENANT_DEFAULT
 
 CONTEXT = AgentContext(
@@ -643,7 +643,7 @@ class TestForget:
 class TestTelemetry:
     def spelled(self, told):
         told[0].latency_ms = 2
-        return spell_event(told[0])
+        return format_event(told[0])
 
     def test_a_recall_that_went_well(self, service, client, told):
         """
@@ -680,7 +680,7 @@ class TestTelemetry:
             ServiceRetainRequest(context=CONTEXT, line=entry_line().line),
         )
 
-        assert spell_event(told[0]) == (
+        assert format_event(told[0]) == (
             '{"ts":"2026-04-03T12:00:00Z","claw_id":"analyst","type":"memory_op","intervention":null,'
             '"memory_service":"mem-svc","memory_op":"retain","memory_status":"skipped"}'
         )

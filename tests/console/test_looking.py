@@ -11,7 +11,7 @@ from memplane.console.drawing import drawn
 from memplane.ledger.payloads import TurnPayload, encode
 from memplane.space.summary import BEHIND_ENTRIES
 from memplane.sync.opening import open_store
-from memplane.sync.remote_state import keep_target, note_synced
+from memplane.sync.remote_state import note_synced, save_target
 from memplane.sync.sync import Sync
 from memplane.types import NewEntry, Op
 
@@ -285,7 +285,7 @@ def test_sync_says_what_to_do_and_what_waits(open_page, alice, tmp_path, clock):
     place = tmp_path / "place"
     place.mkdir()
     Sync(alice, open_store(str(place), {}), tmp_path / "data", clock=clock).push()
-    keep_target(alice, str(place))
+    save_target(alice, str(place))
     page.reload()
     assert page.get_by_text("everything of here is there").count() == 1
     assert page.get_by_text("used unless another is named").count() == 1
@@ -303,7 +303,7 @@ def test_sync_shows_no_credential(open_page, alice):
     secret = "hunter2hunter2"
     for scheme in ("https", "s3"):
         url = f"{scheme}://ann:{secret}@place.example/alice?sig={secret}#{secret}"
-        keep_target(alice, url)
+        save_target(alice, url)
         note_synced(alice, url, at=0, pushed=True)
     page = open_page()
     page.goto(f"{SPACE}/sync")

@@ -16,7 +16,7 @@ from memplane.compaction.retention import day_of
 from memplane.errors import StorageError
 from memplane.models.llm import LLMUnavailable
 from memplane.storage.work import WorkerCounts
-from memplane.worker.cluster import ClusterJob, fleet_jobs
+from memplane.worker.cluster import ClusterJob, cluster_jobs
 from stub_embedder_enrich import BagOfWords
 
 PATIENCE_SECONDS = 240
@@ -170,7 +170,7 @@ def test_each_space_is_looked_after_once_a_day_by_one_of_the_fleet(fleet):
     for owner in owners:
         tell(plane, owner)
     members = [
-        member(plane, daily=plane._look_after, jobs=fleet_jobs(plane.work, usage=lambda: None, model="m"))
+        member(plane, daily=plane._look_after, jobs=cluster_jobs(plane.work, usage=lambda: None, model="m"))
         for _ in range(3)
     ]
     days = ["2026-11-14", "2026-11-15", "2026-11-16"]
@@ -205,7 +205,7 @@ def test_a_day_is_done_although_its_worker_dies_in_the_middle(fleet):
     for number in range(4):
         tell(plane, f"o{number}")
     work_off(member(plane))  # before the day's work
-    jobs = fleet_jobs(plane.work, usage=lambda: None, model="m")
+    jobs = cluster_jobs(plane.work, usage=lambda: None, model="m")
     first = member(plane, daily=plane._look_after, jobs=(ClusterJob("look-after", day_of, dying),))
     second = member(plane, daily=plane._look_after, jobs=jobs)
     with pytest.raises(Killed):
@@ -259,7 +259,7 @@ def test_another_model_has_every_space_embedded_again_once(fleet, database):
         model = BagOfWords(model_id=name, dimension=8)
         with Memplane.open(database[0], embedder=model, clock=plane.clock) as other:
             for _ in range(2):
-                one = member(other, jobs=fleet_jobs(other.work, usage=lambda: None, model=name))
+                one = member(other, jobs=cluster_jobs(other.work, usage=lambda: None, model=name))
                 one.do_jobs()
                 hand.advance(1)
                 work_off(one)
@@ -287,7 +287,7 @@ def test_old_usage_is_dropped_once_a_day(fleet):
     plane.meter.count("default", "/recall")
     plane.meter.write()
     plane.clock.advance(days=401)
-    jobs = fleet_jobs(plane.work, usage=plane._drop_old_usage, model="m")
+    jobs = cluster_jobs(plane.work, usage=plane._drop_old_usage, model="m")
     member(plane, jobs=jobs).do_jobs()
 
     assert plane._stores.accounts().tallies("default", first=0, last=10**6) == []

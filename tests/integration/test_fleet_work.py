@@ -20,7 +20,7 @@ from fleet_clock import fleet_database, member, work_off
 from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.storage.work import LOST, Job, NoWork
-from memplane.worker.cluster import _seen
+from memplane.worker.cluster import _change_marker
 
 LEASE = 60 * SECOND
 TENANTS = ("amber", "birch", "cedar")
@@ -247,7 +247,7 @@ def test_who_finishes_waits_for_who_writes(fleet):
     writing, go_on = threading.Event(), threading.Event()
     with plane._parts.stores.open("default", "held up", create=False) as store:
         with store.read() as reader:
-            seen = _seen(reader)
+            seen = _change_marker(reader)
 
         def work(writer):
             writer.set_cursor(writer.cursor() - 1)
@@ -261,7 +261,7 @@ def test_who_finishes_waits_for_who_writes(fleet):
         said = []
         finisher = threading.Thread(
             target=lambda: said.append(
-                plane.work.finish(lease, lambda reader: NoWork() if _seen(reader) == seen else None)
+                plane.work.finish(lease, lambda reader: NoWork() if _change_marker(reader) == seen else None)
             )
         )
         finisher.start()
@@ -351,7 +351,7 @@ class Interleaved(RuleBasedStateMachine):
             return held
         with self.plane._parts.stores.open(lease.tenant, lease.owner, create=False) as store:
             with store.read() as reader:
-                seen = _seen(reader)
+                seen = _change_marker(reader)
             self.plane._parts.worker.drain(store)
         return lease, seen
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_server import serving
 from memplane import Memplane, Settings
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.auth.principal import Right
 from memplane.errors import StorageBusy
 from memplane.server.endpoint import Adapter, Endpoint
@@ -97,7 +97,7 @@ def told(tmp_path):
     settings = Settings(metrics_open=True)
     try:
         with Memplane.open(tmp_path / "data", embedder=None, listener=listener) as plane:
-            doors = [*all_doors(plane, settings, metrics), memory_door()]
+            doors = [*all_adapters(plane, settings, metrics), memory_door()]
             observers = [RequestLog(), metrics, tracing]  # told in the other order
             with serving(plane, settings=settings, doors=doors, observers=observers) as running:
                 running.spans = lambda count: awaited(exporter.get_finished_spans, count)

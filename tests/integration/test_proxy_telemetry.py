@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_server import Keys, serving
 from memplane import Settings
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.server.logs import RequestLog, set_up_logs
 from memplane.server.metrics import Metrics
 from memplane.server.tracing import Tracing
@@ -52,7 +52,7 @@ def told(open_plane):
     plane = open_plane()
     with contextlib.redirect_stderr(log):
         set_up_logs("debug")
-    doors = all_doors(plane, settings, metrics, authenticator=keys, listener=listener, passed=passed)
+    doors = all_adapters(plane, settings, metrics, authenticator=keys, listener=listener, passed=passed)
     with serving(
         plane, keys=keys, settings=settings, doors=doors, observers=[RequestLog(), metrics, tracing]
     ) as running:

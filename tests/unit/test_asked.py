@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_datetime, to_instant
-from memplane.recall.query import QueryDate, names_taken_out, read_nameless
+from memplane.recall.query import QueryDate, read_nameless, replace_speakers
 
 NOW = to_instant(datetime(2023, 7, 19, 12, tzinfo=UTC))  # a Wednesday
 
 
 def read(question, speakers=()):
-    return read_nameless(question, names_taken_out(question, speakers), NOW)
+    return read_nameless(question, replace_speakers(question, speakers), NOW)
 
 
 @pytest.mark.parametrize(

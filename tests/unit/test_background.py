@@ -31,7 +31,7 @@ def test_a_step_waits_until_nobody_waits_for_an_answer(working, monkeypatch):
     """
     Several may; the last to be answered lets it go on.
     """
-    monkeypatch.setattr("memplane.worker.batch._GIVE_WAY_S", 30.0)
+    monkeypatch.setattr("memplane.worker.batch._YIELD_S", 30.0)
     background, steps = working
 
     with background.giving_way():
@@ -45,7 +45,7 @@ def test_however_many_wait_it_gets_on(working, monkeypatch):
     """
     A server that is always asked something enriches all the same.
     """
-    monkeypatch.setattr("memplane.worker.batch._GIVE_WAY_S", 0.01)
+    monkeypatch.setattr("memplane.worker.batch._YIELD_S", 0.01)
     background, steps = working
 
     with background.giving_way():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.extract.catalog import load_catalog
-from memplane.extract.conflict import ConflictOutcome, KnownMemory, settle
+from memplane.extract.conflict import ConflictOutcome, KnownMemory, decide_conflict
 from memplane.extract.rules import extract
 
 CATALOG = load_catalog()
@@ -22,7 +22,7 @@ def known(text, *, role="user", at=THEN, id="old", contested=False):
 
 def decide(text, *existing, role="user", at=THEN + MINUTE):
     new, *_ = extract(text, role=role, catalog=CATALOG)
-    return settle(new, existing, catalog=CATALOG, text=text, at=at)
+    return decide_conflict(new, existing, catalog=CATALOG, text=text, at=at)
 
 
 def test_two_values_of_a_one_valued_predicate_are_contested():

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.extract.episodes import PAUSE, SENTENCES, TURNS_MAX, EpisodeTurn, tell_episodes
+from memplane.extract.episodes import PAUSE, SENTENCES, TURNS_MAX, EpisodeTurn, split_episodes
 
 START = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 GARDEN = [
@@ -30,7 +30,7 @@ def test_nothing_said_is_no_episode():
     """
     An empty conversation has none.
     """
-    assert tell_episodes([]) == []
+    assert split_episodes([]) == []
 
 
 def test_a_pause_ends_an_episode():
@@ -39,14 +39,14 @@ def test_a_pause_ends_an_episode():
     """
     turns = talk(*GARDEN[:2]) + [EpisodeTurn(text, START + PAUSE * 2) for text in GARDEN[2:]]
 
-    assert [(one.first, one.after) for one in tell_episodes(turns)] == [(0, 2), (2, 4)]
+    assert [(one.first, one.after) for one in split_episodes(turns)] == [(0, 2), (2, 4)]
 
 
 def test_a_new_topic_ends_an_episode():
     """
     Turns that share no words with those before them are about something else.
     """
-    assert [(one.first, one.after) for one in tell_episodes(talk(*GARDEN, *DATABASE))] == [(0, 4), (4, 8)]
+    assert [(one.first, one.after) for one in split_episodes(talk(*GARDEN, *DATABASE))] == [(0, 4), (4, 8)]
 
 
 def test_a_summary_is_in_the_words_of_the_conversation():
@@ -54,7 +54,7 @@ def test_a_summary_is_in_the_words_of_the_conversation():
     A few central sentences, each verbatim, in their order; questions and interjections are not among them.
     """
     turns = talk("Hi!", *DATABASE, "Ok.")
-    (episode,) = tell_episodes(turns)
+    (episode,) = split_episodes(turns)
 
     assert len(episode.quotes) == SENTENCES
     assert all("database" in quote.text for quote in episode.quotes)
@@ -72,7 +72,7 @@ def test_every_turn_is_in_one_episode_and_every_quote_is_exact(said):
     for text, minutes in said:
         at += timedelta(minutes=minutes)
         turns.append(EpisodeTurn(text, at))
-    episodes = tell_episodes(turns)
+    episodes = split_episodes(turns)
 
     assert [turn for one in episodes for turn in range(one.first, one.after)] == list(range(len(turns)))
     for one in episodes:

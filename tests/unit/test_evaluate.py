@@ -9,7 +9,7 @@ import pytest
 from eval_samples import CONSOLIDATION, LOCOMO, MULTIHOP, SCENARIOS, write_samples
 from memplane.errors import InvalidRequest
 from memplane_eval import conflicts
-from memplane_eval.files import SOURCES, DataMissing, data_folder, read_json, usual_files
+from memplane_eval.files import SOURCES, DataMissing, data_directory, read_json, usual_files
 from memplane_eval.multihop import load_multihop, multihop_rows, reachable
 from memplane_eval.product import memplane
 from memplane_eval.report import EvaluationRequest, Report, Row
@@ -24,7 +24,7 @@ from memplane_eval.retrieval import (
     load_longmemeval,
 )
 from memplane_eval.run import run
-from memplane_eval.systems import QuestionResult, ask_all, by_scores, finders, latency_rows, rows_of
+from memplane_eval.systems import QuestionResult, by_scores, finders, latency_rows, query_all, rows_of
 
 AT = datetime(2025, 3, 3, 9, 5, tzinfo=UTC)
 
@@ -74,8 +74,8 @@ def test_the_folder_comes_from_the_environment():
     """
     MEMPLANE_EVAL_DATA, else the folder beside the project.
     """
-    assert str(data_folder({"MEMPLANE_EVAL_DATA": "/data"})) == "/data"
-    assert str(data_folder({})) == "."
+    assert str(data_directory({"MEMPLANE_EVAL_DATA": "/data"})) == "/data"
+    assert str(data_directory({})) == "."
 
 
 def test_what_is_no_json_is_refused(tmp_path):
@@ -176,7 +176,7 @@ def test_progress_ends_at_its_total():
     """
     seen = []
 
-    ask_all([_locomo_store(LOCOMO[0])], {"bm25": by_scores(bm25, None)}, lambda *step: seen.append(step))
+    query_all([_locomo_store(LOCOMO[0])], {"bm25": by_scores(bm25, None)}, lambda *step: seen.append(step))
     assert seen == [(4, 6), (5, 6), (6, 6)]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memplane.extract.catalog import load_catalog
 from memplane.extract.claims import render
-from memplane.extract.gate import worth_keeping
+from memplane.extract.gate import is_useful
 from memplane.extract.proposition import Polarity, Tense
 from memplane.extract.rules import PROPOSITIONS_MAX, extract
 
@@ -110,7 +110,7 @@ def test_what_nobody_asserts_is_not_read(text):
     """
     Questions, conditions, reported speech, quotes, greetings and code claim nothing.
     """
-    assert [found for found in read(text) if worth_keeping(found, CATALOG)] == []
+    assert [found for found in read(text) if is_useful(found, CATALOG)] == []
 
 
 def test_coordination_is_taken_apart():

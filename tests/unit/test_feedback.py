@@ -7,7 +7,7 @@ from tests.conftest import HandClock, costly, fresh_plane
 
 from engines import both_if_thorough
 from memplane.errors import InvalidRequest
-from memplane.extract.feedback import CHOSEN_STEP, PASSED_STEP, REACH, importance_after
+from memplane.extract.feedback import CHOSEN_STEP, IGNORED_STEP, REACH, importance_after
 from memplane.ledger.payloads import decode
 from memplane.types import Op, Tier
 
@@ -31,7 +31,7 @@ def test_what_is_chosen_gains_and_what_is_passed_over_fades(space):
     assert (chosen.chosen, chosen.passed_over, chosen.importance_base) == (1, 0, 0.5)
     assert (passed.chosen, passed.passed_over, passed.importance_base) == (0, 1, 0.5)
     assert chosen.importance == pytest.approx(0.5 + REACH * CHOSEN_STEP)
-    assert passed.importance == pytest.approx(0.5 - REACH * PASSED_STEP)
+    assert passed.importance == pytest.approx(0.5 - REACH * IGNORED_STEP)
 
 
 def test_the_ledger_keeps_ids_and_nothing_else(space):

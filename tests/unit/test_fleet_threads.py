@@ -40,7 +40,7 @@ class Faulty:
 
 @pytest.fixture
 def work(monkeypatch):
-    monkeypatch.setattr(fleet, "_LISTEN_AGAIN_S", 0)
+    monkeypatch.setattr(fleet, "_RELISTEN_DELAY_S", 0)
     return Faulty()
 
 

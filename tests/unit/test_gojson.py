@@ -110,7 +110,7 @@ def test_a_float_reads_back_the_same(value):
     """
     No spelling loses a bit, not even the sign of zero.
     """
-    again = float(gojson.spell_float(value))
+    again = float(gojson.format_float(value))
 
     assert again == value
     assert math.copysign(1, again) == math.copysign(1, value)

@@ -205,7 +205,7 @@ def test_memory_is_bounded(monkeypatch, clock):
     """
     Places and known credentials; the one seen longest ago goes.
     """
-    monkeypatch.setattr(module, "PLACES_MAX", 10)
+    monkeypatch.setattr(module, "SOURCES_MAX", 10)
     monkeypatch.setattr(module, "KNOWN_MAX", 10)
     guesses = LoginThrottle(_Deaf(), clock)
     for number in range(100):

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import memplane
 from memplane import Settings
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.adapters.helmdeck.errors import FORMAT as FLAT
-from memplane.auth.principal import DOORS, Right, Unauthenticated
+from memplane.auth.principal import ADAPTERS, Right, Unauthenticated
 from memplane.errors import Category, InvalidRequest, MemplaneError, SettingsInvalid, StorageUnavailable
 from memplane.server.app import error_format
 from memplane.server.endpoint import AsgiRoute, Endpoint, Query
@@ -102,7 +102,7 @@ def test_the_shape_of_a_refusal_goes_by_the_path(plane, path, status, body):
     """
     Flat under `/api/v1/`, plain text where cllama knocks, nested everywhere else.
     """
-    format_ = error_format(all_doors(plane, Settings()), path)
+    format_ = error_format(all_adapters(plane, Settings()), path)
     answer = format_.render(http_error(InvalidRequest("no")), CONTEXT)
 
     assert (answer.status_code, answer.body) == (status, body)
@@ -553,11 +553,11 @@ def test_every_door_and_path_is_in_the_reference(plane):
     """
     docs/reference/http.md names each, and each door is one that a credential can be limited to.
     """
-    doors = all_doors(plane, Settings())
+    doors = all_adapters(plane, Settings())
 
     assert [door.name for door in doors if f"| `{door.name}` |" not in REFERENCE] == []
     assert [r.path for door in doors for r in door.routes if f"`{r.path}`" not in REFERENCE] == []
-    assert {door.name for door in doors} <= DOORS
+    assert {door.name for door in doors} <= ADAPTERS
     assert {r.door for door in doors for r in door.routes} == {door.name for door in doors}
 
 

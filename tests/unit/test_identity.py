@@ -15,7 +15,7 @@ from tests.conftest import HandClock, fresh_folder
 from memplane import Memplane, Settings
 from memplane.auth.identity import USED_EVERY
 from memplane.auth.keys import Grant
-from memplane.auth.principal import DOORS, Forbidden, Principal, Right, Secret, Unauthenticated
+from memplane.auth.principal import ADAPTERS, Forbidden, Principal, Right, Secret, Unauthenticated
 from memplane.auth.tokens import Claims
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid
 
@@ -421,10 +421,10 @@ names = st.sampled_from(["a", "b", "c", "A", "ä"])
 
 @given(
     spaces=st.none() | st.sets(names, min_size=1),
-    doors=st.none() | st.sets(st.sampled_from(sorted(DOORS)), min_size=1),
+    doors=st.none() | st.sets(st.sampled_from(sorted(ADAPTERS)), min_size=1),
     rights=st.sets(st.sampled_from(Right), min_size=1),
     right=st.sampled_from(Right),
-    door=st.sampled_from(sorted(DOORS)),
+    door=st.sampled_from(sorted(ADAPTERS)),
     space=st.none() | names,
 )
 def test_a_principal_opens_what_lies_in_all_of_its_scopes(crowded, spaces, doors, rights, right, door, space):

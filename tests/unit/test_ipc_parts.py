@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from memplane.adapters.carapace.pipeline import KEPT_S, Replies, get_brief
+from memplane.adapters.carapace.pipeline import RETENTION_S, Replies, get_brief
 from memplane.adapters.carapace.wire import PLACEHOLDER_TEXT, sanitize
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
@@ -199,7 +199,7 @@ def test_replies_are_kept_for_a_while():
     assert replies.find(b"a", b"request") == b"reply"
     assert replies.find(b"b", b"request") is None
     assert replies.find(b"ar", b"equest") is None
-    now[0] = KEPT_S
+    now[0] = RETENTION_S
     assert replies.find(b"a", b"request") is None
 
     for number in range(5_000):

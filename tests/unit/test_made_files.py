@@ -10,13 +10,13 @@ from memory_objects import MemoryObjects
 from memplane import Settings
 from memplane.errors import InvalidRequest, NotFound
 from memplane.sync import manifest
-from memplane.sync.digests import NOTE, is_made
+from memplane.sync.digests import NOTE, is_generated
 from memplane.sync.interactions import compose as line_of
 from memplane.sync.interactions import interaction
 from memplane.sync.local import LocalObjects
-from memplane.sync.remote_state import keep_target
-from memplane.sync.tree import read_tree, take_in, write_tree
-from memplane.sync.tree.daily import made_files, summary_of
+from memplane.sync.remote_state import save_target
+from memplane.sync.tree import import_tree, read_tree, write_tree
+from memplane.sync.tree.daily import generated_files, summary_of
 from memplane.sync.watch import daily_push
 from memplane.types import Op
 from sync_machines import Machine, content, keys
@@ -159,7 +159,7 @@ def test_a_summary_outlives_its_day(machines, objects, clock):
     assert keys(objects, "interactions/") == []
     assert {key: text(objects, key) for key in (HTML, JSON)} == before
     assert [entry.op for entry in lap.space.entries() if entry.op is Op.SUMMARIZE and entry.body]
-    assert dict(made_files(lap.space)) == dict(made_files(desk.space))
+    assert dict(generated_files(lap.space)) == dict(generated_files(desk.space))
     assert summary_of(lap.space, DAY).html == before[HTML]
     assert b"exit code" not in content(objects)
 
@@ -272,7 +272,7 @@ def test_what_another_program_wrote_stays_as_it_is(machines, objects, clock):
     assert {key: objects.get(key).data for key in theirs} == theirs
     assert "Theirs" not in str([entry.body for entry in desk.space.entries()])
 
-    assert take_in(desk.space, theirs.items()).left == tuple(sorted(theirs))
+    assert import_tree(desk.space, theirs.items()).left == tuple(sorted(theirs))
 
 
 def test_one_of_ours_that_nobody_named_is_still_ours(machines, objects):
@@ -305,7 +305,7 @@ def test_an_export_has_them_too(machines, clock, tmp_path):
 
     assert {HTML, JSON, "compacted/2026-46.md"} <= set(read.unchanged)
     assert read.left == ("summaries/2026-11-01.html",)
-    assert dict(made_files(lap.space)) == dict(made_files(desk.space))
+    assert dict(generated_files(lap.space)) == dict(generated_files(desk.space))
     assert write_tree(desk.space, place).written == ()
 
     desk.space.forget(everything=True)
@@ -334,7 +334,7 @@ def test_a_server_pushes_once_a_day(machines, tmp_path, clock):
     """
     desk = machines("desk")
     place = LocalObjects(str(tmp_path / "place"))
-    keep_target(desk.space, place.url)
+    save_target(desk.space, place.url)
     talk(desk.space)
     clock.advance(days=8)
     daily_push({})(desk.space, "2026-11-22")
@@ -343,7 +343,7 @@ def test_a_server_pushes_once_a_day(machines, tmp_path, clock):
     assert list(place.list("interactions/")) == []
     assert desk.space.turns() == []
 
-    keep_target(desk.space, "az://nowhere")
+    save_target(desk.space, "az://nowhere")
     desk.space.retain("more", at="2026-11-15T10:00:00Z")
     daily_push({})(desk.space, "2026-11-23")
 
@@ -356,8 +356,8 @@ def test_ours_carry_the_note(machines, clock):
     talk(desk.space)
     clock.advance(days=8)
     desk.space.compact()
-    files = dict(made_files(desk.space))
+    files = dict(generated_files(desk.space))
 
     assert set(files) == {HTML, JSON, "compacted/2026-46.md"}
-    assert all(map(is_made, files.values()))
-    assert not is_made(b" " * 500 + NOTE.encode())
+    assert all(map(is_generated, files.values()))
+    assert not is_generated(b" " * 500 + NOTE.encode())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.mcp.install import CLIENTS, carry_out, config_path, planned, server_entry
+from memplane.adapters.mcp.install import CLIENTS, config_path, planned, server_entry, write_change
 from memplane.errors import InvalidRequest
 
 ENTRY = {"command": "python", "args": ["-m", "memplane", "mcp"]}
@@ -64,7 +64,7 @@ def test_other_servers_and_settings_stay(tmp_path):
     file.write_text(json.dumps(before), "utf-8")
     file.chmod(0o600)
 
-    backup = carry_out(planned(file, "memplane", ENTRY))
+    backup = write_change(planned(file, "memplane", ENTRY))
 
     after = json.loads(file.read_text("utf-8"))
     assert list(after) == ["theme", "mcpServers", "é"]
@@ -79,10 +79,10 @@ def test_doing_it_again_changes_nothing(tmp_path):
     The same entry needs no change; another one replaces ours and keeps the first copy.
     """
     file = tmp_path / "config.json"
-    assert carry_out(planned(file, "memplane", ENTRY)) is None
+    assert write_change(planned(file, "memplane", ENTRY)) is None
     assert not planned(file, "memplane", ENTRY).needed
-    first = carry_out(planned(file, "memplane", {**ENTRY, "args": []}))
-    second = carry_out(planned(file, "memplane", ENTRY))
+    first = write_change(planned(file, "memplane", {**ENTRY, "args": []}))
+    second = write_change(planned(file, "memplane", ENTRY))
 
     assert first != second
     assert json.loads(file.read_text("utf-8")) == {"mcpServers": {"memplane": ENTRY}}
@@ -132,7 +132,7 @@ def test_a_file_that_changed_meanwhile_is_left(tmp_path):
     file.write_text('{"new": true}', "utf-8")
 
     with pytest.raises(InvalidRequest, match="meanwhile"):
-        carry_out(change)
+        write_change(change)
     assert file.read_text("utf-8") == '{"new": true}'
 
 
@@ -143,7 +143,7 @@ def test_a_linked_file_stays_a_link(tmp_path):
     real, link = tmp_path / "dotfiles.json", tmp_path / "config.json"
     real.write_text("{}", "utf-8")
     link.symlink_to(real)
-    carry_out(planned(link, "memplane", ENTRY))
+    write_change(planned(link, "memplane", ENTRY))
 
     assert link.is_symlink()
     assert "memplane" in real.read_text("utf-8")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.documents.naming import (
-    asks_for_whole,
-    asks_in_short,
+    asks_for_document,
+    asks_for_summary,
     best_sections,
     named_in,
     of_the_kind_in,
@@ -90,13 +90,13 @@ def test_a_summary_of_a_document_is_asked_for():
     """
     In the usual words, and only with a document in them.
     """
-    assert asks_for_whole("Summarise this document")
-    assert asks_for_whole("what is this report about?")
-    assert asks_for_whole("give me an overview of the tea handbook")
-    assert not asks_for_whole("summarise our conversation")
-    assert not asks_for_whole("Where is the document?")
-    assert asks_in_short("sum up the lease")
-    assert not asks_in_short("what is the lease about?")
+    assert asks_for_document("Summarise this document")
+    assert asks_for_document("what is this report about?")
+    assert asks_for_document("give me an overview of the tea handbook")
+    assert not asks_for_document("summarise our conversation")
+    assert not asks_for_document("Where is the document?")
+    assert asks_for_summary("sum up the lease")
+    assert not asks_for_summary("what is the lease about?")
     names = ["...", "tea-handbook.pdf", "lease.txt"]
     assert named_in("summarise the Tea Handbook please", names) == [1]
     assert named_in("summarise the handbook", names) == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane import Settings
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
 from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, items_of, members_of
 from memplane.adapters.proxy.credentials import ProxyCredentials
@@ -348,7 +348,7 @@ def test_a_refusal_has_the_providers_shape(plane, path, headers, shape):
     By the path, or by the header that Anthropic's clients send; paths of another door keep that door's.
     """
     context = ErrorContext(request_id="r", path=path, headers=headers)
-    format_ = error_format(all_doors(plane, Settings()), path)
+    format_ = error_format(all_adapters(plane, Settings()), path)
     made = format_.render(HttpError(404, "c", "no"), context)
 
     assert msgspec.json.decode(made.body) == shape

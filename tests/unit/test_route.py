@@ -3,7 +3,7 @@
 import pytest
 
 from memplane.extract.catalog import load_catalog
-from memplane.recall.query import names_taken_out, read_nameless, route
+from memplane.recall.query import read_nameless, replace_speakers, route
 
 CATALOG = load_catalog(None)
 
@@ -11,7 +11,7 @@ CATALOG = load_catalog(None)
 def routed(question, *, speakers=(), has_vectors=True):
     return route(
         question,
-        read_nameless(question, names_taken_out(question, speakers), 0),
+        read_nameless(question, replace_speakers(question, speakers), 0),
         CATALOG,
         has_vectors=has_vectors,
     )

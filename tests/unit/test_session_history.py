@@ -17,7 +17,7 @@ from memplane.adapters.clawdapus.session_history import (
     Checkpoint,
     HistoryRecorder,
     Index,
-    agent_folder_name,
+    agent_directory_name,
     build_index,
     read_session,
     rotate,
@@ -26,7 +26,7 @@ from memplane.clock import to_instant
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, StorageError, StorageUnavailable
 from memplane.ledger.history import BadLine, HistoryLine, RejectedLine, parse_line, read_history
-from memplane.safety.safe_directory import Folder
+from memplane.safety.safe_directory import SafeDirectory
 
 
 def lines_of(count, *, start=0, seconds=1):
@@ -36,7 +36,7 @@ def lines_of(count, *, start=0, seconds=1):
 
 
 def read_ids(folder, after=None):
-    with Folder.root(folder) as opened:
+    with SafeDirectory.root(folder) as opened:
         reader = read_session(opened, after=None if after is None else to_instant(after))
         return [item.id for item in reader if isinstance(item, HistoryLine)]
 
@@ -137,7 +137,7 @@ class TestRecorder:
             (analyst / f"history.jsonl.{number}").write_bytes(line.line + b"\n")
         before = read_ids(analyst)
 
-        with Folder.root(analyst) as folder:
+        with SafeDirectory.root(analyst) as folder:
             rotate(folder)
 
         assert read_ids(analyst) == before
@@ -175,14 +175,14 @@ class TestRecorder:
         record(lines_of(1), agent=agent)
 
         (made,) = tmp_path.iterdir()
-        assert made.name == agent_folder_name(agent)
+        assert made.name == agent_directory_name(agent)
         assert read_ids(made) == [lines_of(1)[0].id]
 
     def test_names_of_services_stay(self):
         """
         What Clawdapus can name is written as it is.
         """
-        assert agent_folder_name("trading_desk-0.a") == "trading_desk-0.a"
+        assert agent_directory_name("trading_desk-0.a") == "trading_desk-0.a"
 
     @pytest.mark.parametrize("agent", ["", "x" * 300])
     def test_what_can_be_no_directory_is_refused(self, record, agent):
@@ -344,7 +344,7 @@ class TestIndex:
         lines = lines_of(400, seconds=60)
         record(lines)
 
-        with Folder.root(analyst) as folder:
+        with SafeDirectory.root(analyst) as folder:
             reader = read_session(folder, after=to_instant(later(390 * 60)))
             assert len(list(reader)) == 9
 
@@ -406,7 +406,7 @@ class TestIndex:
             file.write(b"nonsense\n")
         record(lines[2:])
 
-        with Folder.root(analyst) as folder:
+        with SafeDirectory.root(analyst) as folder:
             items = list(read_session(folder, after=to_instant(NOON)))
 
         assert [item.id for item in items if isinstance(item, HistoryLine)] == [it.id for it in lines[1:]]

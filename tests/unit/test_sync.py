@@ -10,7 +10,7 @@ from memory_objects import MemoryObjects
 from memplane.errors import RemoteDenied, RemoteUnavailable, StorageBusy
 from memplane.sync import manifest, push, segments
 from memplane.sync.link import only_one
-from memplane.sync.status import standing_of, without_secrets
+from memplane.sync.status import sync_overview, without_secrets
 from memplane.sync.sync import Sync
 from memplane.sync.watch import SyncWatcher, WatchStopped
 from memplane.types import Op
@@ -572,15 +572,15 @@ def test_a_forgotten_memory_leaves_no_name_of_its_file(machines):
 def test_what_is_known_here_says_how_far_a_place_is(machines, clock):
     """Without a request: when it was synced last, what waits, and that something is to be taken out there."""
     desk = machines("desk")
-    assert standing_of(desk.space).places == ()
+    assert sync_overview(desk.space).places == ()
     told = desk.space.retain("One")
     desk.sync.push()
-    (even,) = standing_of(desk.space).places
+    (even,) = sync_overview(desk.space).places
     clock.advance(days=1)
     desk.space.retain("Two")
     desk.sync.pull()
     desk.space.forget(entries=[told.id])
-    (waiting,) = standing_of(desk.space).places
+    (waiting,) = sync_overview(desk.space).places
 
     assert (even.unpushed, even.to_clean, even.pushed) == (0, False, even.pulled)
     assert waiting.unpushed == 2

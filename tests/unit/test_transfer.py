@@ -9,7 +9,7 @@ import pytest
 
 from engines import both_if_thorough, only_files
 from memplane import Caller
-from memplane.adapters.importers import export_lines, import_file, left_out
+from memplane.adapters.importers import count_excluded, export_lines, import_file
 from memplane.errors import InvalidRequest
 from memplane.ledger.history import Payload, compose_line, entry_id
 from memplane.space.doctor import examine
@@ -197,7 +197,7 @@ def test_history_says_how_much_it_leaves_out(space, clock):
     """
     fill(space, clock)
 
-    assert left_out(space) == 3
+    assert count_excluded(space) == 3
 
 
 def test_a_full_export_restores_the_same_space(space, plane, clock, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conftest import HandClock, fresh_plane
 from memplane.safety.sanitize import SanitizedText
-from memplane.sync.tree import files_of, take_in
+from memplane.sync.tree import files_of, import_tree
 from memplane.sync.tree.behavioral import FILE_BYTES_MAX
 from memplane.sync.tree.frontmatter import part
 from memplane.types import STORABLE_KINDS, State
@@ -60,7 +60,7 @@ def test_any_memories_come_back_from_their_files(stored):
         for kind, text, tags in stored:
             space.store(kind, text, tags=tags)
         files = behavioral(space)
-        report = take_in(other, files.items())
+        report = import_tree(other, files.items())
 
         assert report.rejected == report.conflicts == ()
         assert memories(other) == memories(space)
@@ -78,7 +78,7 @@ def test_taking_in_what_was_written_changes_nothing(stored):
         for kind, text, tags in stored:
             space.store(kind, text, tags=tags)
         files = list(files_of(space))
-        report = take_in(space, files)
+        report = import_tree(space, files)
 
         assert (report.taken, report.rejected, report.entries) == ((), (), 0)
         assert list(files_of(space)) == files
@@ -94,8 +94,8 @@ def test_any_file_is_taken_or_refused_and_twice_is_once(head, body, fenced):
     data = text.encode("utf-8", "replace")
     with fresh_plane() as plane:
         space = plane.space("alice")
-        first = take_in(space, [("behavioral/feedback_x.md", data)])
-        again = take_in(space, [("behavioral/feedback_x.md", data)])
+        first = import_tree(space, [("behavioral/feedback_x.md", data)])
+        again = import_tree(space, [("behavioral/feedback_x.md", data)])
 
         assert len(first.taken) + len(first.rejected) == 1
         assert (again.entries, again.taken) == (0, ())
@@ -114,7 +114,7 @@ def test_a_foreign_file_becomes_a_memory_and_is_left_as_it_is(plane, prefix):
     data = b"---\nname: No: mocks\n# why not\ntype: feedback\nchats: [a, b]\n---\n\nUse real databases.\n\n"
     alice, bob = plane.space("alice"), plane.space("bob")
     for space, folder in ((alice, prefix), (bob, "behavioral")):
-        assert take_in(space, [(f"{folder}/feedback_mocks.md", data)]).taken == (
+        assert import_tree(space, [(f"{folder}/feedback_mocks.md", data)]).taken == (
             f"{folder}/feedback_mocks.md",
         )
 
@@ -141,7 +141,7 @@ def test_what_a_file_is_follows_from_its_type(space, name, text, kind):
     """
     Types, kinds and names of files say what a memory is; odd ones tell how things stand.
     """
-    report = take_in(space, [(f"behavioral/{name}", text.encode())])
+    report = import_tree(space, [(f"behavioral/{name}", text.encode())])
 
     assert report.rejected == ()
     assert [m.kind for m in space.memories()] == [kind]
@@ -153,12 +153,12 @@ def test_the_folder_that_is_written_counts(space):
     The same file in both folders is one memory; where they differ, the other one is refused, again and again.
     """
     files = [("claude_memory/a.md", b"old"), ("behavioral/a.md", b"new")]
-    first, again = take_in(space, files), take_in(space, files)
+    first, again = import_tree(space, files), import_tree(space, files)
 
     assert texts(space) == ["new"]
     assert [path for path, _ in first.rejected] == ["claude_memory/a.md"]
     assert (again.entries, again.rejected) == (0, first.rejected)
-    assert take_in(space, [("claude_memory/a.md", b"new"), ("behavioral/a.md", b"new")]).rejected == ()
+    assert import_tree(space, [("claude_memory/a.md", b"new"), ("behavioral/a.md", b"new")]).rejected == ()
 
 
 def test_a_long_file_is_one_memory(space):
@@ -166,7 +166,7 @@ def test_a_long_file_is_one_memory(space):
     A person's file may say more than `store` takes; all of it is kept and found, up to what is a document.
     """
     long = "Rule one.\n" + "x" * 10_000 + "\nThe last word is zephyr."
-    report = take_in(
+    report = import_tree(
         space, [("behavioral/a.md", long.encode()), ("behavioral/b.md", b"y" * (FILE_BYTES_MAX + 1))]
     )
 
@@ -197,7 +197,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(space, path, data):
     """
     Nothing is changed, and the report says why.
     """
-    report = take_in(space, [(path, data)])
+    report = import_tree(space, [(path, data)])
 
     assert [named for named, why in report.rejected if why] == [path]
     assert (report.entries, space.memories()) == (0, [])
@@ -209,7 +209,9 @@ def test_an_id_of_something_else_is_refused(space):
     """
     space.retain("hello", id="t1")
 
-    assert take_in(space, [("behavioral/a.md", b"---\nid: t1\n---\nx")]).rejected[0][0] == "behavioral/a.md"
+    assert (
+        import_tree(space, [("behavioral/a.md", b"---\nid: t1\n---\nx")]).rejected[0][0] == "behavioral/a.md"
+    )
 
 
 # ── edits by hand ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +238,7 @@ def test_an_edit_replaces_what_the_file_showed(space, clock, edit):
     before = space.store("preference", "Drinks tea", tags=["drinks"])
     path, text = the_file(space)
     clock.advance(minutes=5)
-    report = take_in(space, [(path, change(text).encode())])
+    report = import_tree(space, [(path, change(text).encode())])
 
     assert (report.taken, report.conflicts, report.rejected) == ((path,), (), ())
     (memory,) = space.memories(state="active")
@@ -248,8 +250,8 @@ def test_an_edit_replaces_what_the_file_showed(space, clock, edit):
         before.id,
         memory.id,
     )
-    assert take_in(space, [(path, change(text).encode())]).entries == 0
-    assert take_in(space, [(new_path, new_text.encode())]).entries == 0
+    assert import_tree(space, [(path, change(text).encode())]).entries == 0
+    assert import_tree(space, [(new_path, new_text.encode())]).entries == 0
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ def test_what_says_the_same_is_no_edit(space, change):
     space.store("preference", "Drinks tea", tags=["drinks"])
     path, text = the_file(space)
 
-    assert take_in(space, [(path, change(text).encode())]).entries == 0
+    assert import_tree(space, [(path, change(text).encode())]).entries == 0
 
 
 def test_members_and_comments_that_a_person_adds_stay(space, clock):
@@ -281,7 +283,7 @@ def test_members_and_comments_that_a_person_adds_stay(space, clock):
     edited = text.replace("type: user", "# seen in June\nmood: good\ntype: user").replace(
         "name: Drinks tea", "name: Tea!"
     )
-    take_in(space, [(path, edited.encode())])
+    import_tree(space, [(path, edited.encode())])
     clock.advance(minutes=1)
     (memory,) = space.memories(state="active")
     space.store("preference", "Drinks mate", supersedes=memory.id)
@@ -299,8 +301,8 @@ def test_a_foreign_file_that_is_edited_goes_on(space, clock):
     for text in ("one", "two", "one", "three"):
         clock.advance(minutes=1)
 
-        assert take_in(space, [("behavioral/a.md", text.encode())]).entries == 1
-        assert take_in(space, [("behavioral/a.md", text.encode())]).entries == 0
+        assert import_tree(space, [("behavioral/a.md", text.encode())]).entries == 1
+        assert import_tree(space, [("behavioral/a.md", text.encode())]).entries == 0
         assert texts(space) == [text]
         assert behavioral(space)["behavioral/a.md"] == text.encode()
     assert len(space.chain(space.memories(state="superseded")[-1].id)) == 4
@@ -315,7 +317,7 @@ def test_an_older_version_is_no_edit(space, clock):
     clock.advance(minutes=1)
     space.store("preference", "Drinks mate", supersedes=first.id)
 
-    assert take_in(space, [(path, text.encode())]).entries == 0
+    assert import_tree(space, [(path, text.encode())]).entries == 0
     assert texts(space) == ["Drinks mate"]
 
 
@@ -329,7 +331,7 @@ def test_a_true_conflict_keeps_both(space, clock):
     here = space.store("preference", "Drinks mate", supersedes=first.id)
     clock.advance(minutes=1)
     edited = text.replace("Drinks tea\n", "Drinks coffee\n").encode()
-    report = take_in(space, [(path, edited)])
+    report = import_tree(space, [(path, edited)])
 
     assert (report.taken, [named for named, _ in report.conflicts]) == ((path,), [path])
     assert texts(space) == ["Drinks coffee", "Drinks mate"]
@@ -337,7 +339,7 @@ def test_a_true_conflict_keeps_both(space, clock):
     assert {conflict.left.text, conflict.right.text} == {"Drinks coffee", "Drinks mate"}
     files = behavioral(space)
     assert sum(b"state: contested" in data for data in files.values()) == 2
-    assert take_in(space, [(path, edited)]).entries == take_in(space, files.items()).entries == 0
+    assert import_tree(space, [(path, edited)]).entries == import_tree(space, files.items()).entries == 0
     space.replay()
     assert space.conflicts() == [conflict]
     assert behavioral(space) == files
@@ -350,13 +352,13 @@ def test_a_foreign_file_and_a_change_here_conflict(space, clock):
     """
     The same where the file does not say which version it shows.
     """
-    take_in(space, [("behavioral/a.md", b"one")])
+    import_tree(space, [("behavioral/a.md", b"one")])
     clock.advance(minutes=1)
     space.store("context", "two", supersedes=space.memories()[0].id)
     clock.advance(minutes=1)
 
-    assert take_in(space, [("behavioral/a.md", b"one")]).entries == 0
-    assert take_in(space, [("behavioral/a.md", b"three")]).conflicts
+    assert import_tree(space, [("behavioral/a.md", b"one")]).entries == 0
+    assert import_tree(space, [("behavioral/a.md", b"three")]).conflicts
     assert texts(space) == ["three", "two"]
     assert len(space.conflicts()) == 1
 
@@ -370,7 +372,10 @@ def test_the_same_change_on_both_sides_is_no_conflict(space, clock):
     clock.advance(minutes=1)
     space.store("preference", "Drinks mate", supersedes=first.id)
 
-    assert take_in(space, [(path, text.replace("Drinks tea\n", "Drinks mate\n").encode())]).entries in (0, 1)
+    assert import_tree(space, [(path, text.replace("Drinks tea\n", "Drinks mate\n").encode())]).entries in (
+        0,
+        1,
+    )
     assert texts(space) == ["Drinks mate"]
     assert space.conflicts() == []
 
@@ -382,12 +387,12 @@ def test_two_who_take_in_the_same_edit_record_the_same(plane, clock):
     alice, bob = plane.space("alice"), plane.space("bob")
     alice.store("preference", "Drinks tea")
     path, text = the_file(alice)
-    take_in(bob, behavioral(alice).items())
+    import_tree(bob, behavioral(alice).items())
     changed = {path: datetime(2026, 11, 16, tzinfo=UTC)}
     edited = text.replace("tea", "coffee").encode()
-    take_in(alice, [(path, edited)], modified=changed)
+    import_tree(alice, [(path, edited)], modified=changed)
     clock.advance(days=3)
-    take_in(bob, [(path, edited)], modified=changed)
+    import_tree(bob, [(path, edited)], modified=changed)
 
     ids = [{(m.id, m.text, m.updated_at) for m in space.memories(state="active")} for space in (alice, bob)]
     assert ids[0] == ids[1]
@@ -402,8 +407,8 @@ def test_a_copy_of_a_file_is_another_memory(space):
     copy = text.replace("Drinks tea\n", "Eats cake\n").encode()
     files = [(path, text.encode()), ("behavioral/cake.md", copy)]
 
-    assert take_in(space, files).taken == ("behavioral/cake.md",)
-    assert take_in(space, files).entries == 0
+    assert import_tree(space, files).taken == ("behavioral/cake.md",)
+    assert import_tree(space, files).entries == 0
     assert texts(space) == ["Drinks tea", "Eats cake"]
     assert {"behavioral/cake.md", path} < behavioral(space).keys()
 
@@ -416,13 +421,13 @@ def test_a_file_that_was_renamed_keeps_its_memory(space):
     files = content(space)
     path, text = the_file(space)
     files["behavioral/tea.md"] = files.pop(path)
-    report = take_in(space, files.items())
+    report = import_tree(space, files.items())
 
     assert (report.taken, report.missing) == (("behavioral/tea.md",), ())
     assert texts(space) == ["Drinks tea"]
     assert the_file(space)[0] == "behavioral/tea.md"
     assert part(the_file(space)[1]).members["id"] == first.id
-    assert take_in(space, files.items()).entries == 0
+    assert import_tree(space, files.items()).entries == 0
     assert part(text).members["id"] == first.id
 
 
@@ -434,11 +439,11 @@ def test_what_is_forgotten_does_not_come_back_from_a_file(space):
     Neither from one of ours nor from a foreign one, edited or not.
     """
     space.store("preference", "Drinks tea")
-    take_in(space, [("behavioral/a.md", b"Eats cake")])
+    import_tree(space, [("behavioral/a.md", b"Eats cake")])
     files = behavioral(space)
     space.forget(everything=True)
     files["behavioral/a.md"] = b"Eats more cake"
-    report = take_in(space, files.items())
+    report = import_tree(space, files.items())
 
     assert (report.entries, len(report.forgotten), space.memories()) == (0, 2, [])
     assert behavioral(space) == {}
@@ -455,10 +460,10 @@ def test_a_missing_file_is_reported_and_forgotten_only_when_asked(space):
     gone = next(path for path, data in files.items() if b"\nDrinks tea" in data)
     del files[gone]
 
-    assert take_in(space, files.items()).missing == (gone,)
-    assert take_in(space, files.items(), forget_missing=True, dry_run=True).dropped == (gone,)
+    assert import_tree(space, files.items()).missing == (gone,)
+    assert import_tree(space, files.items(), forget_missing=True, dry_run=True).dropped == (gone,)
     assert texts(space) == ["Drinks tea", "Eats cake"]
-    assert take_in(space, files.items(), forget_missing=True).dropped == (gone,)
+    assert import_tree(space, files.items(), forget_missing=True).dropped == (gone,)
     assert [m.text for m in space.memories()] == ["Eats cake"]
 
 
@@ -484,7 +489,7 @@ def test_secrets_are_not_in_the_files_and_survive_an_edit(space):
     path, text = the_file(space)
 
     assert SECRET not in text
-    assert take_in(space, [(path, text.replace("Mondays", "Tuesdays").encode())]).entries == 1
+    assert import_tree(space, [(path, text.replace("Mondays", "Tuesdays").encode())]).entries == 1
     stored = space.entries()[-1].body.decode()
     assert SECRET in stored
     assert "Tuesdays" in stored
@@ -515,8 +520,8 @@ def test_an_index_that_a_person_wrote_stays_theirs(space):
     assert b"Drinks tea" in behavioral(space)["behavioral/MEMORY.md"]
     own = b"# What matters\n\n- tea\n"
 
-    assert take_in(space, [("claude_memory/MEMORY.md", own)]).taken == ("claude_memory/MEMORY.md",)
-    assert take_in(space, [("claude_memory/MEMORY.md", own)]).entries == 0
+    assert import_tree(space, [("claude_memory/MEMORY.md", own)]).taken == ("claude_memory/MEMORY.md",)
+    assert import_tree(space, [("claude_memory/MEMORY.md", own)]).entries == 0
     assert behavioral(space)["behavioral/MEMORY.md"] == own
     assert behavioral(space, "claude_memory")["claude_memory/MEMORY.md"] == own
     assert "What matters" not in str(space.search("matters")) + space.brief().markdown
@@ -549,7 +554,7 @@ def test_foreign_names_that_differ_in_case_only_do_not_meet(space):
     """
     Two files of an object store that one disk would take for one are written as two.
     """
-    take_in(space, [("behavioral/A.md", b"one"), ("behavioral/a.md", b"two")])
+    import_tree(space, [("behavioral/A.md", b"one"), ("behavioral/a.md", b"two")])
     files = behavioral(space)
 
     assert len({path.lower() for path in files}) == len(files) == 3

@@ -13,7 +13,7 @@ from memplane.errors import InvalidRequest
 from memplane.storage.filter import Filter
 from memplane.sync.interactions import parse
 from memplane.sync.local import LocalObjects
-from memplane.sync.tree import files_of, read_tree, take_in, write_tree
+from memplane.sync.tree import files_of, import_tree, read_tree, write_tree
 
 DAY = "interactions/2026-04-17.jsonl"
 SECRET = "AKIA" + "ABCDEFGHIJKLMN27"
@@ -98,7 +98,7 @@ def fill(space, clock):
     clock.advance(minutes=1)
     space.forget(entries=[doomed.id, gone.id], reason="asked")
     space.feedback([space.memories(state="active")[0].id], rating=4)
-    take_in(
+    import_tree(
         space, [("state/watched_chats", b"19:a\n19:b\n"), ("state/email_cursor.txt", b"2026-04-17T20:00:00Z")]
     )
 
@@ -318,8 +318,8 @@ def test_lines_of_others_become_turns_and_lines_again(space):
         line("l1"),
         line("l2", direction="outbound", metadata=None, recipient="19:x", ts="2026-04-17T21:00:00+00:00"),
     ]
-    report = take_in(space, day(*lines))
-    again = take_in(space, day(*lines))
+    report = import_tree(space, day(*lines))
+    again = import_tree(space, day(*lines))
 
     assert (report.entries, again.entries, report.rejected) == (2, 0, ())
     assert [(t.entry_id, t.role, t.speaker) for t in reversed(space.turns())] == [
@@ -350,14 +350,14 @@ def test_any_line_is_taken_once_or_refused(summary, sender, direction, metadata)
         files = day(
             line("a", summary=summary, sender=sender, direction=direction, metadata=metadata), line("b")
         )
-        first, again = take_in(space, files), take_in(space, files)
+        first, again = import_tree(space, files), import_tree(space, files)
 
         assert first.entries + len(first.rejected) == 2
         assert again.entries == 0
         written = content(space)[DAY].decode().splitlines()
         assert {parse(each).id for each in written} <= {"a", "b"}
         assert "b" in str(written)
-        assert take_in(space, content(space).items()).entries == 0
+        assert import_tree(space, content(space).items()).entries == 0
 
 
 def test_corrupt_lines_are_reported_and_stay_in_their_file(space):
@@ -373,13 +373,13 @@ def test_corrupt_lines_are_reported_and_stay_in_their_file(space):
         line("fact-1"),
     ]
     files = day(line("l1"), *broken, line("l2"))
-    report = take_in(space, files)
+    report = import_tree(space, files)
 
     assert [path for path, _ in report.rejected] == [f"{DAY}:{number}" for number in range(2, 8)]
     assert report.entries == 2
     rewritten = dict(files_of(space, there=dict(files).get))[DAY].decode()
     assert all(each in rewritten.splitlines() for each in broken)
-    assert take_in(space, [(DAY, rewritten.encode())]).entries == 0
+    assert import_tree(space, [(DAY, rewritten.encode())]).entries == 0
     assert dict(files_of(space, there={DAY: rewritten.encode()}.get))[DAY].decode() == rewritten
 
 
@@ -388,10 +388,10 @@ def test_forgotten_lines_go_from_the_file_and_stay_away(space):
     A forgotten id is neither written nor taken in again.
     """
     files = day(line("l1"), line("l2", summary="Secret plan"))
-    take_in(space, files)
+    import_tree(space, files)
     space.forget(entries=["l2"])
 
-    assert take_in(space, files).entries == 0
+    assert import_tree(space, files).entries == 0
     assert b"Secret plan" not in dict(files_of(space, there=dict(files).get))[DAY]
     assert content(space)[DAY].count(b"\n") == 1
 
@@ -419,7 +419,7 @@ def test_no_secret_is_in_a_line(space):
     What is told of a turn is without secrets, in the words of others too.
     """
     space.retain(f"my key is {SECRET}")
-    take_in(space, day(line("l1", summary=f"key {SECRET}", metadata={"note": f"aws {SECRET}"})))
+    import_tree(space, day(line("l1", summary=f"key {SECRET}", metadata={"note": f"aws {SECRET}"})))
 
     assert SECRET.encode() not in b"".join(content(space).values())
 
@@ -440,16 +440,16 @@ def test_facts_are_edited_by_hand(space, clock):
     told["facts"]["d"] = {"value": 7}
     told["facts"][""] = {"value": "x"}
     clock.advance(minutes=1)
-    report = take_in(space, [("state/facts.json", json.dumps(told).encode())])
+    report = import_tree(space, [("state/facts.json", json.dumps(told).encode())])
 
     assert {path for path, _ in report.rejected} == {"state/facts.json:d", "state/facts.json"}
     assert [space.get(key).text for key in "abc"] == ["2", "1", "3"]
     assert space.get("a").tags == ("x",)
     assert len(space.history("a")) == 2
-    assert take_in(space, [("state/facts.json", json.dumps(told).encode())]).entries == 0
-    assert take_in(space, [("state/facts.json", before)]).entries == 0
+    assert import_tree(space, [("state/facts.json", json.dumps(told).encode())]).entries == 0
+    assert import_tree(space, [("state/facts.json", before)]).entries == 0
     assert space.get("a").text == "2"
-    assert take_in(space, [("state/facts.json", b"[")]).rejected[0][0] == "state/facts.json"
+    assert import_tree(space, [("state/facts.json", b"[")]).rejected[0][0] == "state/facts.json"
 
 
 def test_a_fact_that_was_changed_on_both_sides_keeps_both_in_its_history(space, clock):
@@ -461,7 +461,7 @@ def test_a_fact_that_was_changed_on_both_sides_keeps_both_in_its_history(space, 
     clock.advance(minutes=1)
     space.put("a", "2")
     clock.advance(minutes=1)
-    report = take_in(space, [("state/facts.json", told.replace(b'"1"', b'"3"'))])
+    report = import_tree(space, [("state/facts.json", told.replace(b'"1"', b'"3"'))])
 
     assert [path for path, _ in report.conflicts] == ["state/facts.json:a"]
     assert [m.text for m in space.history("a")] == ["1", "2", "3"]
@@ -477,7 +477,7 @@ def test_a_forgotten_fact_does_not_come_back(space):
     space.forget(key="a")
     space.delete_file("/memories/a.md")
 
-    assert take_in(space, files.items()).entries == 0
+    assert import_tree(space, files.items()).entries == 0
     assert "state/facts.json" not in content(space)
     assert "files/a.md" not in content(space)
 
@@ -493,19 +493,21 @@ def test_an_agents_files_are_edited_by_hand(plane, clock):
     assert path == "files/what%3a a%3f.md"
     clock.advance(minutes=1)
 
-    assert take_in(space, (files | {path: b"two"}).items()).entries == 1
+    assert import_tree(space, (files | {path: b"two"}).items()).entries == 1
     assert space.file("/memories/what: a?.md").text == "two"
     assert (
-        take_in(space, (files | {path: b"two"}).items()).entries == take_in(space, files.items()).entries == 0
+        import_tree(space, (files | {path: b"two"}).items()).entries
+        == import_tree(space, files.items()).entries
+        == 0
     )
     clock.advance(minutes=1)
-    report = take_in(space, (files | {path: b"three"}).items())
+    report = import_tree(space, (files | {path: b"three"}).items())
     assert [named for named, _ in report.conflicts] == [path]
     assert sorted(space.file(it.path).text for it in space.files()) == ["three", "two"]
-    assert take_in(space, (files | {path: b"three"}).items()).entries == 0
-    assert take_in(space, [("files/new/er.txt", b"hello")]).taken == ("files/new/er.txt",)
+    assert import_tree(space, (files | {path: b"three"}).items()).entries == 0
+    assert import_tree(space, [("files/new/er.txt", b"hello")]).taken == ("files/new/er.txt",)
     assert space.file("/memories/new/er.txt").text == "hello"
-    assert take_in(space, [("files/x%2f..%2fy", b"x"), ("files/a.bin", b"\xff")]).entries == 0
+    assert import_tree(space, [("files/x%2f..%2fy", b"x"), ("files/a.bin", b"\xff")]).entries == 0
 
 
 def test_state_of_others_is_carried_along_unread(plane, clock):
@@ -517,14 +519,14 @@ def test_state_of_others_is_carried_along_unread(plane, clock):
         "state/watched_chats": b"19:a@thread.v2\n19:b@thread.v2\n",
         "state/email_cursor.txt": b"2026-04-17T20:00:00Z",
     }
-    assert take_in(space, files.items()).entries == 2
+    assert import_tree(space, files.items()).entries == 2
     clock.advance(minutes=1)
     files["state/email_cursor.txt"] = b"2026-04-18T20:00:00Z"
-    assert take_in(space, files.items()).entries == 1
-    assert take_in(space, files.items()).entries == 0
+    assert import_tree(space, files.items()).entries == 1
+    assert import_tree(space, files.items()).entries == 0
 
     assert {path: data for path, data in content(space).items() if path in files} == files
-    take_in(other, content(space).items())
+    import_tree(other, content(space).items())
     assert content(other) == content(space)
     assert space.search("thread") == []
     assert space.facts() == []
@@ -545,7 +547,7 @@ def test_files_of_nobody_are_left_and_hooks_read_theirs(space):
         ("promises.jsonl", b"{}"),
         ("behavioral/x.png", b"\xff"),
     ]
-    report = take_in(space, files, hooks={"compacted": lambda path, data: seen.append((path, data))})
+    report = import_tree(space, files, hooks={"compacted": lambda path, data: seen.append((path, data))})
 
     assert seen == [("compacted/2026-16.md", b"#")]
     assert set(report.left) == {"summaries/2026-04-17.html", "promises.jsonl", "behavioral/x.png"}

@@ -12,11 +12,11 @@ import pytest
 
 from memplane import Settings
 from memplane.adapters.proxy.injection import Injection, Injector
-from memplane.adapters.proxy.recorder import FOLDER, PendingTurn, PendingTurns, TurnRecorder
+from memplane.adapters.proxy.recorder import DIRECTORY, PendingTurn, PendingTurns, TurnRecorder
 from memplane.errors import InvalidRequest, StorageFull
 from memplane.ledger.history import Payload, compose_line
 from memplane.space import Space
-from memplane.telemetry import MemoryOp, spell_event
+from memplane.telemetry import MemoryOp, format_event
 from memplane.types import PinnedTexts
 
 PATIENT_MS = 60_000
@@ -320,7 +320,7 @@ def test_what_waits_is_in_a_file_of_its_own(tmp_path):
     """
     Only its owner may read it, and nothing of what was told is in it.
     """
-    pending = PendingTurns(tmp_path / FOLDER)
+    pending = PendingTurns(tmp_path / DIRECTORY)
 
     file = pending.put(kept(pins=PinnedTexts(texts={"place": "Ann is allergic to nuts"})))
 
@@ -334,7 +334,7 @@ def test_files_of_a_process_that_lives_are_its_own(tmp_path):
     """
     What is half written, or no turn at all, is passed over.
     """
-    pending = PendingTurns(tmp_path / FOLDER)
+    pending = PendingTurns(tmp_path / DIRECTORY)
     file = pending.put(kept())
     for name in (f"{os.getppid()}-00", "999999999-00.new", "readme"):
         file.with_name(name).write_bytes(file.read_bytes())
@@ -357,7 +357,7 @@ def test_where_everything_is_encrypted_nothing_waits_in_a_file(tmp_path):
     assert PendingTurns(None).put(kept()) is None
     assert list(PendingTurns(None).left_over()) == []
     (tmp_path / "file").write_text("")
-    assert PendingTurns(tmp_path / "file" / FOLDER).put(kept()) is None
+    assert PendingTurns(tmp_path / "file" / DIRECTORY).put(kept()) is None
 
 
 @pytest.mark.parametrize("error", [StorageFull("no room"), OSError("gone"), ZeroDivisionError()])
@@ -472,7 +472,7 @@ def test_a_line_of_telemetry_is_spelled_as_go_spells_it():
         memory_bytes=0,
     )
 
-    assert spell_event(event) == (
+    assert format_event(event) == (
         '{"ts":"2026-11-15T06:28:17Z","claw_id":"a\\u003cb\\u003e\\u0026","type":"memory_op","intervention":null,'
         '"memory_service":"mem-svc","memory_op":"recall","memory_status":"succeeded","memory_blocks":0,"memory_bytes":0}'
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.adapters.claiv.recall import RecallReference, fact_of, read_recall_id, recall_id_of
 from memplane.config import Settings
 from memplane.server.app import error_format
@@ -98,7 +98,7 @@ def test_refusals_are_in_words_that_claivs_clients_know(plane, path):
     400 for 422, `unauthorized` for a credential, and how long to wait in the body.
     """
     context = ErrorContext(request_id="r1")
-    format_ = error_format(all_doors(plane, Settings()), path)
+    format_ = error_format(all_adapters(plane, Settings()), path)
     unread = format_.render(HttpError(422, "invalid_request", "m", details={"field": "f"}), context)
     busy = format_.render(HttpError(503, "storage_busy", "m", headers={"retry-after": "1"}), context)
     wrong = format_.render(HttpError(401, "unauthenticated", "m"), context)

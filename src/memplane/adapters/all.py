@@ -1,14 +1,14 @@
 """The one list of HTTP doors."""
 
 from memplane.adapters.anthropic import routes as tool
-from memplane.adapters.claiv.routes import door as v6_door
-from memplane.adapters.clawdapus.routes import door as plane_door
-from memplane.adapters.helmdeck.routes import door as facts_door
+from memplane.adapters.claiv.routes import adapter as v6_door
+from memplane.adapters.clawdapus.routes import adapter as plane_door
+from memplane.adapters.helmdeck.routes import adapter as facts_door
 from memplane.adapters.mcp import http as mcp
-from memplane.adapters.proxy.routes import door as proxy_door
+from memplane.adapters.proxy.routes import adapter as proxy_door
 from memplane.auth.principal import Authenticator
 from memplane.config import Settings
-from memplane.console.routes import door as console_door
+from memplane.console.routes import adapter as console_door
 from memplane.engine import Engine
 from memplane.server import system
 from memplane.server.endpoint import Adapter
@@ -17,7 +17,7 @@ from memplane.server.metrics import Metrics
 from memplane.telemetry import Listener, log_event
 
 
-def all_doors(
+def all_adapters(
     plane: Engine,
     settings: Settings,
     metrics: Metrics | None = None,
@@ -30,12 +30,12 @@ def all_doors(
     doors: list[Adapter] = [
         plane_door(plane, settings),
         facts_door(plane, settings, authenticator),
-        mcp.door(plane, settings),
-        tool.door(),
+        mcp.adapter(plane, settings),
+        tool.adapter(),
         v6_door(plane, settings),
         console_door(plane, authenticator),
         proxy_door(
             plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
         ),
     ]
-    return [system.door(plane, settings, doors, metrics or Metrics()), *doors]
+    return [system.adapter(plane, settings, doors, metrics or Metrics()), *doors]

@@ -14,9 +14,9 @@ from memplane.types import Op
 __all__ = [
     "FORMATS",
     "ImportReport",
+    "count_excluded",
     "export_lines",
     "import_file",
-    "left_out",
     "scrubbed_lines",
 ]
 
@@ -48,7 +48,7 @@ def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # n
     return FORMATS[format](space)
 
 
-def left_out(space: Space) -> int:
+def count_excluded(space: Space) -> int:
     """How many memories and facts a history export leaves out because they are not turns."""
     return sum(entry.op in _NO_TURNS and entry.body is not None for entry in entries_of(space))
 

@@ -14,7 +14,7 @@ from memplane.auth.principal import KeySetUnavailable
 from memplane.auth.tokens import PublicKey
 from memplane.clock import SECOND, Clock, Instant
 from memplane.errors import SettingsInvalid
-from memplane.models.http import JsonClient, NoResponse, place_of
+from memplane.models.http import JsonClient, NoResponse, display_address
 
 FRESH = 3_600 * SECOND
 """How long keys are used without asking again: a key that its issuer withdrew is trusted at most so long."""
@@ -85,7 +85,7 @@ class _Source:
             raise SettingsInvalid(
                 "jwks: give an https:// address or a file; over plain http anyone could swap keys"
             )
-        self.place = place_of(source)
+        self.place = display_address(source)
         self._client = JsonClient(
             source, headers={}, timeout_s=FETCH_TIMEOUT_S, attempts_max=1, answer_bytes_max=_BYTES_MAX
         )

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 import msgspec
 
-from memplane.auth.principal import DOORS, Principal, Right, Secret
+from memplane.auth.principal import ADAPTERS, Principal, Right, Secret
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest, NotFound
 from memplane.storage.credentials import KeyRecord
@@ -36,8 +36,8 @@ _KEY = re.compile(r"mp_([0-9a-f]{16})_([0-9A-Za-z]{43})", re.ASCII)
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _AGENT_SECRET = re.compile(r"[0-9a-f]{48,512}", re.ASCII)
 
-_NOBODY_SALT = secrets.token_bytes(_SALT_BYTES)
-_NOBODY_DIGEST = secrets.token_bytes(32)
+_DUMMY_SALT = secrets.token_bytes(_SALT_BYTES)
+_DUMMY_DIGEST = secrets.token_bytes(32)
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> MintedK
     """Make a key. `secret` takes over the one of an agent's token that is in use already."""
     _check(grant)
     if secret is not None:
-        drawn = _taken_over(grant, secret)
+        drawn = _derived_key(grant, secret)
     elif grant.agent is not None:
         drawn = secrets.token_hex(_AGENT_SECRET_BYTES)
     else:
@@ -121,7 +121,7 @@ def split_key(credential: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
-def holds_key(text: str) -> bool:
+def contains_key(text: str) -> bool:
     """Whether something that looks like a key stands anywhere in it."""
     return _KEY.search(text) is not None
 
@@ -135,7 +135,7 @@ def matching(records: Sequence[KeyRecord], secret: str) -> KeyRecord | None:
     none, so that the time taken does not tell whether a key or an agent exists."""
     found = None
     if not records:
-        hmac.compare_digest(digest(secret, _NOBODY_SALT), _NOBODY_DIGEST)
+        hmac.compare_digest(digest(secret, _DUMMY_SALT), _DUMMY_DIGEST)
     for record in records:
         if hmac.compare_digest(digest(secret, record.salt), record.digest):
             found = record
@@ -171,10 +171,10 @@ def _check(grant: Grant) -> None:
         raise InvalidRequest("spaces: name at least one", field="spaces")
     if grant.doors is not None and not grant.doors:
         raise InvalidRequest("doors: name at least one", field="doors")
-    unknown = sorted(set(grant.doors or ()) - DOORS)
+    unknown = sorted(set(grant.doors or ()) - ADAPTERS)
     if unknown:
         raise InvalidRequest(
-            f"doors: {unknown[0]!r} is not a door; they are {', '.join(sorted(DOORS))}", field="doors"
+            f"doors: {unknown[0]!r} is not a door; they are {', '.join(sorted(ADAPTERS))}", field="doors"
         )
     if Right.ADMIN in set(grant.rights) and (grant.spaces is not None or grant.agent is not None):
         raise InvalidRequest(
@@ -198,7 +198,7 @@ def _check_name(value: str | None, field: str, *, empty: bool = False) -> None:
         raise InvalidRequest(f"{field}: a name holds no control characters", field=field)
 
 
-def _taken_over(grant: Grant, secret: Secret) -> str:
+def _derived_key(grant: Grant, secret: Secret) -> str:
     if grant.agent is None:
         raise InvalidRequest("secret: only an agent's can be taken over; name the agent", field="secret")
     text = secret.reveal().strip().removeprefix(f"{grant.agent}:")

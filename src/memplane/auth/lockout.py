@@ -22,7 +22,7 @@ from memplane.storage.credentials import CredentialStore
 
 GUESSES_MAX = 20
 WINDOW = 60 * SECOND
-PLACES_MAX = 10_000
+SOURCES_MAX = 10_000
 KNOWN_MAX = 10_000
 
 _IPV6_NETWORK_BITS = 64
@@ -41,7 +41,7 @@ class LoginThrottle:
 
     def check(self, peer: str, aim: str = "") -> None:
         """Raise `LockedOut` while this place is locked, by this process or another."""
-        place, now = _place(peer, aim), self._clock()
+        place, now = _source(peer, aim), self._clock()
         with self._lock:
             until = self._locked_here(place, now)
         if until is None:
@@ -52,13 +52,13 @@ class LoginThrottle:
 
     def missed(self, peer: str, aim: str = "") -> None:
         """Count a wrong credential."""
-        place, now = _place(peer, aim), self._clock()
+        place, now = _source(peer, aim), self._clock()
         with self._lock:
             missed = self._missed.setdefault(place, deque(maxlen=GUESSES_MAX))
             self._missed.move_to_end(place)
             missed.append(now)
             until = self._locked_here(place, now)
-            if len(self._missed) > PLACES_MAX:
+            if len(self._missed) > SOURCES_MAX:
                 self._missed.popitem(last=False)
         if until is not None:
             self._credentials.lock(place, until, now=now)
@@ -97,7 +97,7 @@ class LoginThrottle:
         ).digest()
 
 
-def _place(peer: str, aim: str) -> bytes:
+def _source(peer: str, aim: str) -> bytes:
     return hashlib.blake2b(
         f"{network_of(peer)}\n{aim}".encode("utf-8", "surrogatepass"), digest_size=16
     ).digest()

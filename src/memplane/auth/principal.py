@@ -31,7 +31,7 @@ class Secret:
         raise TypeError("a secret is not pickled")
 
 
-DOORS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
+ADAPTERS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
 """Every name a credential may be limited to."""
 CREDENTIAL_CHARS_MAX = 16_384
 """A longer one is no credential, and nobody computes with it."""

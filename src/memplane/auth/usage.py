@@ -19,7 +19,7 @@ from memplane.storage.accounts import Account, Accounts, UsageCounts
 # killed loses what it counted since it last wrote, and nothing else.
 
 
-KEPT_DAYS = 400
+RETENTION_DAYS = 400
 """How long usage is on record: a year, and the month one compares it with."""
 
 _WRITE_EVERY_S = 5.0
@@ -80,7 +80,7 @@ class Meter:
             if not counted:
                 return
             try:
-                self._accounts.add(counted, oldest=self._clock() // DAY - KEPT_DAYS)
+                self._accounts.add(counted, oldest=self._clock() // DAY - RETENTION_DAYS)
             except BaseException:
                 self._keep(counted)
                 raise

@@ -90,7 +90,7 @@ def review(
     for learning, confirmed in chosen:
         _decide(space, learning, confirmed=confirmed)
     if not chosen and not call.out.json and sys.stdin.isatty() and sys.stderr.isatty():
-        _ask(call, space, drafts)
+        _review_drafts(call, space, drafts)
     drafts = [it for it in space.learnings() if day is None or day in it.days]
     judged = space.judgements(day, limit=limit)
     call.out.answer({"learnings": drafts, "judgements": judged}, *_drafts(drafts))
@@ -256,7 +256,7 @@ def _decide(space: Space, learning: Learning, *, confirmed: bool) -> None:
         space.reject(learning.id)
 
 
-def _ask(call: CommandContext, space: Space, drafts: list[Learning]) -> None:
+def _review_drafts(call: CommandContext, space: Space, drafts: list[Learning]) -> None:
     for learning in drafts:
         if learning.standing is not LearningStatus.OPEN:
             continue

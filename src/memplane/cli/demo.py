@@ -175,12 +175,12 @@ def _forget(tour: Tour) -> None:
         "Forgetting erases: from memory, from the indexes and from the disk. A receipt says what went.",
     )
     tour.run("retain", f"My new address is {_ADDRESS}", "--conversation", "private")
-    _look_for(tour, _ADDRESS, found=True)
+    _search_files(tour, _ADDRESS, found=True)
     tour.run("forget", "--conversation", "private", "--reason", "she asked for it", "--yes")
-    _look_for(tour, _ADDRESS, found=False)
+    _search_files(tour, _ADDRESS, found=False)
 
 
-def _look_for(tour: Tour, text: str, *, found: bool) -> None:
+def _search_files(tour: Tour, text: str, *, found: bool) -> None:
     """Read every byte of every file, as someone with the disk in hand would."""
     files = [path for path in tour.home.rglob("*") if path.is_file()]
     holding = [path.name for path in files if text.encode() in path.read_bytes()]

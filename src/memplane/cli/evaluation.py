@@ -12,7 +12,7 @@ from memplane.config import settings_from
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import cell, line, table
-from memplane_eval.files import data_folder, usual_files
+from memplane_eval.files import data_directory, usual_files
 from memplane_eval.report import EvaluationRequest, Report, Row
 from memplane_eval.run import run
 
@@ -125,7 +125,7 @@ def _measure(
     cache: Path | None = None,
     embeddings: bool = True,
 ) -> None:
-    paths = [file] if file else usual_files(subject, data_folder(call.wiring.environment))
+    paths = [file] if file else usual_files(subject, data_directory(call.wiring.environment))
     baselines = tuple(name.strip() for name in compare.split(",") if name.strip())
     reports = []
     for path in paths:
@@ -140,10 +140,10 @@ def _measure(
         )
         with call.out.progress(f"Measuring with {path.name}") as advance:
             reports.append(run(request, advance))
-    call.out.answer({"reports": reports}, *(part for report in reports for part in _shown(report)))
+    call.out.answer({"reports": reports}, *(part for report in reports for part in _rendered(report)))
 
 
-def _shown(report: Report) -> Iterator[RenderableType]:
+def _rendered(report: Report) -> Iterator[RenderableType]:
     yield line((f"{report.subject}: {report.file}", "bold"))
     yield table("", "metric", "questions", *report.systems, rows=list(_rows(report)))
     for note in report.notes:

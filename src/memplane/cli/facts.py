@@ -10,7 +10,7 @@ from memplane.space import Space
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import Tags, read_content, read_ttl
-from memplane.terminal.output import cell, line, table, told_of, when
+from memplane.terminal.output import cell, feedback_text, line, table, when
 
 app = typer.Typer()
 
@@ -61,7 +61,7 @@ def get(
     found = space.get(key) if key is not None else space.memory(memory_id or "")
     call.out.answer_text(found, found.text)
     until = f", until {when(found.expires_at)}" if found.expires_at else ""
-    rated = "" if found.importance_base is None else f" · {told_of(found)}"
+    rated = "" if found.importance_base is None else f" · {feedback_text(found)}"
     call.out.note(
         f"{found.category or found.kind} · {found.state}, since {when(found.updated_at)}{until}{rated}"
     )

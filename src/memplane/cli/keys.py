@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from memplane.auth.keys import Grant
-from memplane.auth.principal import DOORS, Right, Secret
+from memplane.auth.principal import ADAPTERS, Right, Secret
 from memplane.clock import Instant, to_datetime
 from memplane.config import reason_of
 from memplane.errors import SettingsInvalid
@@ -72,12 +72,12 @@ Rights = Annotated[
     list[Right] | None,
     typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
 ]
-Doors = Annotated[
+Adapters = Annotated[
     list[str] | None,
     typer.Option(
         "--door",
         metavar="NAME",
-        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(DOORS))}.",
+        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(ADAPTERS))}.",
     ),
 ]
 Subject = Annotated[
@@ -115,7 +115,7 @@ def create(
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
     agent: Agent = None,
     right: Rights = None,
-    door: Doors = None,
+    door: Adapters = None,
     subject: Subject = None,
     tenant: Annotated[
         str, typer.Option("--tenant", metavar="NAME", help="The tenant it belongs to.")
@@ -154,7 +154,9 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
 ) -> None:
     """List the keys; never their secrets, which nobody knows."""
-    found = [_shown(record) for record in call.identity.list_keys() if everything or record.revoked is None]
+    found = [
+        _key_view(record) for record in call.identity.list_keys() if everything or record.revoked is None
+    ]
     call.out.answer({"keys": found}, table(*_COLUMNS, rows=[_row(shown) for shown in found]))
 
 
@@ -164,7 +166,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="As `memplane key list` shows it.")],
 ) -> None:
     """End a key. From now on it is refused, by servers that are running too."""
-    revoked = _shown(call.identity.revoke(key_id))
+    revoked = _key_view(call.identity.revoke(key_id))
     call.out.answer(revoked, line(("Revoked", "green"), f" {revoked.id}, {revoked.name}."))
 
 
@@ -185,7 +187,7 @@ def _row(shown: KeyView) -> tuple[object, ...]:
     )
 
 
-def _shown(record: KeyRecord) -> KeyView:
+def _key_view(record: KeyRecord) -> KeyView:
     return msgspec.convert(_fields(record), KeyView)
 
 

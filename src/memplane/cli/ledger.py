@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.console import RenderableType
 
-from memplane.adapters.importers import FORMATS, ImportReport, export_lines, import_file, left_out
+from memplane.adapters.importers import FORMATS, ImportReport, count_excluded, export_lines, import_file
 from memplane.errors import InvalidRequest
 from memplane.ledger.verify import Verification
 from memplane.terminal.call import CommandContext
@@ -49,7 +49,7 @@ app = typer.Typer()
 ledger = typer.Typer(help="Prove, export and import the ledger.", no_args_is_help=True)
 app.add_typer(ledger, name="ledger")
 
-_REASONS_SHOWN = 5
+_REASONS_LISTED = 5
 
 
 @command(
@@ -103,7 +103,7 @@ def export(
     """Write the ledger as lines of JSON."""
     space = call.existing_space()
     lines = export_lines(space, format_)
-    missing = left_out(space) if format_ == "history" else 0
+    missing = count_excluded(space) if format_ == "history" else 0
     if output is None or str(output) == "-":
         for exported in lines:
             write_line(exported)
@@ -148,7 +148,7 @@ def import_(
         report = import_file(space, path, trust_ids=trust_ids, progress=advance)
     if rejects is not None:
         _write_rejects(rejects, report)
-    call.out.answer(_imported(report), *_import_shown(report))
+    call.out.answer(_imported(report), *_import_report(report))
     if report.rejected_count:
         raise typer.Exit(FOUND_WRONG)
 
@@ -207,7 +207,7 @@ def _write_rejects(path: Path, report: ImportReport) -> None:
             file.write(msgspec.json.encode(rejected) + b"\n")
 
 
-def _import_shown(report: ImportReport) -> Iterator[RenderableType]:
+def _import_report(report: ImportReport) -> Iterator[RenderableType]:
     yield pairs(
         [
             ("format", report.format),
@@ -218,12 +218,12 @@ def _import_shown(report: ImportReport) -> Iterator[RenderableType]:
             ("rejected", report.rejected_count),
         ]
     )
-    for it in report.rejected[:_REASONS_SHOWN]:
+    for it in report.rejected[:_REASONS_LISTED]:
         yield line((f"  {it.source} line {it.number}: {it.reason}", "red"))
-    if report.rejected_count > _REASONS_SHOWN:
+    if report.rejected_count > _REASONS_LISTED:
         yield line(
             (
-                f"  … and {report.rejected_count - _REASONS_SHOWN} more; `--rejects FILE` writes them down",
+                f"  … and {report.rejected_count - _REASONS_LISTED} more; `--rejects FILE` writes them down",
                 "dim",
             )
         )

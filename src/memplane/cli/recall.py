@@ -11,7 +11,7 @@ from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import read_content
-from memplane.terminal.output import cell, counted, line, pairs, table, told_of, when
+from memplane.terminal.output import cell, counted, feedback_text, line, pairs, table, when
 
 app = typer.Typer()
 
@@ -93,10 +93,10 @@ def recall(
     if isinstance(answer, str):
         call.out.answer({"id": expect, "why": answer}, line(answer))
     else:
-        _tell(call, answer, explain=explain)
+        _print_recall(call, answer, explain=explain)
 
 
-def _tell(call: CommandContext, told: Recall, *, explain: bool) -> None:
+def _print_recall(call: CommandContext, told: Recall, *, explain: bool) -> None:
     if explain:
         call.out.answer(told, *_explained(told))
     else:
@@ -200,5 +200,5 @@ def _row(hit: RecallHit | SpanHit) -> tuple[object, ...]:
         said, id_ = hit.memory.line if hit.memory is not None else "", hit.id
         said = hit.turn.text if hit.turn is not None else said
         if hit.memory is not None and hit.memory.importance_base is not None:
-            channels += f"; {told_of(hit.memory)}"
+            channels += f"; {feedback_text(hit.memory)}"
     return cell(said, chars_max=120), f"{hit.score:.2f}", channels, id_

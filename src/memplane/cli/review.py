@@ -27,7 +27,7 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as the lis
         "memplane quarantine forget turn-019a…",
     ],
 )
-def waiting(call: CommandContext) -> None:
+def quarantined(call: CommandContext) -> None:
     """What is flagged as a possible injection, the newest first; release or forget it."""
     list_(call)
 

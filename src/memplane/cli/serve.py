@@ -20,7 +20,7 @@ app = typer.Typer()
 _PORT_MAX = 65_535
 _LINK_TTL = timedelta(minutes=15)
 CONSOLE = "/console"
-CONSOLE_DOOR = "console"
+CONSOLE_ADAPTER = "console"
 
 
 @command(
@@ -92,7 +92,7 @@ def console(
 
 
 def console_link(call: CommandContext, url: str) -> str:
-    ticket = call.identity.ticket(door=CONSOLE_DOOR, ttl=_LINK_TTL)
+    ticket = call.identity.ticket(door=CONSOLE_ADAPTER, ttl=_LINK_TTL)
     return f"{url}{CONSOLE}/enter?ticket={ticket.reveal()}"
 
 

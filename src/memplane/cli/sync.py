@@ -20,7 +20,7 @@ from memplane.sync.manifest import KEY as MANIFEST
 from memplane.sync.opening import check_local, open_store
 from memplane.sync.pull import PullCounts
 from memplane.sync.readable_files import FilePullCounts
-from memplane.sync.remote_state import keep_target, target_of
+from memplane.sync.remote_state import save_target, target_of
 from memplane.sync.store import ObjectStore
 from memplane.sync.sync import PushReport, Sync, SyncStatus
 from memplane.sync.watch import INTERVAL_S, PushRound, SyncWatcher, WatchStopped
@@ -56,7 +56,7 @@ To = Annotated[
         help="A directory, file://, az://, s3:// or gs://; else where the space was synced to last.",
     ),
 ]
-Look = Annotated[
+Interval = Annotated[
     bool,
     typer.Option("--look", help="Also look for files that were edited by hand (one request more)."),
 ]
@@ -81,7 +81,7 @@ def push(
     call: CommandContext,
     name: SpaceArgument = None,
     to: To = None,
-    look: Look = False,
+    look: Interval = False,
     ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
     yes: Yes = False,
@@ -97,7 +97,7 @@ def push(
         with call.out.progress("Syncing") as advance:
             told(lambda _what, done, total: advance(done, total))
             pushed = link.push(look=look)
-    call.out.answer(pushed, *_pushed_shown(pushed))
+    call.out.answer(pushed, *_push_json(pushed))
     if pushed.idle:
         _say_idle(call, look=look)
     _end(call, pushed.taken, pushed.files_taken)
@@ -114,7 +114,7 @@ def pull(
     call: CommandContext,
     name: SpaceArgument = None,
     to: To = None,
-    look: Look = False,
+    look: Interval = False,
     ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
 ) -> None:
@@ -130,7 +130,7 @@ def pull(
     ):
         told(lambda _what, done, total: advance(done, total))
         pulled = link.pull(look=look)
-    call.out.answer(pulled, *_taken_shown(pulled.taken), *_files_shown(pulled.files))
+    call.out.answer(pulled, *_pull_json(pulled.taken), *_files_json(pulled.files))
     if pulled.idle:
         _say_idle(call, look=look)
     _end(call, pulled.taken, pulled.files)
@@ -145,7 +145,7 @@ def status(
     with _linked(call, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
         standing = link.status()
     document = {**msgspec.to_builtins(standing), "even": standing.even}
-    call.out.answer(document, *_status_shown(standing))
+    call.out.answer(document, *_status_json(standing))
     if not standing.even:
         raise typer.Exit(FOUND_WRONG)
 
@@ -184,7 +184,7 @@ def watch(
         watching = SyncWatcher(
             link,
             wait=stop.wait,
-            told=lambda done: _tell(call, done),
+            told=lambda done: _report_round(call, done),
             interval_s=every,
             rng=random.SystemRandom(),
         )
@@ -218,7 +218,7 @@ def _linked(call: CommandContext, options: _Options) -> Iterator[tuple[Sync, Cal
     to = options.to
     if to is not None:
         kept = remembered(to)
-        keep_target(space, kept)
+        save_target(space, kept)
         if "?" in to and "?" not in kept:
             call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
 
@@ -293,8 +293,8 @@ def _end(call: CommandContext, taken: PullCounts, files: FilePullCounts) -> None
         raise typer.Exit(FOUND_WRONG)
 
 
-def _pushed_shown(pushed: PushReport) -> Iterator[RenderableType]:
-    yield from _taken_shown(pushed.taken)
+def _push_json(pushed: PushReport) -> Iterator[RenderableType]:
+    yield from _pull_json(pushed.taken)
     given = pushed.given
     if given.segments:
         yield line(
@@ -303,18 +303,18 @@ def _pushed_shown(pushed: PushReport) -> Iterator[RenderableType]:
         )
     if given.rewritten or given.deleted:
         yield line(f"{_segments(given.rewritten)} replaced, {given.deleted:,} deleted")
-    yield from _files_shown(pushed.files_taken)
+    yield from _files_json(pushed.files_taken)
     files = pushed.files_given
     if files.written or files.removed:
         yield line(f"{counted(len(files.written), 'file', 'files')} written, {len(files.removed):,} removed")
 
 
-def _files_shown(files: FilePullCounts) -> Iterator[RenderableType]:
+def _files_json(files: FilePullCounts) -> Iterator[RenderableType]:
     if files.taken:
         yield line(("Taken in", "green"), f" {counted(len(files.taken), 'file', 'files')} that others wrote")
 
 
-def _taken_shown(taken: PullCounts) -> Iterator[RenderableType]:
+def _pull_json(taken: PullCounts) -> Iterator[RenderableType]:
     if taken.segments:
         yield line(
             ("Pulled", "green"),
@@ -324,7 +324,7 @@ def _taken_shown(taken: PullCounts) -> Iterator[RenderableType]:
         yield line((f"{_entries(taken.conflicts)} came under an id that was taken; both are kept", "yellow"))
 
 
-def _status_shown(standing: SyncStatus) -> Iterator[RenderableType]:
+def _status_json(standing: SyncStatus) -> Iterator[RenderableType]:
     verdict = ("even", "green") if standing.even else ("not even", "yellow")
     yield pairs(
         [
@@ -341,7 +341,7 @@ def _status_shown(standing: SyncStatus) -> Iterator[RenderableType]:
     yield line("Both are ", verdict)
 
 
-def _tell(call: CommandContext, done: PushRound) -> None:
+def _report_round(call: CommandContext, done: PushRound) -> None:
     """One line a round in which something happened, so that a log can be read."""
     document: dict[str, Any]
     if done.trouble is not None:
@@ -350,7 +350,7 @@ def _tell(call: CommandContext, done: PushRound) -> None:
         document = {"error": {"code": code, "message": str(done.trouble)}, "next_s": round(done.next_s, 1)}
         call.out.answer(document)
     elif done.pushed is not None and not done.pushed.idle:
-        call.out.answer(done.pushed, *_pushed_shown(done.pushed))
+        call.out.answer(done.pushed, *_push_json(done.pushed))
     sys.stdout.flush()
 
 

@@ -59,22 +59,22 @@ def migrate(
     if is_url(target) and not check and _KEYS & environment.keys():
         call.out.warn("Memplane does not encrypt what is in a database; see that its disks are encrypted")
     with (
-        _saying_how_to_go_on(),
+        _hint_on_interrupt(),
         _opened(call, source, environment) as here,
         _opened(call, target, environment) as there,
     ):
         if not here.holds_anything():
-            raise NothingToImport(f"there is nothing in {_shown(source)} to move", field="from")
-        with _told(call, _COMPARING if check else "Moving") as progress:
+            raise NothingToImport(f"there is nothing in {_display_place(source)} to move", field="from")
+        with _progress_bar(call, _COMPARING if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)
     document = {
-        "from": _shown(source),
-        "to": _shown(target),
+        "from": _display_place(source),
+        "to": _display_place(target),
         "ok": report.ok,
         "checked": check,
         "report": report,
     }
-    call.out.answer(document, *_lines(report, _shown(target), done=_COMPARED if check else "Moved"))
+    call.out.answer(document, *_lines(report, _display_place(target), done=_COMPARED if check else "Moved"))
     if not report.ok:
         raise typer.Exit(FOUND_WRONG)
 
@@ -102,19 +102,24 @@ def backup(
     source = call.data or settings_from(environment).data
     _check_places(source, target)
     with (
-        _saying_how_to_go_on(),
+        _hint_on_interrupt(),
         _opened(call, source, environment) as here,
         _opened(call, target, environment) as there,
-        _told(call, "Copying") as progress,
+        _progress_bar(call, "Copying") as progress,
     ):
         report = here.move_to(there, progress, passes_max=1)
-    document = {"from": _shown(source), "to": _shown(target), "ok": report.ok, "report": report}
-    call.out.answer(document, *_lines(report, _shown(target), done="Copied"))
+    document = {
+        "from": _display_place(source),
+        "to": _display_place(target),
+        "ok": report.ok,
+        "report": report,
+    }
+    call.out.answer(document, *_lines(report, _display_place(target), done="Copied"))
     if not report.ok:
         raise typer.Exit(FOUND_WRONG)
 
 
-def _shown(place: str) -> str:
+def _display_place(place: str) -> str:
     """A place without what is secret about it."""
     return Settings(data=place).place
 
@@ -131,7 +136,7 @@ def _check_places(source: str, target: str) -> None:
 
 def _same(source: str, target: str) -> bool:
     if is_url(source) or is_url(target):
-        return _shown(source) == _shown(target)
+        return _display_place(source) == _display_place(target)
     return Path(source).expanduser().resolve() == Path(target).expanduser().resolve()
 
 
@@ -147,7 +152,7 @@ def _opened(call: CommandContext, place: str, environment: Mapping[str, str]) ->
 
 
 @contextmanager
-def _saying_how_to_go_on() -> Iterator[None]:
+def _hint_on_interrupt() -> Iterator[None]:
     """Whoever ends a long copy wonders what became of it."""
     try:
         yield
@@ -159,7 +164,7 @@ def _saying_how_to_go_on() -> Iterator[None]:
 
 
 @contextmanager
-def _told(call: CommandContext, label: str) -> Iterator[Callable[[MoveProgress], None]]:
+def _progress_bar(call: CommandContext, label: str) -> Iterator[Callable[[MoveProgress], None]]:
     """A bar on a terminal; elsewhere a line now and then."""
     if sys.stderr.isatty():
         with call.out.progress(label) as advance:

@@ -20,7 +20,7 @@ app = typer.Typer()
 tree = typer.Typer(help="A space as plain files that people and other programs edit.", no_args_is_help=True)
 app.add_typer(tree, name="tree")
 
-_SHOWN = 10
+_LISTED_MAX = 10
 _ENDS_MAX = 2
 
 Ends = Annotated[
@@ -30,7 +30,7 @@ Ends = Annotated[
         help="Whose memory, else --space; and a directory, or a URL: file://, az://, s3://, gs://.",
     ),
 ]
-Folder = Annotated[
+Directory = Annotated[
     str,
     typer.Option(
         "--prefix",
@@ -51,7 +51,7 @@ Folder = Annotated[
 def export(
     call: CommandContext,
     ends: Ends,
-    prefix: Folder = BEHAVIORAL,
+    prefix: Directory = BEHAVIORAL,
     ledger: Annotated[
         bool,
         typer.Option("--ledger/--no-ledger", help="With the ledger, from which all of it can be restored."),
@@ -77,7 +77,7 @@ def export(
 def import_(
     call: CommandContext,
     ends: Ends,
-    prefix: Folder = BEHAVIORAL,
+    prefix: Directory = BEHAVIORAL,
     forget_missing: Annotated[
         bool, typer.Option("--forget-missing", help="Forget memories and files whose file was removed.")
     ] = False,
@@ -135,7 +135,7 @@ def _imported(report: TreeReport, *, dry_run: bool) -> Iterator[RenderableType]:
 
 
 def _listed(word: str, rows: tuple[tuple[str, str], ...]) -> Iterator[RenderableType]:
-    for path, why in rows[:_SHOWN]:
+    for path, why in rows[:_LISTED_MAX]:
         yield line((f"  {word} ", "dim"), path, f": {why}" if why else "")
-    if len(rows) > _SHOWN:
-        yield line((f"  … and {len(rows) - _SHOWN} more; --json lists all", "dim"))
+    if len(rows) > _LISTED_MAX:
+        yield line((f"  … and {len(rows) - _LISTED_MAX} more; --json lists all", "dim"))

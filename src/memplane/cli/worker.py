@@ -28,7 +28,7 @@ app = typer.Typer()
 worker = typer.Typer(help="Enrich what comes into a database; see how the work stands.")
 app.add_typer(worker, name="worker")
 
-_DEAD_SHOWN_MAX = 1_000
+_DEAD_LISTED_MAX = 1_000
 
 
 class WorkerView(msgspec.Struct, kw_only=True):
@@ -94,7 +94,7 @@ def status(call: CommandContext) -> None:
     """What waits, since when, and who works."""
     work = work_of(call)
     backlog, done = work.backlog(), work.worked()
-    workers = [_shown(colleague) for colleague in work.colleagues(silent=SILENT)]
+    workers = [_worker_view(colleague) for colleague in work.colleagues(silent=SILENT)]
     figures = figures_of(backlog, done)
     call.out.answer({**figures, "workers": workers}, pairs(figures.items()))
     if workers:
@@ -118,7 +118,7 @@ def dead(call: CommandContext) -> None:
             error=it.error,
             since=to_datetime(it.since),
         )
-        for it in work_of(call).dead(limit=_DEAD_SHOWN_MAX)
+        for it in work_of(call).dead(limit=_DEAD_LISTED_MAX)
     ]
     rows = [(it.tenant, it.space, it.error, it.attempts, when(it.since)) for it in found]
     shown = (
@@ -181,7 +181,7 @@ def figures_of(backlog: Backlog, done: WorkerCounts) -> dict[str, int | float]:
     }
 
 
-def _shown(colleague: WorkerInfo) -> WorkerView:
+def _worker_view(colleague: WorkerInfo) -> WorkerView:
     return WorkerView(
         holder=colleague.holder,
         began_at=to_datetime(colleague.began),

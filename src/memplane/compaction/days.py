@@ -9,7 +9,7 @@ import msgspec
 
 from memplane.clock import DAY, SECOND, Instant, to_instant
 from memplane.compaction.judging import RawEntry, scope_of
-from memplane.compaction.retention import begin_of
+from memplane.compaction.retention import day_start
 from memplane.errors import MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.payloads import INTERACTION, PromotePayload, TurnPayload, decode
@@ -30,8 +30,10 @@ class EntryPage(msgspec.Struct, frozen=True):
     more: bool
 
 
-def said_since(reader: Reader, after: Instant, limit: int) -> EntryPage:
-    silent = [said for said in map(silent_said, reader.hidden()) if said is not None and said.at > after]
+def entries_since(reader: Reader, after: Instant, limit: int) -> EntryPage:
+    silent = [
+        said for said in map(entries_without_turn, reader.hidden()) if said is not None and said.at > after
+    ]
     found = sorted([*reader.said_between(after, None, limit=limit), *silent], key=_order)[:limit]
     if len(found) < limit:
         return EntryPage(found, more=False)
@@ -45,7 +47,7 @@ def _order(said: EntryTime) -> tuple[Instant, int]:
     return said.at, said.seq
 
 
-def silent_said(entry: Entry) -> EntryTime | None:
+def entries_without_turn(entry: Entry) -> EntryTime | None:
     """Entries that show no turn are on record all the same: a managed turn that failed, a reply without words."""
     if entry.op not in (Op.TURN, Op.HISTORY) or entry.body is None:
         return None
@@ -90,11 +92,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 def items_of(reader: Reader, day: str) -> list[Item]:
     """Every entry in which something was said that day, also where nothing of it can be shown."""
-    since = begin_of(day)
+    since = day_start(day)
     until = since + DAY
     found = {raw.seq: raw.id for raw in reader.raw_between(since, until)}
     for entry in reader.hidden():
-        said = silent_said(entry)
+        said = entries_without_turn(entry)
         if said is not None and since <= said.at < until:
             found[entry.seq] = entry.id
     memories: defaultdict[int, dict[str, Memory]] = defaultdict(dict)
@@ -126,7 +128,7 @@ def undecided(reader: Reader, day: str, *, limit: int) -> list[RawEntry]:
     return [_raw_entry(reader, item, entries[item.seq]) for item in waiting if item.seq in entries]
 
 
-def settled(reader: Reader, day: str, *, limit: int) -> list[tuple[int, str]]:
+def judged_entries(reader: Reader, day: str, *, limit: int) -> list[tuple[int, str]]:
     """(seq, id) of the next entries of a day that were judged as a whole, and so may go."""
     may_go = [item for item in items_of(reader, day) if item.is_settled and not item.is_pinned]
     return [(item.seq, item.id) for item in may_go[:limit]]
@@ -163,22 +165,22 @@ def _document(entry: Entry) -> str | None:
 SHORT_CHARS_MAX = 280
 """Of what was said; a summary is no place for all of it."""
 
-_TOLD = ("channel", "direction", "sender", "recipient")
+_LINE_FIELDS = ("channel", "direction", "sender", "recipient")
 _CHAT = "chat_id"
 
 
-def in_short(text: str) -> str:
+def shortened_line(text: str) -> str:
     """On one line, and not for long."""
     return shortened(" ".join(one_line(text).split()), SHORT_CHARS_MAX)
 
 
-def said_last(reader: Reader, day: str, seqs: Iterable[int]) -> list[PromotePayload]:
+def latest_in_threads(reader: Reader, day: str, seqs: Iterable[int]) -> list[PromotePayload]:
     """Of these entries of a day. More than one of a thread may be kept: what counts is the last of all that there are, so
     that days which are taken in parts, or on several machines, come to the same."""
     last: dict[tuple[Any, ...], tuple[Turn, dict[str, Any] | None]] = {}
     for entry in reader.entries_at(list(seqs)):
         line = _line_of(entry)
-        told = () if line is None else (*map(line.get, _TOLD), line.get("metadata", {}).get(_CHAT))
+        told = () if line is None else (*map(line.get, _LINE_FIELDS), line.get("metadata", {}).get(_CHAT))
         for turn in turns_of(reader, entry.seq):
             place = (turn.role, turn.conversation, turn.project, turn.speaker, turn.within, told)
             known = last.get(place)
@@ -186,7 +188,7 @@ def said_last(reader: Reader, day: str, seqs: Iterable[int]) -> list[PromotePayl
                 known is None or _thread_order(known[0]) < _thread_order(turn)
             ):
                 last[place] = (turn, line)
-    return [_kept(day, turn, line) for turn, line in last.values()]
+    return [_thread_line(day, turn, line) for turn, line in last.values()]
 
 
 def _thread_order(turn: Turn) -> tuple[Any, ...]:
@@ -199,18 +201,18 @@ def _line_of(entry: Entry) -> dict[str, Any] | None:
     line = (said.metadata or {}).get(INTERACTION) if isinstance(said, TurnPayload) else None
     if not isinstance(line, dict):
         return None
-    told: dict[str, Any] = {name: line[name] for name in _TOLD if isinstance(line.get(name), str)}
+    told: dict[str, Any] = {name: line[name] for name in _LINE_FIELDS if isinstance(line.get(name), str)}
     metadata = line.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get(_CHAT), str):
         told["metadata"] = {_CHAT: metadata[_CHAT]}
     return told
 
 
-def _kept(day: str, turn: Turn, line: dict[str, Any] | None) -> PromotePayload:
+def _thread_line(day: str, turn: Turn, line: dict[str, Any] | None) -> PromotePayload:
     return PromotePayload(
         day=day,
         kind=turn.role,
-        text=in_short(turn.text),
+        text=shortened_line(turn.text),
         at=to_instant(turn.at),
         sources=(turn.entry_id,),
         conversation=turn.conversation,

@@ -151,7 +151,7 @@ def _of_decision(day: str, entry: RawEntry, turn: Turn) -> Promotion | None:
         said = turn.text[sentence.start : sentence.end]
         if sentence.question or _DECISION.search(said.replace("\u2019", "'")) is None:
             continue
-        promoted = _of_turn(day, entry, turn, DECISION, f"{_who(turn)}: {one_line(said)}", said)
+        promoted = _of_turn(day, entry, turn, DECISION, f"{_speaker(turn)}: {one_line(said)}", said)
         return Promotion(
             layer=Layer.DIGEST,
             promoted=promoted,
@@ -174,7 +174,7 @@ def _patterns(day: str, entries: Sequence[RawEntry]) -> Iterator[Promotion]:
         if len(places) < _OFTEN or len(said_words) > _PATTERN_CHARS_MAX:
             continue
         entry, turn = places[0]
-        text = f"{_who(turn)}, {len(places)} times: {one_line(turn.text)}"
+        text = f"{_speaker(turn)}, {len(places)} times: {one_line(turn.text)}"
         sources = tuple(dict.fromkeys(entry.id for entry, _ in places))
         promoted = msgspec.structs.replace(
             _of_turn(day, entry, turn, PATTERN, text, turn.text), sources=sources
@@ -206,7 +206,7 @@ def _of_turn(day: str, entry: RawEntry, turn: Turn, kind: str, text: str, quote:
     )
 
 
-def _who(turn: Turn) -> str:
+def _speaker(turn: Turn) -> str:
     return turn.speaker or turn.role
 
 

@@ -32,7 +32,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
     def keeps_summary_of(self, day: str, now: Instant) -> bool:
         """Whether the summary of that day is still to be told."""
-        return self.summary_days is None or begin_of(day) >= first_kept(self.summary_days, now)
+        return self.summary_days is None or day_start(day) >= first_retained(self.summary_days, now)
 
     @property
     def words(self) -> list[str]:
@@ -42,15 +42,15 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
             "auto": "A learning is confirmed by this policy, without asking.",
         }[self.confirm]
         return [
-            _kept("What was said", self.raw_days, "then its day is compacted and it is removed"),
-            _kept("Daily summaries", self.summary_days, "then they are removed"),
-            _kept("Weekly digests", self.digest_days, "counted from when they were last written"),
+            _describe_days("What was said", self.raw_days, "then its day is compacted and it is removed"),
+            _describe_days("Daily summaries", self.summary_days, "then they are removed"),
+            _describe_days("Weekly digests", self.digest_days, "counted from when they were last written"),
             "Behavioral memory, facts under a key, documents and what was stored on purpose stay until forgotten.",
             who,
         ]
 
 
-def _kept(what: str, days: int | None, then: str) -> str:
+def _describe_days(what: str, days: int | None, then: str) -> str:
     verb = "is" if what == "What was said" else "are"
     if days is None:
         return f"{what} {verb} kept forever."
@@ -79,7 +79,7 @@ def retention_of(settings: Settings) -> Retention:
     )
 
 
-def first_kept(days: int, now: Instant) -> Instant:
+def first_retained(days: int, now: Instant) -> Instant:
     """The first moment of the first day (UTC) that is kept still, where so many are: on day N, what is removed is day
     N - days and whatever is older."""
     return now - now % DAY - (days - 1) * DAY
@@ -90,7 +90,7 @@ def day_of(instant: Instant) -> str:
     return to_datetime(instant).date().isoformat()
 
 
-def begin_of(day: str) -> Instant:
+def day_start(day: str) -> Instant:
     """The first moment of a day."""
     try:
         found = date.fromisoformat(day)

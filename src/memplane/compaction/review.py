@@ -90,7 +90,7 @@ def _learning(
     reader: Reader, group: Sequence[CompactionLine], decisions: dict[str, LearningDecision]
 ) -> Learning:
     first = group[0]
-    standing, decision = standing_of(reader, group, decisions)
+    standing, decision = learning_status(reader, group, decisions)
     return Learning(
         id=first.id,
         ids=tuple(line.id for line in group),
@@ -106,7 +106,7 @@ def _learning(
     )
 
 
-def standing_of(
+def learning_status(
     reader: Reader, group: Sequence[CompactionLine], decisions: dict[str, LearningDecision]
 ) -> tuple[LearningStatus, LearningDecision | None]:
     """What was decided about one of them holds for all. A confirmation holds as long as its memory is there: what was

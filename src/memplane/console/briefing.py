@@ -6,12 +6,12 @@ from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import Call, Query
 
-_ASKED = (Query(name="conversation", default=""), Query(name="project", default=""))
+_QUERY = (Query(name="conversation", default=""), Query(name="project", default=""))
 
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    asked = {query.name: call.query[query.name] for query in _ASKED}
+    asked = {query.name: call.query[query.name] for query in _QUERY}
     brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)
     return space_page(
         call, "brief.html", "brief", space, brief=brief, asked=asked, current=space.glance().memories
@@ -19,4 +19,4 @@ def show(call: Call) -> Response:
 
 
 def rows() -> list[Row]:
-    return [("GET", "/space/{space}/brief", show, Right.READ, _ASKED)]
+    return [("GET", "/space/{space}/brief", show, Right.READ, _QUERY)]

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.clock import DAY
-from memplane.console.forms import before, day_given, end_of, written
+from memplane.console.forms import before, end_of, parse_day, written
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import Call, Query
 
@@ -14,7 +14,7 @@ _PAGE_SIZE = 25
 _PAGES_MAX = 200
 """Whoever wants more picks days that are closer together."""
 _DAYS = 7
-_ASKED = (
+_QUERY = (
     Query(name="begin", default=""),
     Query(name="end", default=""),
     Query(name="page", type=int, default=1),
@@ -23,9 +23,9 @@ _ASKED = (
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    end = day_given(call.query["end"], field="end")
+    end = parse_day(call.query["end"], field="end")
     end = space.now() // DAY if end is None else end
-    begin = day_given(call.query["begin"], field="begin")
+    begin = parse_day(call.query["begin"], field="begin")
     begin = before(end, _DAYS) if begin is None else begin
     begin, end = sorted((begin, end))
     number = min(max(1, call.query["page"]), _PAGES_MAX)
@@ -44,4 +44,4 @@ def show(call: Call) -> Response:
 
 
 def rows() -> list[Row]:
-    return [("GET", "/space/{space}/compare", show, Right.READ, _ASKED)]
+    return [("GET", "/space/{space}/compare", show, Right.READ, _QUERY)]

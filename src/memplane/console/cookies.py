@@ -16,8 +16,8 @@ from memplane.server.guard import MissingCredential
 
 NAME = "memplane_console"
 PATH = "/console"
-WORD_FIELD = "_word"
-WORD_HEADER = "x-console-word"
+CSRF_FIELD = "_word"
+CSRF_HEADER = "x-console-word"
 
 _PERSON = b"console form"
 
@@ -52,12 +52,12 @@ def set_cookie(value: str, *, seconds: int, headers: Mapping[str, str]) -> str:
     return f"{NAME}={value}; Path={PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
 
-def word_of(cookie: str) -> str:
+def csrf_token(cookie: str) -> str:
     return blake2b(cookie.encode("utf-8", "replace"), digest_size=16, person=_PERSON).hexdigest()
 
 
-def check_word(headers: Mapping[str, str], given: str) -> None:
+def check_csrf(headers: Mapping[str, str], given: str) -> None:
     """Raise unless whoever sent this saw a page of the same session."""
     cookie = cookie_of(headers)
-    if not cookie or not hmac.compare_digest(word_of(cookie).encode(), given.encode("utf-8", "replace")):
+    if not cookie or not hmac.compare_digest(csrf_token(cookie).encode(), given.encode("utf-8", "replace")):
         raise HttpError(403, "stale_page", "this page is from another session; load it again and repeat")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
 from memplane.clock import DAY, INSTANT_MAX, Instant, parse_instant, to_datetime, to_instant
-from memplane.console.cookies import WORD_FIELD, WORD_HEADER, check_word
+from memplane.console.cookies import CSRF_FIELD, CSRF_HEADER, check_csrf
 from memplane.errors import InvalidRequest
 from memplane.server.endpoint import Call
 
@@ -15,7 +15,7 @@ from memplane.server.endpoint import Call
 _FIRST = to_instant(datetime.min.replace(tzinfo=UTC)) // DAY
 
 
-def day_given(text: str, *, field: str) -> int | None:
+def parse_day(text: str, *, field: str) -> int | None:
     """The day a field says; None where it was left empty."""
     return parse_instant(text, field=field) // DAY if text.strip() else None
 
@@ -45,7 +45,7 @@ class Form:
 
     def __init__(self, call: Call) -> None:
         fields = _fields(call.raw)
-        check_word(call.headers, call.headers.get(WORD_HEADER, "") or fields.get(WORD_FIELD, ""))
+        check_csrf(call.headers, call.headers.get(CSRF_HEADER, "") or fields.get(CSRF_FIELD, ""))
         self._fields = fields
 
     def text(self, name: str, default: str = "") -> str:

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import drawing
-from memplane.console.forms import day_given, end_of, written
+from memplane.console.forms import end_of, parse_day, written
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import Call, Query
 
@@ -20,7 +20,7 @@ _LISTING = (
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    as_of = day_given(call.query["as_of"], field="as_of")
+    as_of = parse_day(call.query["as_of"], field="as_of")
     subject = call.query["subject"].strip()
     graph = space.graph(subject or None, as_of=None if as_of is None else end_of(as_of))
     first = call.query["from"].strip()

@@ -7,7 +7,7 @@ from memplane.auth.principal import Right
 from memplane.console import drawing
 from memplane.console.drawing import Sparkline
 from memplane.console.pages import page
-from memplane.console.signing import DOOR, SignIn
+from memplane.console.signing import ADAPTER, SignIn
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.server.endpoint import Call, Query
@@ -26,7 +26,7 @@ class ConsoleLink(msgspec.Struct, frozen=True):
     many: str
 
 
-PLACES: dict[ReviewNeed, ConsoleLink] = {
+LINKS: dict[ReviewNeed, ConsoleLink] = {
     ReviewNeed.CONFLICTS: ConsoleLink("inbox", "conflict", "conflicts"),
     ReviewNeed.DRAFTS: ConsoleLink("inbox", "draft", "drafts"),
     ReviewNeed.QUARANTINE: ConsoleLink("inbox", "in quarantine", "in quarantine"),
@@ -56,30 +56,30 @@ class Home:
         owners = [
             owner
             for owner in self._plane.spaces(principal.tenant)
-            if words in owner.casefold() and principal.allows(Right.READ, door=DOOR, space=owner)
+            if words in owner.casefold() and principal.allows(Right.READ, door=ADAPTER, space=owner)
         ]
         number = max(1, call.query["page"])
         first = (number - 1) * _PAGE_SIZE
         return page(
             call,
             "home.html",
-            spaces=[_seen(call.space(owner)) for owner in owners[first : first + _PAGE_SIZE]],
+            spaces=[_space_row(call.space(owner)) for owner in owners[first : first + _PAGE_SIZE]],
             total=len(owners),
             number=number,
             more=len(owners) > first + _PAGE_SIZE,
             q=call.query["q"],
             readiness=self._plane.readiness(),
-            places=PLACES,
+            places=LINKS,
             subject=principal.subject,
             signed_in=self._signing.asked,
         )
 
     def overview(self, call: Call) -> Response:
         space = space_of(call)
-        return space_page(call, "overview.html", "", space, seen=_seen(space), places=PLACES)
+        return space_page(call, "overview.html", "", space, seen=_space_row(space), places=LINKS)
 
 
-def _seen(space: Space) -> SpaceRow:
+def _space_row(space: Space) -> SpaceRow:
     glance = space.glance()
     return SpaceRow(glance, drawing.spark(glance.days, glance.first_day))
 

@@ -16,7 +16,7 @@ from memplane.storage.compaction import LearningStatus
 
 TAB = "inbox"
 
-_SHOWN = 50
+_LISTED_MAX = 50
 """Of each sort; others come up as these are decided."""
 _HAPPENED = {
     "settled": "Settled: the other one is superseded.",
@@ -32,8 +32,10 @@ _LISTING = (Query(name="told", default=""), Query(name="at", default=""))
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    drafts = [learning for learning in space.learnings() if learning.standing is LearningStatus.OPEN][:_SHOWN]
-    conflicts, suspects = space.conflicts(limit=_SHOWN), space.quarantine(limit=_SHOWN)
+    drafts = [learning for learning in space.learnings() if learning.standing is LearningStatus.OPEN][
+        :_LISTED_MAX
+    ]
+    conflicts, suspects = space.conflicts(limit=_LISTED_MAX), space.quarantine(limit=_LISTED_MAX)
     rows = len(conflicts) + len(drafts) + len(suspects)
     happened = _HAPPENED.get(call.query["told"], "")
     return space_page(
@@ -43,7 +45,7 @@ def show(call: Call) -> Response:
         space,
         conflicts=conflicts,
         drafts=drafts,
-        shown=_SHOWN,
+        shown=_LISTED_MAX,
         suspects=suspects,
         waiting=space.quarantine_count(),
         rows=rows,

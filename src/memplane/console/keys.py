@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memplane.auth.identity import Identity
 from memplane.auth.keys import Grant, KeyUnknown
-from memplane.auth.principal import DOORS, Authenticator, Right
+from memplane.auth.principal import ADAPTERS, Authenticator, Right
 from memplane.clock import to_datetime
 from memplane.console.forms import Form
 from memplane.console.links import ROOT
@@ -49,7 +49,7 @@ class Keys:
             name=form.text("name").strip(),
             tenant=call.principal.tenant,
             spaces=spaces or None,
-            doors=[door for door in sorted(DOORS) if form.checked(f"door-{door}")] or None,
+            doors=[door for door in sorted(ADAPTERS) if form.checked(f"door-{door}")] or None,
             rights=[right for right in Right if form.checked(right)] or [Right.READ],
             ttl=None if days is None else timedelta(days=int(days)),
         )
@@ -108,7 +108,7 @@ class Keys:
             secret=secret,
             again=again,
             once=token_hex(_ONCE_BYTES),
-            doors=sorted(DOORS),
+            doors=sorted(ADAPTERS),
             rights=list(Right),
             asked=self._identity is not None,
         )

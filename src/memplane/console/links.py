@@ -29,7 +29,7 @@ def owner_of(segment: str) -> str:
     return segment.removeprefix(_MARK)
 
 
-def own_page(asked: str) -> str:
+def safe_redirect(asked: str) -> str:
     """Where somebody was going, if that is a page of ours and nothing else; else the first page. Browsers take a backslash
     for a slash, drop line breaks, and climb with `..` however it is written: such an address is no page."""
     path = asked.partition("?")[0]
@@ -42,7 +42,7 @@ def own_page(asked: str) -> str:
 
 def sign_in_link(asked: str) -> str:
     """To the door, and from there to where somebody was going."""
-    to = own_page(asked)
+    to = safe_redirect(asked)
     return with_query(SIGN_IN, to="" if to == ROOT else to)
 
 

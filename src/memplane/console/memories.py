@@ -90,7 +90,7 @@ def one(call: Call) -> Response:
         TAB,
         space,
         memory=memory,
-        places=[_place(space, place) for place in space.evidence(memory.id)],
+        places=[_evidence_context(space, place) for place in space.evidence(memory.id)],
         chain=space.lineage(memory.id),
         history=space.history(memory.key) if memory.key is not None else [],
         rivals=_rivals(space, memory),
@@ -161,7 +161,7 @@ def _rivals(space: Space, memory: Memory) -> list[Memory]:
     return [right if left.id == memory.id else left for left, right in pairs]
 
 
-def _place(space: Space, memory: Memory) -> EvidenceContext:
+def _evidence_context(space: Space, memory: Memory) -> EvidenceContext:
     if memory.quote is None:
         return EvidenceContext(memory, "", memory.text, "")
     turn = next(

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console import links
-from memplane.console.cookies import WORD_FIELD, WORD_HEADER, cookie_of, fresh, set_cookie, word_of
+from memplane.console.cookies import CSRF_FIELD, CSRF_HEADER, cookie_of, csrf_token, fresh, set_cookie
 from memplane.server.endpoint import Call
 from memplane.space.timeline import line_of
 
@@ -74,9 +74,9 @@ def page(call: Call, template: str, *, status: int = 200, **values: Any) -> Resp
         template,
         status=status,
         headers=headers,
-        word=word_of(cookie),
-        word_field=WORD_FIELD,
-        word_header=WORD_HEADER,
+        word=csrf_token(cookie),
+        word_field=CSRF_FIELD,
+        word_header=CSRF_HEADER,
         may_administer=call.endpoint.right is not None and Right.ADMIN in call.principal.rights,
         partial="hx-request" in call.headers and "hx-boosted" not in call.headers,
         **values,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from memplane.auth.principal import Right
 from memplane.clock import DAY, to_datetime, to_instant
 from memplane.console import links
-from memplane.console.forms import day_given
+from memplane.console.forms import parse_day
 from memplane.console.views import Row, space_of, space_page
 from memplane.recall.result import Limits, Recall, RecallHit
 from memplane.server.endpoint import Call, Query
@@ -16,10 +16,10 @@ from memplane.space import Space
 
 TAB = "recall"
 
-_HITS_SHOWN = 30
+_HITS_LISTED = 30
 _SEEN_MIN = 0.005
-_LIMITS = Limits(turns=_HITS_SHOWN, facts=_HITS_SHOWN)
-_ASKED = (
+_LIMITS = Limits(turns=_HITS_LISTED, facts=_HITS_LISTED)
+_QUERY = (
     Query(name="q", default=""),
     Query(name="conversation", default=""),
     Query(name="project", default=""),
@@ -49,7 +49,7 @@ class Slider(msgspec.Struct, frozen=True):
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    asked = _asked(call)
+    asked = _recall_query(call)
     recall = _recall(space, asked) if asked["q"].strip() else None
     span = _span(space)
     return space_page(
@@ -68,7 +68,7 @@ def show(call: Call) -> Response:
 def why_not(call: Call) -> Response:
     """One sentence about anything that one expected to be told."""
     space = space_of(call)
-    asked, expected = _asked(call), call.query["id"].strip()
+    asked, expected = _recall_query(call), call.query["id"].strip()
     reason = ""
     if expected and asked["q"].strip():
         reason = space.why_not(
@@ -82,8 +82,8 @@ def why_not(call: Call) -> Response:
     return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
 
 
-def _asked(call: Call) -> dict[str, str]:
-    return {query.name: call.query[query.name] for query in _ASKED}
+def _recall_query(call: Call) -> dict[str, str]:
+    return {query.name: call.query[query.name] for query in _QUERY}
 
 
 def _recall(space: Space, asked: dict[str, str]) -> Recall:
@@ -141,18 +141,18 @@ def _slider(span: tuple[datetime, datetime], as_of: str) -> Slider:
     """It stands where the date says, whichever of the two was moved."""
     first, last = (to_instant(moment) // DAY for moment in span)
     days = max(1, last - first + 1)
-    day = day_given(as_of, field="as_of")
+    day = parse_day(as_of, field="as_of")
     return Slider(days, days if day is None else min(max(day - first, 0), days))
 
 
 def rows() -> list[Row]:
     return [
-        ("GET", "/space/{space}/recall", show, Right.READ, _ASKED),
+        ("GET", "/space/{space}/recall", show, Right.READ, _QUERY),
         (
             "GET",
             "/space/{space}/recall/why-not",
             why_not,
             Right.READ,
-            (*_ASKED, Query(name="id", default="")),
+            (*_QUERY, Query(name="id", default="")),
         ),
     ]

@@ -7,22 +7,22 @@ from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import Call, Query
 
-_RECORDS_SHOWN = 200
-_RECEIPTS_SHOWN = 50
+_RECORDS_LISTED = 200
+_RECEIPTS_LISTED = 50
 
 
 def receipts(call: Call) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
-    found = space.newest_receipts(limit=_RECEIPTS_SHOWN + 1, offset=(number - 1) * _RECEIPTS_SHOWN)
+    found = space.newest_receipts(limit=_RECEIPTS_LISTED + 1, offset=(number - 1) * _RECEIPTS_LISTED)
     return space_page(
         call,
         "receipts.html",
         "receipts",
         space,
-        receipts=found[:_RECEIPTS_SHOWN],
+        receipts=found[:_RECEIPTS_LISTED],
         number=number,
-        more=len(found) > _RECEIPTS_SHOWN,
+        more=len(found) > _RECEIPTS_LISTED,
     )
 
 
@@ -40,7 +40,7 @@ def audit(call: Call) -> Response:
         "audit.html",
         "audit",
         space,
-        records=space.audit(limit=_RECORDS_SHOWN),
+        records=space.audit(limit=_RECORDS_LISTED),
         verification=space.verify() if call.query["verify"] else None,
     )
 

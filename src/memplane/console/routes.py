@@ -22,13 +22,13 @@ from memplane.console.cookies import credential_of
 from memplane.console.errors import FORMAT
 from memplane.console.forms import MEDIA
 from memplane.console.links import ROOT
-from memplane.console.signing import DOOR, SignIn
+from memplane.console.signing import ADAPTER, SignIn
 from memplane.console.views import Row
 from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 
 
-def door(plane: Engine, authenticator: Authenticator | None) -> Adapter:
+def adapter(plane: Engine, authenticator: Authenticator | None) -> Adapter:
     signing = SignIn(authenticator)
     rows: list[Row] = [
         ("GET", "/", lambda call: pages.redirect(call, ROOT), None, ()),
@@ -52,7 +52,7 @@ def door(plane: Engine, authenticator: Authenticator | None) -> Adapter:
         *credentials.rows(authenticator),
     ]
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         title="Console",
         routes=(*(_endpoint(*row) for row in rows), timeline.stream(plane)),
         paths=(ROOT, f"{ROOT}/"),
@@ -67,7 +67,7 @@ def _endpoint(
     return Endpoint(
         method=method,
         path=ROOT + path,
-        door=DOOR,
+        door=ADAPTER,
         summary="A page of the console",
         handle=handle,
         right=right,

@@ -12,7 +12,7 @@ from memplane.console.forms import Form
 from memplane.console.pages import HEADERS, SESSION_SECONDS, page, redirect, rendered
 from memplane.server.endpoint import Call
 
-DOOR = "console"
+ADAPTER = "console"
 SESSION = timedelta(seconds=SESSION_SECONDS)
 
 
@@ -30,11 +30,11 @@ class SignIn:
     def show(self, call: Call) -> Response:
         if self._identity is None:
             return redirect(call, links.ROOT)
-        return page(call, "sign_in.html", problem="", to=links.own_page(call.query["to"]))
+        return page(call, "sign_in.html", problem="", to=links.safe_redirect(call.query["to"]))
 
     def enter_with_key(self, call: Call) -> Response:
         form = Form(call)
-        to = links.own_page(form.text("to"))
+        to = links.safe_redirect(form.text("to"))
         try:
             return self._enter(call, form.text("key").strip(), once=False, to=to)
         except (Unauthenticated, Forbidden) as exc:
@@ -61,10 +61,10 @@ class SignIn:
         if self._identity is None:
             return redirect(call, to)
         principal = self._identity.authenticate(credential, peer=call.peer)
-        principal.check(Right.READ, door=DOOR)
+        principal.check(Right.READ, door=ADAPTER)
         minted = self._identity.sign_in(
-            _own(principal) if once else principal,
-            door=DOOR,
+            _session_grant(principal) if once else principal,
+            door=ADAPTER,
             ttl=SESSION,
             once=f"console link {principal.credential}" if once else None,
         )
@@ -76,7 +76,7 @@ class SignIn:
         return rendered("entered.html", status=200, headers=HEADERS | {"set-cookie": cookie}, to=to)
 
 
-def _own(principal: Principal) -> Principal:
+def _session_grant(principal: Principal) -> Principal:
     """Who comes with a link stays longer than the link lives, and does not end with it."""
     return Principal(
         tenant=principal.tenant, subject=principal.subject, spaces=principal.spaces, rights=principal.rights

@@ -5,14 +5,14 @@ from starlette.responses import Response
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
 from memplane.server.endpoint import Call
-from memplane.sync.status import standing_of
+from memplane.sync.status import sync_overview
 
 TAB = "sync"
 
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    return space_page(call, "sync.html", TAB, space, standing=standing_of(space))
+    return space_page(call, "sync.html", TAB, space, standing=sync_overview(space))
 
 
 def rows() -> list[Row]:

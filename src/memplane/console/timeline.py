@@ -16,7 +16,7 @@ from memplane.clock import parse_instant
 from memplane.console import links
 from memplane.console.cookies import credential_of
 from memplane.console.pages import environment, plain
-from memplane.console.signing import DOOR
+from memplane.console.signing import ADAPTER
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
@@ -30,7 +30,7 @@ from memplane.types import Memory, Op, Role, Turn
 TAB = "timeline"
 
 _PAGE_SIZE = 50
-_LOOK_S = 1.0
+_POLL_INTERVAL_S = 1.0
 _LIVE_MAX = 200
 """Of one look: more than that came at once, and whoever wants to see it all loads the page anew."""
 _MOMENT = timedelta(microseconds=1)
@@ -162,12 +162,12 @@ class LiveTimeline:
         after = _after(scope["query_string"])
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-            while await _holds(scope["memplane.again"]):
+            tasks.start_soon(_until_disconnect, receive, tasks.cancel_scope)
+            while await _still_valid(scope["memplane.again"]):
                 rows, after = await self._in_turn(scope, partial(_since, space, after))
                 text = "".join(_event(row) for row in rows) or ": still here\n\n"
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-                await anyio.sleep(_LOOK_S)
+                await anyio.sleep(_POLL_INTERVAL_S)
             tasks.cancel_scope.cancel()
         await send({"type": "http.response.body"})
 
@@ -177,7 +177,9 @@ class LiveTimeline:
 
     def _space(self, scope: Scope) -> Space:
         owner = links.owner_of(scope["path_params"]["space"])
-        found = existing_space(self._plane, scope["memplane.principal"], Right.READ, door=DOOR, owner=owner)
+        found = existing_space(
+            self._plane, scope["memplane.principal"], Right.READ, door=ADAPTER, owner=owner
+        )
         if found is None:
             raise NotFound("space", owner, place="this installation")
         return found
@@ -200,13 +202,13 @@ def _after(query: bytes) -> int:
     return int(number) if number.isdigit() else 0
 
 
-async def _until_gone(receive: Receive, waiting: anyio.CancelScope) -> None:
+async def _until_disconnect(receive: Receive, waiting: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     waiting.cancel()
 
 
-async def _holds(again: Callable[[], Awaitable[object]]) -> bool:
+async def _still_valid(again: Callable[[], Awaitable[object]]) -> bool:
     try:
         await again()
     except MemplaneError:
@@ -224,7 +226,7 @@ def rows() -> list[Row]:
 def stream(plane: Engine) -> AsgiRoute:
     return AsgiRoute(
         path=f"{links.ROOT}/space/{{space}}/live",
-        door=DOOR,
+        door=ADAPTER,
         summary="What comes into a space, as it comes",
         app=LiveTimeline(plane),
         right=Right.READ,

@@ -180,7 +180,7 @@ _SECTIONS_READ = 5_000
 _CANDIDATES_EACH = 3
 _CANDIDATES_MAX = 600
 _FROM_ONE_SECTION = 2
-_TITLES_TOLD = 12
+_TITLES_LISTED = 12
 _TITLES_WORDS = 50
 _LIKENESS_MAX = 0.6
 _LENGTH_USUAL = 8
@@ -223,7 +223,7 @@ def distil(sections: Sequence[tuple[Section, str]], name: str) -> Distillation:
     for place, (section, _) in enumerate(sections):
         chosen = _chosen_of_section(weighed[place], rarity, section.title) if weighed.get(place) else []
         candidates += chosen[:_CANDIDATES_EACH]
-        told.append(_told(chosen, SECTION_WORDS_MAX) or _beginning(read[place], section, name))
+        told.append(_joined(chosen, SECTION_WORDS_MAX) or _beginning(read[place], section, name))
     whole = _whole(candidates, rarity, name, len(sections))
     titles = _titles([section for section, _ in sections])
     if not whole:
@@ -323,7 +323,7 @@ def _whole(candidates: Sequence[_Weighed], rarity: Mapping[str, float], name: st
         ),
         each_max=_FROM_ONE_SECTION if sections > _FROM_ONE_SECTION else None,
     )
-    return _told(chosen, WHOLE_WORDS_MAX)
+    return _joined(chosen, WHOLE_WORDS_MAX)
 
 
 def _chosen(
@@ -372,7 +372,7 @@ def _alike(left: _Weighed, right: _Weighed) -> bool:
     return len(mine & other) / min(len(mine), len(other)) > _LIKENESS_MAX
 
 
-def _told(chosen: Sequence[_Weighed], words_max: int) -> str:
+def _joined(chosen: Sequence[_Weighed], words_max: int) -> str:
     """In the order in which they stand."""
     ordered = sorted(chosen, key=lambda sentence: (sentence.section, sentence.place))
     return bounded(" ".join(sentence.said for sentence in ordered), words_max)
@@ -398,7 +398,7 @@ def _titles(sections: Sequence[Section]) -> str:
     )
     told: list[str] = []
     words = 0
-    for title in titles[:_TITLES_TOLD]:
+    for title in titles[:_TITLES_LISTED]:
         words += words_in(title)
         if words > _TITLES_WORDS:
             break

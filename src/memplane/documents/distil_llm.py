@@ -18,7 +18,7 @@ from memplane.documents.distil import (
     shortened_title,
     words_in,
 )
-from memplane.extract.llm_answer import again_prompt
+from memplane.extract.llm_answer import retry_prompt
 from memplane.models.http import well_formed
 from memplane.models.llm import LLM, LLMFailed, LLMUnusable, Schema, StopReason
 from memplane.safety.sanitize import clean, one_line
@@ -173,7 +173,7 @@ class LLMDistiller:
         run.sections.update(found)
         alone = len(missing) == 1
         if missing and complaint.again and (again or alone) and not self._is_useless(run):
-            found, complaint = self._ask(run, again_prompt(_SECTIONS, complaint.text), missing)
+            found, complaint = self._ask(run, retry_prompt(_SECTIONS, complaint.text), missing)
             run.sections.update(found)
             missing = [part for part in missing if part.number not in found]
         if len(missing) <= 1 or self._is_useless(run):
@@ -204,7 +204,7 @@ class LLMDistiller:
             run.whole = found.get(0)
             if run.whole is not None or not complaint.again:
                 return
-            system = again_prompt(_WHOLE, complaint.text)
+            system = retry_prompt(_WHOLE, complaint.text)
 
     def _is_useless(self, run: Summaries) -> bool:
         return not run.useful and run.requests >= self._limits.useless_answers

@@ -384,7 +384,7 @@ class _Flow:
             if run[1]:
                 self._write(run[1], run.start())
             elif run[2]:
-                told = _told(run[2])
+                told = _entity_text(run[2])
                 if verbatim or told.strip(_WHITESPACE):
                     self._write(told, run.start())
                 elif told:
@@ -464,7 +464,7 @@ class _Flow:
         self._fresh = False
 
 
-def _told(entity: str) -> str:
+def _entity_text(entity: str) -> str:
     """The characters that an entity stands for. A number beyond all characters is not even counted out."""
     if entity.startswith("&#") and len(entity) > _ENTITY_NUMBER_MAX:
         return "\N{REPLACEMENT CHARACTER}"

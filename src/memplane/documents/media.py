@@ -59,7 +59,7 @@ _BY_NAME = {
     ),
 }
 """Where the ending says more than a look would: a comment in a program begins like a heading. `.txt` says nothing."""
-_LOOKED_AT_CHARS = 16_384
+_SNIFFED_CHARS = 16_384
 """Whether a text is HTML or Markdown shows early."""
 _PDF_SIGN_WITHIN = 1_024
 """Readers of PDF allow this much before the sign, and so do we."""
@@ -85,18 +85,18 @@ _CLEAR_SIGNS = 2
 def media_type_of(content: str | bytes, *, name: str = "", given: str | None = None) -> str:
     """One of `MEDIA_TYPES`: what the sender says, or else what the first bytes, the name's ending and the words say.
     Raises `DocumentUnreadable` for what is none of them."""
-    if given is not None and (kind := _given(given)) is not None:
+    if given is not None and (kind := _declared_type(given)) is not None:
         return kind
     if isinstance(content, bytes):
         if (kind := _by_first_bytes(content)) is not None:
             return kind
         if not is_text(content):
             raise DocumentUnreadable(f"the document is in no format that is known here; {_READ}")
-        content = decoded(content[: 4 * _LOOKED_AT_CHARS])
-    return _by_name(name) or _by_words(content[:_LOOKED_AT_CHARS])
+        content = decoded(content[: 4 * _SNIFFED_CHARS])
+    return _by_name(name) or _by_words(content[:_SNIFFED_CHARS])
 
 
-def _given(media_type: str) -> str | None:
+def _declared_type(media_type: str) -> str | None:
     """What a sender's `Content-Type` means; None where it says nothing (`application/octet-stream`)."""
     bare = media_type.partition(";")[0].strip().lower()
     bare = _SYNONYMS.get(bare, bare)

@@ -57,7 +57,7 @@ def _runs(words: Sequence[str]) -> Iterator[str]:
             yield " ".join(words[start:end])
 
 
-NAMES_KEPT = 20_000
+NAMES_CACHED = 20_000
 """The stems of so many names of documents are remembered; of more, looking at each would take a second."""
 _CHARS_READ_MAX = 500
 _WORDS_BEFORE_MAX = 8
@@ -92,7 +92,7 @@ _FURTHER = re.compile(
     r"\s+(?:of|in|from|say|says|tell|tells|cover|covers|describe|describes|and|about|mean|to)\s",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
+_QUESTION_WORDS = re.compile(
     r"(?:(?:show|give|read|open|quote|display|print|recite|summari[sz]e|please|find|get|tell|explain|me|us|what|does|do|is|in"
     r"|about|can|could|would|you|entire|whole|full|complete)\s+)+",
     re.IGNORECASE,
@@ -104,7 +104,7 @@ _NUMBER = re.compile(
     rf"\W*(?:(?:{_PLACE}|part)\s+)?((?:\d+|[ivxlc]+|[a-z])(?:\.\d+)*)(?:[.):\s\-–—]|$)",  # noqa: RUF001
     re.IGNORECASE,
 )
-_IN_SHORT = re.compile(
+_SUMMARY_CUE = re.compile(
     r"\b(?:summari[sz]e|sum up|summary|overview|gist|outline|tl;?dr|abstract|digest)\b", re.IGNORECASE
 )
 _ABOUT = re.compile(r"\bwhat\b.{0,40}\babout\b", re.IGNORECASE)
@@ -137,7 +137,7 @@ def _phrases(question: str) -> Iterator[Phrase]:
         yield Phrase(found[1], number=True)
     placed = _PLACED.search(question) is not None
     for found in _BEFORE.finditer(question) if placed else ():
-        text = _ASKING.sub("", f"{_DETERMINER.sub('', found[1]).strip(_QUOTES)} ", count=1).strip()
+        text = _QUESTION_WORDS.sub("", f"{_DETERMINER.sub('', found[1]).strip(_QUOTES)} ", count=1).strip()
         if text and len(text.split()) <= _WORDS_BEFORE_MAX:
             yield Phrase(text)
     for found in _AFTER.finditer(question) if placed else ():
@@ -152,17 +152,17 @@ def _phrases(question: str) -> Iterator[Phrase]:
             yield Phrase(named[1].strip(_QUOTES), exact=True)
 
 
-def asks_for_whole(question: str) -> bool:
+def asks_for_document(question: str) -> bool:
     """Whether what a document says as a whole is asked for: `summarise this document`."""
     question = question[:_CHARS_READ_MAX]
     return _DOCUMENT.search(question) is not None and (
-        _IN_SHORT.search(question) is not None or _ABOUT.search(question) is not None
+        _SUMMARY_CUE.search(question) is not None or _ABOUT.search(question) is not None
     )
 
 
-def asks_in_short(question: str) -> bool:
+def asks_for_summary(question: str) -> bool:
     """Whether something is to be told in short, whatever it is: a document is meant where its name is said."""
-    return _IN_SHORT.search(question[:_CHARS_READ_MAX]) is not None
+    return _SUMMARY_CUE.search(question[:_CHARS_READ_MAX]) is not None
 
 
 def named_in(question: str, names: Sequence[str]) -> list[int]:
@@ -180,7 +180,7 @@ def of_the_kind_in(question: str, names: Sequence[str]) -> list[int]:
     return [place for place, name in enumerate(names) if kinds & _stems_of_name(name)]
 
 
-@lru_cache(NAMES_KEPT)
+@lru_cache(NAMES_CACHED)
 def _stems_of_name(name: str) -> frozenset[str]:
     """Remembered, since every question for a summary looks at every name."""
     return frozenset(stems_of(_EXTENSION.sub("", name)))
@@ -202,7 +202,7 @@ def without_title(text: str, path: Sequence[str]) -> str:
     return rest if is_title(first, path) and bare(rest) else text
 
 
-def telling_stems(text: str) -> list[str]:
+def significant_stems(text: str) -> list[str]:
     """The stems of a phrase that mean something; all of them where none does."""
     words = words_of(text)
     telling = [word for word in words if word not in STOP_WORDS] or words
@@ -224,7 +224,7 @@ def likeness(phrase: Phrase, title: str) -> float:
     if phrase.number:
         return 1.0 if number and number[1].lower() == phrase.text.lower() else 0.0
     bare = title[number.end() :] if number and number[1][0].isdigit() else title
-    wanted, there = telling_stems(phrase.text), telling_stems(bare)
+    wanted, there = significant_stems(phrase.text), significant_stems(bare)
     if wanted == there:
         return 1.0 if wanted else 0.0
     if set(wanted) == set(there):

@@ -299,7 +299,7 @@ def _bookmarked(lines: list[_Line], outline: list[tuple[int, str, int]]) -> list
     for page, title, level in outline:
         wanted = _bare(title)
         for index in by_page.get(page, ()):
-            if index not in headings and wanted and (end := _says(lines, index, wanted)) is not None:
+            if index not in headings and wanted and (end := _lines_match(lines, index, wanted)) is not None:
                 headings[index] = Heading(lines[index].start, lines[end].end, title, level)
                 break
     ordered = [headings[index] for index in sorted(headings)]
@@ -310,7 +310,7 @@ def _bookmarked(lines: list[_Line], outline: list[tuple[int, str, int]]) -> list
     ]
 
 
-def _says(lines: list[_Line], index: int, wanted: str) -> int | None:
+def _lines_match(lines: list[_Line], index: int, wanted: str) -> int | None:
     """The last of the lines from here on that together say what is wanted; None if they do not."""
     said = ""
     for end in range(index, min(index + _HEADING_LINES_MAX, len(lines))):

@@ -30,7 +30,9 @@ _UNLIMITED = ParseLimits(
 )
 
 
-def shelved(entry_id: str, uploaded: DocumentPayload, limits: ParseLimits = _UNLIMITED) -> PreparedDocument:
+def prepare_document(
+    entry_id: str, uploaded: DocumentPayload, limits: ParseLimits = _UNLIMITED
+) -> PreparedDocument:
     """What an upload comes to. The limits are for what comes in; what is in the ledger already was within them."""
     content = uploaded.data if uploaded.text is None else uploaded.text
     assert content is not None

@@ -11,16 +11,16 @@ import msgspec
 
 from memplane.clock import Instant, to_instant
 from memplane.documents.naming import (
-    NAMES_KEPT,
+    NAMES_CACHED,
     Phrase,
-    asks_for_whole,
-    asks_in_short,
+    asks_for_document,
+    asks_for_summary,
     best_sections,
     is_title,
     named_in,
     of_the_kind_in,
     phrases_of,
-    telling_stems,
+    significant_stems,
     title_parts,
 )
 from memplane.documents.result import DocumentSummary, SectionSummary, SpanHit, Strategy
@@ -61,10 +61,10 @@ _DOCUMENTS_LISTED_MAX = 100_000
 _DOCUMENTS_READ_MAX = 64
 _SECTIONS_READ_MAX = 5_000
 """Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
-_SPANS_LOOKED_AT = 1_000
-_SECTIONS_IN_SHORT_MAX = 200
+_SPANS_RANKED = 1_000
+_SUMMARIES_MAX = 200
 """So many sections of a document are told in short, if there is room."""
-_SECTIONS_TOLD_MAX = 3
+_SECTIONS_SELECTED_MAX = 3
 """So many sections may answer to the same name."""
 _SHARE_MIN = 0.6
 """What holds so many of the words of a question has to do with it, however little is known about words in a small
@@ -72,7 +72,7 @@ space."""
 _TITLES_SPARE = 4
 """Fetched beyond what is wanted, for spans that are nothing but a title."""
 _MEMBERS_MAX = 200
-_MEMBERS_TOLD_MAX = 50
+_MEMBERS_SELECTED_MAX = 50
 _SPANS_PER_PLACE = 4
 """So many times as many spans are ranked as a collection tells, to see how relevant each document is."""
 
@@ -114,7 +114,7 @@ def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentR
     if asked.collection is not None:
         return _collection(reader, asked, ranking, asked.collection)
     if asked.document is not None:
-        return _document(reader, asked, ranking, _asked_for(reader, asked, asked.document))
+        return _document(reader, asked, ranking, _requested_sections(reader, asked, asked.document))
     if not reader.library_marks().last_span:
         return DocumentResults()
     shelf = _Library(reader, asked, ranking)
@@ -166,8 +166,8 @@ class _Library:
     def in_question(self) -> Document | None:
         """The document whose whole the question asks for: the one that it names, or the only one that it can mean."""
         query = self._asked.query
-        whole = asks_for_whole(query)
-        if not whole and not asks_in_short(query):
+        whole = asks_for_document(query)
+        if not whole and not asks_for_summary(query):
             return None
         found = self.named()
         if whole and not found:
@@ -179,7 +179,7 @@ class _Library:
     def named(self) -> Sequence[DocumentHead]:
         """Those that the question calls by their names; none where there are too many to look at each."""
         heads = self.heads()
-        if len(heads) > NAMES_KEPT:
+        if len(heads) > NAMES_CACHED:
             return []
         return [heads[place] for place in named_in(self._asked.query, [head.name for head in heads])]
 
@@ -209,7 +209,7 @@ def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
     sections = reader.sections_at(list(dict.fromkeys(numbers)))
     hits = tuple(
         SpanHit(
-            span=_shown(each.span),
+            span=_sanitized_span(each.span),
             document_name=documents[each.span.document].name,
             section=sections[number].path if number in sections else (),
             updated_at=documents[each.span.document].updated_at,
@@ -227,13 +227,13 @@ def _documents_of(reader: Reader, ranked: Sequence[RankedSpan]) -> dict[str, Doc
     return {id_: document for id_ in ids if (document := reader.document(id_)) is not None}
 
 
-def _shown(span: Span) -> Span:
+def _sanitized_span(span: Span) -> Span:
     """Rules may have been added since it was kept."""
     text = redact(span.text).text
     return span if text == span.text else msgspec.structs.replace(span, text=text)
 
 
-def _shown_text(text: str | None) -> str | None:
+def _sanitized_text(text: str | None) -> str | None:
     return None if text is None else redact(text).text
 
 
@@ -249,16 +249,16 @@ def _named_sections(reader: Reader, asked: DocumentQuery, shelf: _Library) -> li
     named = shelf.named()
     pools = [named, heads] if named and len(named) < len(heads) else [heads]
     for pool in pools:
-        places = _sections_to_look_at(reader, pool, phrases)
+        places = _candidate_sections(reader, pool, phrases)
         of = {section.id: document for document, section in places}
         _, best = best_sections(phrases, [section for _, section in places])
         if best:
             newest = sorted(best, key=lambda section: (-of[section.id].seq, section.ordinal))
-            return [(of[section.id], section) for section in newest[:_SECTIONS_TOLD_MAX]]
+            return [(of[section.id], section) for section in newest[:_SECTIONS_SELECTED_MAX]]
     return []
 
 
-def _sections_to_look_at(
+def _candidate_sections(
     reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[Phrase]
 ) -> list[tuple[Document, Section]]:
     if len(heads) <= _DOCUMENTS_READ_MAX:
@@ -290,7 +290,7 @@ def _sections(
     ranked: list[RankedSpan] = []
     for document, section in found:
         family = _family(reader, document, section)
-        told[document.id] = _in_short(document, told.get(document.id), family)
+        told[document.id] = _summary(document, told.get(document.id), family)
         ranked += _in_section(reader, asked, document, family[0], family[-1])
     ranked.sort(key=lambda each: -each.score)
     return DocumentResults(
@@ -304,7 +304,7 @@ def _family(reader: Reader, document: Document, section: Section) -> list[Sectio
     """A section and what stands under it."""
     numbers = [
         span_number(document.seq, ordinal)
-        for ordinal in range(section.ordinal + 1, min(document.sections, section.ordinal + _SPANS_LOOKED_AT))
+        for ordinal in range(section.ordinal + 1, min(document.sections, section.ordinal + _SPANS_RANKED))
     ]
     after = reader.sections_at(numbers)
     under = takewhile(lambda each: each.level > section.level, (after[n] for n in numbers if n in after))
@@ -323,9 +323,9 @@ def _in_section(
     ordinals = range(document.spans)
     begin = bisect_left(ordinals, first.ordinal, key=section_of)
     until = bisect_left(ordinals, last.ordinal + 1, lo=begin, key=section_of)
-    spans = reader.spans(document.id, first=begin, limit=min(until - begin, _SPANS_LOOKED_AT))
-    titled = {*telling_stems(" ".join(first.path)), *telling_stems(document.name)}
-    beyond = [word for word in Question(asked.query).words if not titled.issuperset(telling_stems(word))]
+    spans = reader.spans(document.id, first=begin, limit=min(until - begin, _SPANS_RANKED))
+    titled = {*significant_stems(" ".join(first.path)), *significant_stems(document.name)}
+    beyond = [word for word in Question(asked.query).words if not titled.issuperset(significant_stems(word))]
     relevance = Relevance(Question(" ".join(beyond)), {}, len(spans))
     scores = [relevance.score(span.text) if beyond else 0.0 for span in spans]
     order = sorted(range(len(spans)), key=lambda at: -scores[at])
@@ -344,7 +344,7 @@ def _in_section(
 # ── document ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _asked_for(reader: Reader, asked: DocumentQuery, document_id: str) -> Document:
+def _requested_sections(reader: Reader, asked: DocumentQuery, document_id: str) -> Document:
     document = reader.document(document_id)
     if document is None or not _visible(asked, document):
         raise NotFound("document", document_id)
@@ -353,9 +353,9 @@ def _asked_for(reader: Reader, asked: DocumentQuery, document_id: str) -> Docume
 
 def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
     """The whole in short, every section in short, and the passages that answer best."""
-    ordinals = range(min(document.sections, _SECTIONS_IN_SHORT_MAX))
+    ordinals = range(min(document.sections, _SUMMARIES_MAX))
     sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
-    told = _in_short(document, None, list(sections.values()) if len(sections) > 1 else ())
+    told = _summary(document, None, list(sections.values()) if len(sections) > 1 else ())
     count = asked.spans + _TITLES_SPARE if asked.spans else 0
     ranked = ranking.best(frozenset({document.seq}), count) if count else ()
     if not _with_anything_to_say(asked, ranked):
@@ -365,18 +365,20 @@ def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: 
     )
 
 
-def _in_short(
+def _summary(
     document: Document, before: DocumentSummary | None = None, sections: Sequence[Section] = ()
 ) -> DocumentSummary:
     """The document and these sections, behind those that are told already."""
     return DocumentSummary(
         id=document.id,
         name=document.name,
-        distillation=_shown_text(document.distillation),
+        distillation=_sanitized_text(document.distillation),
         degraded=document.distillation is None,
         sections=(() if before is None else before.sections)
         + tuple(
-            SectionSummary(id=section.id, path=section.path, distillation=_shown_text(section.distillation))
+            SectionSummary(
+                id=section.id, path=section.path, distillation=_sanitized_text(section.distillation)
+            )
             for section in sections
         ),
     )
@@ -431,7 +433,7 @@ def _collection(
     chosen = [each for id_ in ids for each in by_document[id_][: shares[id_]]]
     return DocumentResults(
         strategy=Strategy.COLLECTION,
-        documents=tuple(_in_short(document) for document in _most_relevant(members, weights)),
+        documents=tuple(_summary(document) for document in _most_relevant(members, weights)),
         spans=_hits(reader, chosen),
     )
 
@@ -439,4 +441,4 @@ def _collection(
 def _most_relevant(members: Sequence[Document], weights: Mapping[str, float]) -> list[Document]:
     """In order; of a large collection, those that have something to say."""
     best = sorted(range(len(members)), key=lambda at: (-weights.get(members[at].id, 0.0), at))
-    return [members[at] for at in sorted(best[:_MEMBERS_TOLD_MAX])]
+    return [members[at] for at in sorted(best[:_MEMBERS_SELECTED_MAX])]

@@ -27,7 +27,7 @@ from memplane.types import Span
 
 
 PARTS_MAX = 6
-_TELLING_MIN = 3
+_SIGNIFICANT_MIN = 3
 """A part with fewer words that mean something goes with its neighbour."""
 _CHARS_READ_MAX = 2_000
 """What follows is pasted."""
@@ -51,7 +51,7 @@ def parts_of(text: str) -> list[Question]:
         begins.append(start)
         parts.append(Question(beginning[start:end]))
         if len(parts) > 1 and (
-            min(len(part.words) for part in parts[-2:]) < _TELLING_MIN or len(parts) > PARTS_MAX
+            min(len(part.words) for part in parts[-2:]) < _SIGNIFICANT_MIN or len(parts) > PARTS_MAX
         ):
             begins.pop()
             parts[-2:] = [Question(beginning[begins[-1] : end])]
@@ -143,7 +143,7 @@ def rank_spans(  # what to rank, by what, and how many
     if not allowed.any():
         return []
     question = Question(text)
-    held = _held(reader, index, spans, question)
+    held = _stem_weights(reader, index, spans, question)
     words, document = _word_scores(spans, held.values())
     part = _part_scores(spans, held, parts_of(text), (words, document))
     named = spans.named_in(text)
@@ -168,7 +168,7 @@ def rank_spans(  # what to rank, by what, and how many
     share = words[places] / (sum(one.rarity for one in held.values()) or 1.0)
     bounds = _reach_bounds(index, len(question.words))
     relevant = _relevant(judged, share, meaning, allowed[places], bounds)
-    return _told(reader, judged, best, relevant)[:limit]
+    return _ranked_spans(reader, judged, best, relevant)[:limit]
 
 
 class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,7 +228,9 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         return scores
 
 
-def _held(reader: Reader, index: SpanIndex, spans: SpanColumns, question: Question) -> dict[str, _StemWeight]:
+def _stem_weights(
+    reader: Reader, index: SpanIndex, spans: SpanColumns, question: Question
+) -> dict[str, _StemWeight]:
     """Where each stem of the question occurs, but for words so common that they choose nothing."""
     common = index.common(reader, question, beyond=COMMON) if spans.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
@@ -371,7 +373,7 @@ def _relevant(
     return near & bool((answering & allowed).any())
 
 
-def _told(
+def _ranked_spans(
     reader: Reader, judged: SpanScores, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
 ) -> list[RankedSpan]:
     """Those of them that are still there."""

@@ -21,7 +21,7 @@ _FALLBACK = "cp1252"
 """What a text that is not Unicode most often is, in a world where browsers read it so."""
 _CONTROL = bytes({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F})
 _CONTROL_SHARE_MAX = 0.02
-_LOOKED_AT = 8_192
+_SNIFFED_BYTES = 8_192
 
 
 def decoded(content: bytes, *, html: bool = False) -> str:
@@ -33,7 +33,7 @@ def decoded(content: bytes, *, html: bool = False) -> str:
     try:
         return cleaned(content.decode("utf-8"))
     except UnicodeDecodeError:
-        return cleaned(content.decode(_told(content) if html else _FALLBACK, "replace"))
+        return cleaned(content.decode(_declared_encoding(content) if html else _FALLBACK, "replace"))
 
 
 def cleaned(text: str) -> str:
@@ -52,12 +52,12 @@ def is_text(content: bytes) -> bool:
     """Whether bytes look like text in any encoding that `decoded` knows, rather than like an image or a program."""
     if any(content.startswith(mark) for mark, _ in _MARKS):
         return True
-    head = content[:_LOOKED_AT]
+    head = content[:_SNIFFED_BYTES]
     control = len(head) - len(head.translate(None, _CONTROL))
     return b"\0" not in head and control <= _CONTROL_SHARE_MAX * len(head)
 
 
-def _told(content: bytes) -> str:
+def _declared_encoding(content: bytes) -> str:
     """The encoding that an HTML page says it is in, if there is one of this name."""
     told = _META.search(content[:_META_WITHIN])
     if told is None:

@@ -6,7 +6,7 @@ import msgspec
 from memplane.clock import to_instant
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import decode_claim
-from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, settle, settle_as
+from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, decide_conflict, replay_decision
 from memplane.extract.proposition import Proposition, Tense
 from memplane.extract.relevance import Question
 from memplane.storage.base import Writer
@@ -27,27 +27,27 @@ def file_memory(
     plan = _is_plan(memory, claim)
     said = [(rival, decode_claim(rival.claim or "")) for rival in _rivals(writer, memory, claim)]
     rivals = [(rival, other) for rival, other in said if _is_plan(rival, other) is plan]
-    known = [_known(rival, other, claim) for rival, other in rivals]
+    known = [_known_memory(rival, other, claim) for rival, other in rivals]
     text = memory.quote or ""
     if decided is None:
-        decision = settle(claim, known, catalog=catalog, text=text, at=memory.created_at)
+        decision = decide_conflict(claim, known, catalog=catalog, text=text, at=memory.created_at)
     else:
-        decision = settle_as(decided, claim, known, catalog=catalog, text=text)
+        decision = replay_decision(decided, claim, known, catalog=catalog, text=text)
     targets = [rival for rival, _ in rivals if rival.id in decision.targets]
     if decision.outcome is ConflictOutcome.DUPLICATE:
         writer.add_evidence(Evidence(decision.targets[0], memory))
-    elif decided is None and decision.outcome in _REPLACING and _came_late(memory, targets):
+    elif decided is None and decision.outcome in _REPLACING and _arrived_late(memory, targets):
         writer.project(memories=[_replaced(memory, by=targets[0])])
     elif decision.outcome is ConflictOutcome.IGNORE:  # it stays in the ledger, where it can be searched
         writer.note_overruled(memory.id, decision.targets)
     else:
-        _carry_out(writer, decision.outcome, memory, targets)
+        _apply(writer, decision.outcome, memory, targets)
 
 
 _REPLACING = frozenset({ConflictOutcome.SUPERSEDE, ConflictOutcome.RETIRE, ConflictOutcome.CONTEST})
 
 
-def _carry_out(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: list[Memory]) -> None:
+def _apply(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: list[Memory]) -> None:
     writer.project(memories=[_replaced(memory, by=memory) if outcome is ConflictOutcome.RETIRE else memory])
     for target in targets:
         if outcome is ConflictOutcome.CONTEST:
@@ -94,7 +94,7 @@ def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
     )
 
 
-def _known(memory: Memory, claim: Proposition, new: Proposition) -> KnownMemory:
+def _known_memory(memory: Memory, claim: Proposition, new: Proposition) -> KnownMemory:
     """With the subject as the new one says it: whose it is was settled by whom the rivals were asked for."""
     return KnownMemory(
         id=memory.id,
@@ -105,7 +105,7 @@ def _known(memory: Memory, claim: Proposition, new: Proposition) -> KnownMemory:
     )
 
 
-def _came_late(memory: Memory, targets: list[Memory]) -> bool:
+def _arrived_late(memory: Memory, targets: list[Memory]) -> bool:
     """Whether it was said long before what it is at odds with, and only arrived after it: from an import, say."""
     return bool(targets) and all(target.created_at - memory.created_at >= LATER for target in targets)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import DAY, to_datetime, to_instant
 from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.gate import utility, worth_keeping
+from memplane.extract.gate import is_useful, utility
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 from memplane.extract.rules import PROPOSITIONS_MAX
 from memplane.extract.time import find_times
@@ -59,11 +59,11 @@ def render(proposition: Proposition) -> str:
     if proposition.predicate in {"instructs", "corrects", "mentions"}:
         return _sentence(proposition.object_text)
     return _sentence(
-        f"{_spoken(proposition)} {_verb(proposition)} {proposition.object_text} {_when(proposition)}"
+        f"{_verb_phrase(proposition)} {_verb(proposition)} {proposition.object_text} {_when(proposition)}"
     )
 
 
-def _spoken(proposition: Proposition) -> str:
+def _verb_phrase(proposition: Proposition) -> str:
     subject = proposition.subject
     if subject == USER:
         return "" if _OWNED.match(proposition.relation_phrase) else "I"
@@ -110,7 +110,7 @@ def memories_of(
     kept = [
         (number, proposition)
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
-        if worth_keeping(proposition, catalog) and not _is_unreal(turn.text, proposition)
+        if is_useful(proposition, catalog) and not _is_unreal(turn.text, proposition)
     ]
     return [
         _memory(turn, proposition, number, extractor, catalog)
@@ -142,7 +142,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
     importance = (predicate.importance + utility(claim, catalog)) / 2
     if not claim.trusted:
         importance *= _UNTRUSTED_SHARE
-    said = redact(_told_by(turn, render(claim))).text
+    said = redact(_speaker_label(turn, render(claim))).text
     quote = turn.text[claim.start : claim.end]
     return Memory(
         id=derived_id(turn.entry_id, extractor, turn.ordinal, number),
@@ -152,7 +152,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         seq=turn.seq,
         start=claim.start,
         end=claim.end,
-        tier=tier_of(importance=importance, hot=wants_to_be_hot(claim, catalog)),
+        tier=tier_of(importance=importance, hot=should_be_hot(claim, catalog)),
         created_at=turn.at,
         updated_at=turn.at,
         conversation=turn.conversation,
@@ -197,14 +197,14 @@ _SPAN_MAX = 3 * 366 * DAY
 """A longer time than that was not told."""
 
 
-def _told_by(turn: Turn, said: str) -> str:
+def _speaker_label(turn: Turn, said: str) -> str:
     """Who has a name says it; and what an assistant or a tool says never looks like the user's own words."""
     if turn.role != Role.USER:
         return f"According to the {turn.role}: {said}"
     return said if turn.speaker is None else f"{turn.speaker[:_SPEAKER_CHARS_MAX]}: {said}"
 
 
-def wants_to_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
+def should_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
     """Whether an agent should always know it: what a user says of themself, as far as the catalog thinks so."""
     of_self = claim.subject == USER and claim.trusted and claim.polarity is Polarity.POSITIVE
     return of_self and catalog[claim.predicate].hot

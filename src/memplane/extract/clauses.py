@@ -9,7 +9,7 @@ from memplane.extract.parse import ParsedClause
 from memplane.extract.sentences import Sentence
 
 _SUBJECT = r"(?:i|i['\u2019](?:m|ve|d|ll)|im|ive|my|we|we['\u2019](?:re|ve|d|ll)|our|he|she|they|it|it['\u2019]s|he['\u2019]s|she['\u2019]s)\b"
-_ASKING = (
+_QUESTION_START = (
     r"(?:what|how|where|who|which|why|when|do|does|did|are|is|have|has|can|could|would|will|any)"
     r"(?:['\u2019]s|\s+(?:about|is|are|do|does|did|was|were|kind|type|sort|you|your|long|many|old|of|else|would|is))"
 )
@@ -22,9 +22,9 @@ _BOUNDARY = re.compile(
     rf"""
     ;|:\s|\s-+\s|—|\.\.+|…|[!?]+\s
   | ,\s*(?:(?:and|but|so|or|yet|because|since|although|though|while|whereas|plus|as|except|cause|cuz|then)\s+)?
-      (?={_ADVERB}{_SUBJECT}|{_ASKING})
+      (?={_ADVERB}{_SUBJECT}|{_QUESTION_START})
   | \s(?:and|but|so|because|since|although|though|while|whereas|plus|cause|cuz|except)\s+(?:that\s+)?
-      (?={_ADVERB}{_SUBJECT}|{_ASKING})
+      (?={_ADVERB}{_SUBJECT}|{_QUESTION_START})
   | \s(?:and|but|or)\s+(?={_CONTINUING})
   | \s(?=(?:what|how)(?:\s+about|['\u2019]s|\s+(?:do|are|is|did|kind|type))\b)
   | \s(?=(?:when|if|unless|until|whenever|before|after)\s+{_SUBJECT})
@@ -32,7 +32,7 @@ _BOUNDARY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
-_ASKS = re.compile(rf"(?:and\s+|so\s+|but\s+)?{_ASKING}", re.IGNORECASE)
+_QUESTION_OPENING = re.compile(rf"(?:and\s+|so\s+|but\s+)?{_QUESTION_START}", re.IGNORECASE)
 _CONDITION = re.compile(r"(?:if|unless|whether|suppose|imagine|should)\b", re.IGNORECASE)
 _WHOLE_IF = re.compile(r"\bif\s+(?:i|we|my|you|it|he|she|they|only)\b|\bas\s+if\b", re.IGNORECASE)
 _REPORTS = re.compile(
@@ -63,7 +63,7 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
     hypothetical = "f " in text and _WHOLE_IF.search(text, sentence.start, sentence.end) is not None
     pieces = list(_pieces(text, sentence))
     for place, (start, end) in enumerate(pieces):
-        asked = _ASKS.match(text, start, end) is not None
+        asked = _QUESTION_OPENING.match(text, start, end) is not None
         last = place == len(pieces) - 1
         question = asked or (sentence.question and last)
         conditional = _CONDITION.match(text, start, end) is not None

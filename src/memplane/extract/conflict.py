@@ -48,7 +48,7 @@ class ConflictDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-def settle(
+def decide_conflict(
     new: Proposition,
     existing: Sequence[KnownMemory],
     *,
@@ -58,7 +58,7 @@ def settle(
 ) -> ConflictDecision:
     """Decide about `new`, said at `at` in the words `text`, against what is active or contested."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
-    same, others = _parted(new, rivals, catalog)
+    same, others = _split_rivals(new, rivals, catalog)
     if same and not any(known.contested for known in same):
         return ConflictDecision(
             outcome=ConflictOutcome.DUPLICATE, targets=(same[0].id,), reason="said before"
@@ -73,7 +73,7 @@ def settle(
         )
     if new.polarity is Polarity.NEGATIVE and catalog[new.predicate].one:
         return ConflictDecision(outcome=ConflictOutcome.RETIRE, targets=targets, reason="it ended")
-    if same or _is_later_word(new, beaten, at):
+    if same or _is_later_statement(new, beaten, at):
         resolved = tuple(known.id for known in same)
         return ConflictDecision(
             outcome=ConflictOutcome.SUPERSEDE, targets=targets + resolved, reason="the later word"
@@ -83,7 +83,7 @@ def settle(
     )
 
 
-def settle_as(
+def replay_decision(
     outcome: ConflictOutcome,
     new: Proposition,
     existing: Sequence[KnownMemory],
@@ -93,7 +93,7 @@ def settle_as(
 ) -> ConflictDecision:
     """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
-    same, others = _parted(new, rivals, catalog)
+    same, others = _split_rivals(new, rivals, catalog)
     beaten = [known.id for known in others if _contradicts(new, known, catalog, text)]
     targets = {
         ConflictOutcome.SUPERSEDE: (*beaten, *(known.id for known in same)),
@@ -103,7 +103,7 @@ def settle_as(
     return ConflictDecision(outcome=outcome, targets=targets.get(outcome, ()), reason="decided before")
 
 
-def _parted(
+def _split_rivals(
     new: Proposition, rivals: Sequence[KnownMemory], catalog: PredicateCatalog
 ) -> tuple[list[KnownMemory], list[KnownMemory]]:
     """Those that say the same, and those that say something else. What was flagged stands for nobody who was not: else
@@ -137,7 +137,7 @@ def _value(proposition: Proposition) -> tuple[str, ...]:
     return tuple(word for word in words if word not in {"a", "an", "the", ""})
 
 
-def _is_later_word(new: Proposition, beaten: Sequence[KnownMemory], at: datetime | None) -> bool:
+def _is_later_statement(new: Proposition, beaten: Sequence[KnownMemory], at: datetime | None) -> bool:
     if new.update or new.polarity is Polarity.NEGATIVE:
         return True
     if any(known.proposition.trusted < new.trusted for known in beaten):

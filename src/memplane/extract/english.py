@@ -63,7 +63,7 @@ def base_form(word: str) -> str | None:
 
 def third_person(base: str) -> str:
     """`works` of `work`, `has` of `have`."""
-    return {"have": "has", "be": "is"}.get(base) or list(_spelled(base))[1]
+    return {"have": "has", "be": "is"}.get(base) or list(_verb_forms(base))[1]
 
 
 def is_past(word: str) -> bool:
@@ -106,7 +106,7 @@ def content_words(text: str) -> list[str]:
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
-def _spelled(base: str) -> Iterator[str]:
+def _verb_forms(base: str) -> Iterator[str]:
     """The regular forms of a verb: third person, past, -ing."""
     yield base
     if base.endswith(("s", "x", "z", "ch", "sh", "o")):
@@ -134,7 +134,7 @@ def _load() -> tuple[dict[str, str], set[str]]:
             continue
         regular = words[1:] if words[0] == ":" else words[:1]
         for base in regular:
-            spelled = list(_spelled(base))
+            spelled = list(_verb_forms(base))
             for form in spelled:
                 forms.setdefault(form, base)
             past.add(spelled[2])

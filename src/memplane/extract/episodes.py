@@ -52,7 +52,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     quotes: tuple[Quote, ...]
 
 
-def tell_episodes(turns: Sequence[EpisodeTurn], *, sentences: int = SENTENCES) -> list[Episode]:
+def split_episodes(turns: Sequence[EpisodeTurn], *, sentences: int = SENTENCES) -> list[Episode]:
     """In order and without gaps: every turn is in exactly one episode."""
     stems = [content_stems(turn.text) for turn in turns]
     return [
@@ -142,7 +142,7 @@ _PAUSE = int(PAUSE.total_seconds()) * 1_000_000
 _CONVERSATIONS_PER_STEP = 16
 
 
-def hear(writer: Writer, turn: Turn) -> None:
+def note_turn(writer: Writer, turn: Turn) -> None:
     """A turn came in: the sitting goes on, or the one before is over and a new one begins. Where it goes on although it
     was told, because this part of it came late, the conversation is told anew."""
     if turn.conversation is None:
@@ -156,18 +156,18 @@ def hear(writer: Writer, turn: Turn) -> None:
         else:
             open_ = _reopened(writer, turn.conversation, before)
     if open_ is not None and abs(at - open_.last_at) >= _PAUSE:
-        _tell(writer, open_, until=number)
+        _write_episodes(writer, open_, until=number)
         open_ = None
     first = number if open_ is None else open_.first
     writer.set_untold(OpenSitting(turn.conversation, first, at))
 
 
-def is_over(reader: Reader, now: Instant) -> bool:
+def has_finished_sitting(reader: Reader, now: Instant) -> bool:
     """Whether any conversation waits to be told."""
     return bool(reader.untold(before=now - _PAUSE, limit=1))
 
 
-def tell_what_is_over(writer: Writer, now: Instant) -> int:
+def write_due_episodes(writer: Writer, now: Instant) -> int:
     """Tell conversations that have paused; returns how many were told."""
     over = writer.untold(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
     unheard = turn_number(writer.marks().derived + 1, 0)
@@ -176,7 +176,7 @@ def tell_what_is_over(writer: Writer, now: Instant) -> int:
         if last is not None and to_instant(last.at) > now - _PAUSE:
             writer.set_untold(_reopened(writer, open_.conversation, last))
         else:
-            _tell(writer, open_, until=unheard)
+            _write_episodes(writer, open_, until=unheard)
             writer.set_told(open_.conversation)
     return len(over)
 
@@ -189,21 +189,21 @@ def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
     for before, turn in pairwise(turns):
         if abs(turn.at - before.at) >= PAUSE:
             first = turn_number(turn.seq, turn.ordinal)
-    _tell(writer, OpenSitting(conversation, 0, ANEW), until=first)
+    _write_episodes(writer, OpenSitting(conversation, 0, ANEW), until=first)
     return OpenSitting(conversation, first, to_instant(last.at))
 
 
-def _tell(writer: Writer, open_: OpenSitting, *, until: int) -> None:
+def _write_episodes(writer: Writer, open_: OpenSitting, *, until: int) -> None:
     turns = [
         turn
         for turn in writer.turns_of(open_.conversation, since=open_.first)
         if turn.role != Role.SYSTEM and turn_number(turn.seq, turn.ordinal) < until
     ]
-    told_apart = (part for sitting in _sittings(turns) for part in _by_place(sitting))
+    told_apart = (part for sitting in _sittings(turns) for part in _by_audience(sitting))
     for sitting in told_apart:
         if len(sitting) >= _TURNS_MIN:
             spoken = [EpisodeTurn(turn.text, turn.at, turn.role) for turn in sitting]
-            told = [episode for episode in tell_episodes(spoken) if episode.quotes]
+            told = [episode for episode in split_episodes(spoken) if episode.quotes]
             writer.add_episodes([_memory(sitting, episode) for episode in told])
 
 
@@ -217,7 +217,7 @@ def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
         yield turns[first:]
 
 
-def _by_place(sitting: Sequence[Turn]) -> list[list[Turn]]:
+def _by_audience(sitting: Sequence[Turn]) -> list[list[Turn]]:
     """What is told everywhere and what is told in one place only are told apart: an episode has one audience. What is
     flagged is not told again in its words, released or not."""
     parts: dict[str | None, list[Turn]] = {}
@@ -237,7 +237,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
     memory = Memory(
         id=derived_id(first.entry_id, EXTRACTOR, first.ordinal, 0),
         kind=Kind.EPISODE,
-        text=_told(sitting, episode),
+        text=_episode_text(sitting, episode),
         entry_id=source.entry_id,
         seq=source.seq,
         start=quote.start,
@@ -256,7 +256,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
     return memory, sorted({sitting[quote.turn].seq for quote in episode.quotes})
 
 
-def _told(sitting: Sequence[Turn], episode: Episode) -> str:
+def _episode_text(sitting: Sequence[Turn], episode: Episode) -> str:
     """Its sentences, each with who said it: an assistant's `I` is not the user's, and one person's not another's."""
     said = []
     speaker = None

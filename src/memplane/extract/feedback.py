@@ -9,14 +9,14 @@ memory that one recall in five has a use for stays where it is.
 import msgspec
 
 from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.claims import decode_claim, tier_of, wants_to_be_hot
+from memplane.extract.claims import decode_claim, should_be_hot, tier_of
 from memplane.ledger.payloads import FeedbackPayload
 from memplane.storage.base import Writer
 from memplane.storage.claims import Rating
 from memplane.types import Kind, Memory, Tier
 
 CHOSEN_STEP = 0.2
-PASSED_STEP = 0.05
+IGNORED_STEP = 0.05
 REACH = 0.4
 """How far feedback moves importance, at most: from the middle of the scale to where a memory is always told, or to where
 it is told no more."""
@@ -30,7 +30,7 @@ def apply_feedback(writer: Writer, rated: FeedbackPayload, catalog: PredicateCat
     for id_ in rated.selected:
         _lean(writer, id_, 1.0, CHOSEN_STEP * weight, catalog)
     for id_ in rated.ignored:
-        _lean(writer, id_, -1.0, PASSED_STEP * weight, catalog)
+        _lean(writer, id_, -1.0, IGNORED_STEP * weight, catalog)
 
 
 def can_be_rated(memory: Memory | None) -> bool:
@@ -42,13 +42,13 @@ def importance_after(base: float, leaning: float) -> float:
     return round(min(max(base + REACH * leaning, 0.0), 1.0), 4)
 
 
-def tier_now(memory: Memory, catalog: PredicateCatalog, *, accesses: int) -> Tier:
+def tier_after_feedback(memory: Memory, catalog: PredicateCatalog, *, accesses: int) -> Tier:
     """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have
     been told and passed over is no use."""
     if not memory.derived:
         tier = tier_of(importance=memory.importance)
         return Tier.WARM if tier is Tier.COLD else tier
-    hot = memory.claim is not None and wants_to_be_hot(decode_claim(memory.claim), catalog)
+    hot = memory.claim is not None and should_be_hot(decode_claim(memory.claim), catalog)
     return tier_of(importance=memory.importance, accesses=accesses - memory.passed_over, hot=hot)
 
 
@@ -63,4 +63,4 @@ def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: 
     rated = msgspec.structs.replace(memory, importance=importance, passed_over=passed_over)
     writer.rate(Rating(memory.id, chosen, passed_over, leaning, importance))
     accesses = writer.accesses((memory.id,)).get(memory.id, 0)
-    writer.set_tiers([(memory.id, tier_now(rated, catalog, accesses=accesses))])
+    writer.set_tiers([(memory.id, tier_after_feedback(rated, catalog, accesses=accesses))])

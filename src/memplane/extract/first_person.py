@@ -265,7 +265,7 @@ class Belonging(NamedTuple):
     end: int
 
 
-def is_over(parsed: ParsedClause) -> bool:
+def describes_end(parsed: ParsedClause) -> bool:
     """Whether a clause tells of an end, so that what is mine in it may be mine no more: `I sold my car`."""
     return parsed.verb in _ENDS or (parsed.verb == "give" and "up" in parsed.rest)
 

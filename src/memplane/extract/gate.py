@@ -9,7 +9,7 @@ from memplane.extract.english import base_form, word_class
 from memplane.extract.linear import load_linear, probability
 from memplane.extract.proposition import USER, Proposition, Tense
 from memplane.extract.sentences import split_sentences
-from memplane.extract.wording import asked_words
+from memplane.extract.wording import question_words
 
 # How likely a person would write something down of a message, whether or not the rules could read it.
 #
@@ -45,7 +45,7 @@ def of_message(
         if not sentence.question
         for word in _WORDS.findall(text[sentence.start : sentence.end].lower())
     ]
-    asked = asked_words(before)
+    asked = question_words(before)
     yield 1.0, [*_shape(text, every, stated, asked), *_claims(propositions)]
     yield _shared("any", every)
     yield _shared("is", stated)
@@ -124,7 +124,7 @@ def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
     """From 0 to 1: how much an agent gains from knowing it. What people are seen to write down counts; what the catalog
     calls important is kept even where they did not."""
     predicate = catalog[proposition.predicate]
-    told = _told(proposition, predicate.importance)
+    told = _prior(proposition, predicate.importance)
     if proposition.noted is None:
         return told
     learned = round(_scaled(proposition.noted, NOTED_MIN), 3)
@@ -133,7 +133,7 @@ def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
     return max(told, learned) if predicate.importance >= _IMPORTANT else learned
 
 
-def _told(proposition: Proposition, importance: float) -> float:
+def _prior(proposition: Proposition, importance: float) -> float:
     """By predicate and grammar alone."""
     score = importance * 0.5 + proposition.confidence * 0.4
     if proposition.subject == USER and proposition.predicate in _PLAIN:
@@ -165,7 +165,7 @@ def _emptiness(proposition: Proposition) -> float:
     return loss
 
 
-def worth_keeping(proposition: Proposition, catalog: PredicateCatalog) -> bool:
+def is_useful(proposition: Proposition, catalog: PredicateCatalog) -> bool:
     return utility(proposition, catalog) >= UTILITY_MIN
 
 

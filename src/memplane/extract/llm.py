@@ -19,8 +19,8 @@ from memplane.extract.llm_answer import (
     CheckedClaims,
     PromptMessage,
     Rejection,
-    again_prompt,
     check_answer,
+    retry_prompt,
     system_prompt,
     user_prompt,
 )
@@ -157,7 +157,7 @@ class _Run:
         complaint = self._ask(group, self._system)
         alone = len(group) == 1
         if complaint and complaint.again and (whole or alone):
-            complaint = self._ask(group, again_prompt(self._system, complaint.text))
+            complaint = self._ask(group, retry_prompt(self._system, complaint.text))
         if complaint and alone:
             self.fail(group, complaint.text)
         elif complaint:

@@ -26,7 +26,7 @@ from memplane.types import Kind, Role
 VERSION = 1
 """Goes up when a change below would change what is extracted."""
 
-_CUES_SHOWN = 4
+_CUES_LISTED = 4
 _SPEAKER_CHARS_MAX = 100
 _UNSHOWN = frozenset({"mentions"})
 """For what the rules cannot read; a model can always say more."""
@@ -86,13 +86,13 @@ def user_prompt(messages: Sequence[PromptMessage]) -> str:
     return "[\n" + ",\n".join(_json(number, message) for number, message in enumerate(messages, 1)) + "\n]"
 
 
-def again_prompt(system: str, complaint: str) -> str:
+def retry_prompt(system: str, complaint: str) -> str:
     """The same request after an answer that was no use; word for word, it would get the same answer."""
     return f"{system}\n\nAn earlier answer to this could not be used: {complaint}. Take care."
 
 
 def _line(predicate: Predicate) -> str:
-    example = predicate.examples[0] if predicate.examples else ", ".join(predicate.cues[:_CUES_SHOWN])
+    example = predicate.examples[0] if predicate.examples else ", ".join(predicate.cues[:_CUES_LISTED])
     return f"{predicate.name}{' (one)' if predicate.one else ''}: {example}"
 
 

@@ -87,7 +87,7 @@ def parse(clause: str, *, inherited: str | None = None, antecedent: str | None =
     """
     words = clause.split()
     plain = [word.strip(_PUNCTUATION) for word in clause.lower().split()]
-    owner, after = _whose(words, plain, inherited, antecedent)
+    owner, after = _possessor(words, plain, inherited, antecedent)
     if owner is None or after >= len(words):
         return None
     found = _verb_group(plain, after, known_only=owner not in _FIRST_OWNERS)
@@ -124,7 +124,7 @@ def _denied(inner: ParsedClause) -> ParsedClause:
 # ── whose statement ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _whose(
+def _possessor(
     words: Sequence[str], plain: Sequence[str], inherited: str | None, antecedent: str | None
 ) -> tuple[str | None, int]:
     """The owner and where the verb may begin."""

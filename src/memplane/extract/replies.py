@@ -25,7 +25,7 @@ _NO = re.compile(
     r"|i (?:do not|am not|have not|did not|can not)(?=[ ,.!]*(?:$|[.,!])))\b(?! (?:problem|worries|way|doubt|idea))",
     re.IGNORECASE,
 )
-_ASKED = re.compile(
+_QUESTION = re.compile(
     r"(?:^|.*?[,.!] |.*\b(?:so|and|but|well|cool|nice|great) )"
     r"(?P<helper>do|did|are|were|have|can) (?:you|u) (?:(?:ever|also|still|currently|usually|happen to|guys) )*(?P<rest>[a-z].*)"
 )
@@ -35,7 +35,7 @@ _TAIL = re.compile(
 _UNCLEAR = re.compile(
     r"\b(?:it|that|this|one|ones|them|those|these|there|him|her|he|she|they|think|mean|know|mind|not)\b"
 )
-_SAID = {"do": "I", "did": "I", "are": "I am", "were": "I was", "have": "I have", "can": "I can"}
+_STATEMENT_START = {"do": "I", "did": "I", "are": "I am", "were": "I was", "have": "I have", "can": "I can"}
 _DENIED = {
     "do": "I don't", "did": "I didn't", "are": "I am not", "were": "I was not", "have": "I have never", "can": "I can't",
 }  # fmt: skip
@@ -95,7 +95,7 @@ def answers(text: str, before: str) -> Iterator[CompletedStatement]:
     question = _last_question(before)
     if not question:
         return
-    asked = _ASKED.match(question)
+    asked = _QUESTION.match(question)
     if asked and not re.match(
         r"(?:.* )?(?:what|where|how|who|which|when|why)\b", question[: asked.start("helper")]
     ):
@@ -115,7 +115,7 @@ def answers(text: str, before: str) -> Iterator[CompletedStatement]:
             return
 
 
-def asked_after(before: str) -> str | None:
+def question_topic(before: str) -> str | None:
     """Whom or what of the speaker the message before was about at its end: `my dog` of `How is your dog?`"""
     named = _YOURS.findall(expand(before[-_BEFORE_CHARS:]).lower())
     if not named:
@@ -147,7 +147,7 @@ def _yes_or_no(said: str, helper: str, rest: str) -> tuple[str, str] | None:
     if not rest or _UNCLEAR.search(rest) or len(rest.split()) > _WORDS_MAX:
         return None
     if _YES.match(said):
-        start, form = _SAID[helper], f"yes {helper}"
+        start, form = _STATEMENT_START[helper], f"yes {helper}"
         rest = re.sub(r"\bany ", "", rest)
     elif _NO.match(said):
         start, form = _DENIED[helper], f"no {helper}"

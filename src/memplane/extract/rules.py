@@ -8,10 +8,10 @@ import msgspec
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.clauses import Clause, second_verb, split_clauses
 from memplane.extract.english import base_form, expand, word_class
-from memplane.extract.first_person import belongings, is_over, propose, read_clause, read_mention
+from memplane.extract.first_person import belongings, describes_end, propose, read_clause, read_mention
 from memplane.extract.parse import ParsedClause, parse
 from memplane.extract.proposition import USER, Proposition
-from memplane.extract.replies import ABOUT_USER, answers, asked_after, turn_round
+from memplane.extract.replies import ABOUT_USER, answers, question_topic, turn_round
 from memplane.extract.sentences import Sentence, split_sentences
 from memplane.extract.third_person import read_schedule, read_world
 from memplane.extract.wording import ClaimDraft, Phrasing, choose, phrasings
@@ -112,7 +112,7 @@ def drafts(text: str, *, role: str, catalog: PredicateCatalog, before: str = "")
     antecedent: str | None = None
     if before and role == Role.USER:
         found.extend(_of_answers(text, before, catalog))
-        antecedent = asked_after(before) if _OTHERS.search(text) else None
+        antecedent = question_topic(before) if _OTHERS.search(text) else None
     for sentence in split_sentences(text):
         if found:
             antecedent = _antecedent(found[-1].proposition) or antecedent
@@ -218,7 +218,7 @@ def _of_clauses(
         if proposition:
             antecedent = _antecedent(proposition) or antecedent
             yield _worded(proposition, parsed, unsaid=unsaid)
-        if role == Role.USER and sentence.ordinal is None and not (parsed and is_over(parsed)):
+        if role == Role.USER and sentence.ordinal is None and not (parsed and describes_end(parsed)):
             yield from _of_belongings(text, clause, catalog)
 
 

@@ -54,13 +54,13 @@ def phrasings(parsed: ParsedClause) -> Iterator[Phrasing]:
     words = [word for word in parsed.rest.split() if word.strip(_EDGE) not in _EMPTY][:_WORDS_MAX]
     while words and words[-1].strip(_EDGE).lower() in _TRAILING:
         words.pop()
-    yield from _ended(f"{subject} {spoken(parsed)}", words, "")
+    yield from _ended(f"{subject} {verb_phrase(parsed)}", words, "")
     plain = _simple(parsed)
     if plain:
         yield from _ended(f"{subject} {plain}", words, "simple")
 
 
-def spoken(parsed: ParsedClause) -> str:
+def verb_phrase(parsed: ParsedClause) -> str:
     """The verb and its helpers, in agreement with `I` and with the short negations people write."""
     words = parsed.group.split()
     if parsed.owner in _FIRST:
@@ -88,7 +88,7 @@ def _ended(start: str, words: Sequence[str], form: str) -> Iterator[Phrasing]:
     whole = f"{start} {' '.join(words)}".strip(_EDGE)
     yield Phrasing(whole, "", form)
     count = 0
-    for at in range(_told(words), len(words)):
+    for at in range(_key_words(words), len(words)):
         word = words[at].strip(_EDGE).lower()
         if words[at - 1].lower() in _OPEN or (words[at - 2].lower() == "and" and base_form(words[at - 1])):
             continue
@@ -99,7 +99,7 @@ def _ended(start: str, words: Sequence[str], form: str) -> Iterator[Phrasing]:
                 return
 
 
-def _told(words: Sequence[str]) -> int:
+def _key_words(words: Sequence[str]) -> int:
     """The least a note holds: names and numbers are what one would look for later, so none of the first is cut off."""
     return max(
         (at for at in range(1, min(len(words), _NAMES_WITHIN) + 1) if _NAMES(words[at - 1])), default=1
@@ -130,7 +130,7 @@ def choose(drafts: Sequence[ClaimDraft], text: str, before: str) -> list[Proposi
     if not any(draft.ways for draft in drafts):
         return [draft.proposition for draft in drafts]
     model = load_linear("notes")
-    asked = asked_words(before)
+    asked = question_words(before)
     unknown: set[str] = set()
     shared = model.bias + model.add(of_message(text, before), unknown)
     chosen: list[Proposition] = []
@@ -139,7 +139,7 @@ def choose(drafts: Sequence[ClaimDraft], text: str, before: str) -> list[Proposi
             chosen.append(draft.proposition)
             continue
         base = shared + model.add(of_draft(draft), unknown)
-        scores = [model.add(of_way(draft, way, asked), unknown) for way in draft.ways]
+        scores = [model.add(note_features(draft, way, asked), unknown) for way in draft.ways]
         best = max(scores)
         note = "" if draft.proposition.replaces else draft.ways[scores.index(best)].text
         noted = round(probability(base + best), 4)
@@ -199,14 +199,14 @@ def of_draft(draft: ClaimDraft) -> Iterator[str]:
     yield f"when {bool(parsed.when)}"
 
 
-def of_way(draft: ClaimDraft, way: Phrasing, asked: Sequence[str]) -> Iterator[str]:
+def note_features(draft: ClaimDraft, way: Phrasing, asked: Sequence[str]) -> Iterator[str]:
     verb = draft.parsed.verb if draft.parsed else ""
     return of_phrasing(way, draft.kind, verb, asked, len(draft.ways[0].text.split()))
 
 
 def of_message(text: str, before: str) -> list[str]:
     """What the message as a whole says about each of its statements."""
-    asked = asked_words(before)
+    asked = question_words(before)
     return [
         f"length {_bin(len(text.split()))}",
         f"asked {'_'.join(asked[:2])}",
@@ -216,7 +216,7 @@ def of_message(text: str, before: str) -> list[str]:
     ]
 
 
-def asked_words(before: str) -> list[str]:
+def question_words(before: str) -> list[str]:
     """The words of the question the message before ended with."""
     end = before.rstrip()
     if not end.endswith("?"):

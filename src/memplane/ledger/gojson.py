@@ -97,7 +97,7 @@ def encode(value: Json, *, sort_keys: bool = False) -> bytes:
         raise InvalidRequest("a value nested this deeply cannot be written as JSON") from exc
 
 
-def spell_float(value: float) -> str:
+def format_float(value: float) -> str:
     """The shortest digits that read back the same: plain for 1e-6 <= |x| < 1e21, else `1e-7`, `1e+21`."""
     if not math.isfinite(value):
         raise InvalidRequest(f"JSON has no number for {value!r}")
@@ -122,7 +122,7 @@ def _encode_scalar(value: bool | float | str | bytes | None) -> bytes:  # noqa: 
         return compact(value)
     if value is None or isinstance(value, bool):
         return _LITERAL(value).encode()
-    return b"%d" % value if isinstance(value, int) else spell_float(value).encode()
+    return b"%d" % value if isinstance(value, int) else format_float(value).encode()
 
 
 def _encode_object(value: Mapping[str, Json], *, sort_keys: bool) -> bytes:

@@ -398,7 +398,7 @@ def compose_line(
         request_effective = gojson.encode(request_effective, sort_keys=True)
     members: dict[str, Json] = {
         "status": status or None,
-        "ts": spell_ts(at),
+        "ts": format_timestamp(at),
         "claw_id": claw_id,
         "path": path,
         "requested_model": requested_model,
@@ -418,7 +418,7 @@ def compose_line(
     return HistoryLine(id, head + b'"id":"' + id.encode() + b'",' + tail, at, legacy=False)
 
 
-def spell_ts(at: Instant) -> str:
+def format_timestamp(at: Instant) -> str:
     """RFC 3339 in whole seconds, the only spelling Clawdapus writes."""
     return to_datetime(at - at % SECOND).isoformat().replace("+00:00", "Z")
 

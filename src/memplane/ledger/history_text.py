@@ -15,7 +15,7 @@ from memplane.clock import Instant
 from memplane.errors import InvalidRequest
 from memplane.ledger import gojson
 from memplane.ledger.gojson import mend_surrogates
-from memplane.ledger.history import BadLine, HistoryLine, parse_line, spell_ts
+from memplane.ledger.history import BadLine, HistoryLine, format_timestamp, parse_line
 from memplane.safety.fence import strip_injected
 from memplane.safety.redact import find_secrets, redact, redact_tree
 
@@ -85,7 +85,7 @@ def decode_leniently(text: str | bytes) -> Any:
         return None
 
 
-def spell_compactly(value: Any) -> str:
+def encode_compact(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -136,9 +136,9 @@ def _block_part(block: Any) -> str:
 def _tool_call(name: str, arguments: Any) -> str:
     if isinstance(arguments, str):
         value = decode_leniently(arguments)
-        spelled = " ".join(arguments.split()) if value is None else spell_compactly(value)
+        spelled = " ".join(arguments.split()) if value is None else encode_compact(value)
     else:
-        spelled = spell_compactly(arguments or {})
+        spelled = encode_compact(arguments or {})
     return f"tool_call {name} {spelled or '{}'}"
 
 
@@ -195,7 +195,7 @@ def _block_pieces(event: dict[str, Any]) -> list[_Piece]:
     match event.get("content_block") or event.get("delta"):
         case {"type": "tool_use", "name": str(name), **block}:
             given = block.get("input")
-            return [_Piece(part, spell_compactly(given) if given else "", name)]
+            return [_Piece(part, encode_compact(given) if given else "", name)]
         case {"type": "text" | "text_delta", "text": str(text)}:
             return [_Piece(part, text)]
         case {"type": "input_json_delta", "partial_json": str(text)}:
@@ -270,7 +270,7 @@ def extract_turns(line: bytes) -> list[SpokenTurn]:
     entry = _decode_entry(line)
     if entry.status == FAILED:
         return []
-    return [*heard(entry.request_original), *_turn("assistant", reply_text(entry.response))]
+    return [*latest_input(entry.request_original), *_turn("assistant", reply_text(entry.response))]
 
 
 def within_of(line: bytes) -> str | None:
@@ -293,7 +293,7 @@ def _decode_entry(line: bytes) -> _Entry:
     return _Entry(entry.get("request_original"), entry.get("response"), entry.get("status"))
 
 
-def heard(request: Any) -> list[SpokenTurn]:
+def latest_input(request: Any) -> list[SpokenTurn]:
     """The last thing the user said in a request, and the tool results since.
 
     Walks back to the last message in which the user speaks: the whole conversation is sent every turn.
@@ -309,7 +309,7 @@ def heard(request: Any) -> list[SpokenTurn]:
 
 def question_in(request: Any) -> str:
     """What memory is asked before a turn: the last thing the user said; without one, what the agent was told to be."""
-    spoken = [turn.text for turn in heard(request) if turn.role == "user"]
+    spoken = [turn.text for turn in latest_input(request) if turn.role == "user"]
     if spoken:
         return spoken[-1]
     told = [
@@ -350,16 +350,16 @@ def _user_turns(content: Any) -> list[SpokenTurn]:
         if isinstance(part, dict) and part.get("type") == "tool_result":
             turns += _turn("tool", _result_text(part.get("content")))
         else:
-            spoken.append(_own_words(part_text(part)))
+            spoken.append(_without_injected(part_text(part)))
     return turns + _turn("user", join_parts(spoken))
 
 
 def _result_text(content: Any) -> str:
     """A tool answers with text, with parts of which some are text, or with any other JSON."""
-    return content_text(content) or (spell_compactly(content) if isinstance(content, dict) else "")
+    return content_text(content) or (encode_compact(content) if isinstance(content, dict) else "")
 
 
-def _own_words(text: str) -> str:
+def _without_injected(text: str) -> str:
     """Without the proxy's words, which it may put into the user's mouth: recalled memory, feeds, the time."""
     return "" if text.lstrip().startswith(RUNTIME_CONTEXT) else strip_injected(text)
 
@@ -454,7 +454,7 @@ def received_line(entry: bytes, *, now: Instant, line_bytes_max: int) -> History
     except msgspec.ValidationError as exc:
         raise BadLine("entry is not a JSON object") from exc
     id_ = _id_of(members)
-    added = {"version": b"1", "ts": gojson.encode(spell_ts(now)), "id": gojson.encode(id_)}
+    added = {"version": b"1", "ts": gojson.encode(format_timestamp(now)), "id": gojson.encode(id_)}
     if bytes(members.get("id", b"")) == added["id"]:
         del added["id"]
     for name in ("version", "ts"):

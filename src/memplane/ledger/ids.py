@@ -81,7 +81,7 @@ def is_variant(entry_id: str) -> bool:
     return _VARIANT.fullmatch(entry_id) is not None
 
 
-def came_under(entry_id: str, body: bytes) -> str:
+def original_id(entry_id: str, body: bytes) -> str:
     """As `base_of`, for an entry whose body is there to prove it."""
     match = _VARIANT.fullmatch(entry_id)
     if match is None:
@@ -95,7 +95,7 @@ def models_of(entry_id: str) -> tuple[str, str]:
     return derivation_id(entry_id), distillation_id(entry_id)
 
 
-def goes_with(entry_id: str, forgotten_id: str) -> bool:
+def is_forgotten_with(entry_id: str, forgotten_id: str) -> bool:
     """Whether one is forgotten because the other is: a body under the same id, or what a model made of it."""
     base = base_of(entry_id)
     return base == base_of(forgotten_id) or base in models_of(forgotten_id)
@@ -104,14 +104,14 @@ def goes_with(entry_id: str, forgotten_id: str) -> bool:
 # Idempotency keys that hold for a while: which event a key names just now.
 
 
-_LOOK_FIRST = 4
+_LOOKUP_BATCH = 4
 """Most keys are used once; one that comes back every day is found by looking ever further ahead."""
 
 
 def current_id(writer: Writer, idempotency_key: str, since: Instant) -> str:
     """The id of the last event under this key if it was recorded after `since`, and of the next one if not. Generations
     leave no gap: a forgotten one is still known, or has its tombstone."""
-    first, count, last = 0, _LOOK_FIRST, -1
+    first, count, last = 0, _LOOKUP_BATCH, -1
     while last == first - 1:
         ids = [keyed_id(idempotency_key, first + number) for number in range(count)]
         taken = writer.known(ids).keys() | writer.tombstoned(ids)

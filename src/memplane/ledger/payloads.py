@@ -295,7 +295,7 @@ _DECODERS: dict[Op, msgspec.json.Decoder[Payload]] = {
 }
 
 
-def victims_digest(ids: Iterable[str]) -> str:
+def forgotten_ids_digest(ids: Iterable[str]) -> str:
     return sha256("\n".join(sorted(ids)).encode("utf-8")).hexdigest()
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from memplane.clock import to_instant
-from memplane.ledger.ids import base_of, came_under, goes_with
-from memplane.ledger.payloads import ForgetPayload, decode, victims_digest
+from memplane.ledger.ids import base_of, is_forgotten_with, original_id
+from memplane.ledger.payloads import ForgetPayload, decode, forgotten_ids_digest
 from memplane.storage.base import LedgerRow, Reader
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
 from memplane.types import Caller, NewEntry, Op, Tombstone
@@ -119,7 +119,7 @@ class _Walk:
 def _is_variant_of(row: LedgerRow) -> bool:
     """Whether an entry that was renamed is named after its body; once that is erased, only whom it was named after."""
     body, base = row.entry.body, base_of(row.chained_id)
-    return base_of(row.entry.id) == base and (body is None or came_under(row.entry.id, body) == base)
+    return base_of(row.entry.id) == base and (body is None or original_id(row.entry.id, body) == base)
 
 
 def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
@@ -135,7 +135,7 @@ def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
         if forget is None:
             walk.blame(f"{len(stones[position])} tombstones name entry {position}, which is no forget")
         elif (
-            victims_digest(stone.id for stone in named) != forget.victims
+            forgotten_ids_digest(stone.id for stone in named) != forget.victims
             or any((to_instant(stone.at), stone.reason) != (forget.at, forget.reason) for stone in named)
             or any(not _follows(stone, buried) for stone in stones[position] if stone.cause is not None)
         ):
@@ -145,7 +145,7 @@ def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
 def _follows(stone: Tombstone, buried: set[str]) -> bool:
     """Whether one goes because another did."""
     cause = stone.cause or ""
-    return cause in buried and goes_with(stone.id, cause)
+    return cause in buried and is_forgotten_with(stone.id, cause)
 
 
 def _verify_audit(reader: Reader, walk: _Walk) -> int:

@@ -53,7 +53,7 @@ def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> 
         )
 
 
-def check_asked(**names: str | None) -> None:
+def check_query(**names: str | None) -> None:
     """What a read asks by: text that could be there."""
     for field, value in names.items():
         if value is not None:
@@ -87,7 +87,7 @@ def _members(item: Any) -> Iterable[Any]:
     return item.values() if isinstance(item, dict) else item
 
 
-def check_news(value: str, *, field: str) -> str:
+def check_not_injected(value: str, *, field: str) -> str:
     """More than what memory itself put into a prompt: keeping that again would breed."""
     if not strip_injected(value):
         raise InvalidRequest(f"{field} holds only recalled memory; say what is new", field=field)

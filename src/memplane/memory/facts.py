@@ -5,7 +5,7 @@ from datetime import timedelta
 from memplane.clock import SECOND, Instant
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import PutPayload
-from memplane.memory.checks import check_encodable, check_news, check_no_secret, check_text
+from memplane.memory.checks import check_encodable, check_no_secret, check_not_injected, check_text
 from memplane.types import RESERVED_CATEGORIES
 
 CATEGORY_DEFAULT = "user_facts"
@@ -32,10 +32,10 @@ def checked_fact(
     if not value:
         raise InvalidRequest("value is required (the fact text)", field="value")
     check_no_secret(
-        check_news(check_text(key, field="key", chars_max=KEY_CHARS_MAX), field="key"), field="key"
+        check_not_injected(check_text(key, field="key", chars_max=KEY_CHARS_MAX), field="key"), field="key"
     )
     check_encodable(value, field="value", bytes_max=bytes_max)
-    check_news(value, field="value")
+    check_not_injected(value, field="value")
     category = _text(category or "", "category") or CATEGORY_DEFAULT
     check_no_secret(check_text(category, field="category", chars_max=KEY_CHARS_MAX), field="category")
     _check_not_reserved(key, category)

@@ -11,10 +11,10 @@ from memplane.compaction.digests import promoted_from, surface
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.ids import base_of, models_of, new_id
-from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode, victims_digest
+from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode, forgotten_ids_digest
 from memplane.memory import projection
 from memplane.memory.checks import check_encodable
-from memplane.memory.forget_effects import aftermath_of
+from memplane.memory.forget_effects import forget_effects
 from memplane.storage.base import LedgerRow, Reader, Writer
 from memplane.storage.claims import Evidence
 from memplane.storage.episodes import OpenSitting
@@ -41,7 +41,7 @@ def receipt_of(row: LedgerRow) -> Receipt:
     )
 
 
-_FOLLOWERS_PER_LOOK = 64
+_FOLLOWERS_PER_QUERY = 64
 """In order there is one; what was said earlier and came in later makes for more."""
 _TIMES = ("since", "until", "expired_by")
 
@@ -74,7 +74,7 @@ def scope_words(scope: ForgetScope) -> dict[str, Any]:
     return {name: iso(value) if name in _TIMES else value for name, value in words.items()}
 
 
-def victims_of(reader: Reader, scope: ForgetScope) -> list[tuple[int, str]]:
+def entries_to_forget(reader: Reader, scope: ForgetScope) -> list[tuple[int, str]]:
     """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
     read out of either, and what compaction kept of them."""
     found = reader.in_scope(scope)
@@ -89,13 +89,15 @@ def forget(
 ) -> Receipt:
     """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later; records
     of forgetting are seen and stay."""
-    found = victims_of(writer, scope)
+    found = entries_to_forget(writer, scope)
     seen = writer.known(scope.entries)
     unseen = [(0, id_) for id_ in dict.fromkeys(scope.entries) if id_ not in seen]
-    return bury(writer, [*found, *unseen], scope=scope_words(scope), reason=reason, now=now, record=record)
+    return write_tombstones(
+        writer, [*found, *unseen], scope=scope_words(scope), reason=reason, now=now, record=record
+    )
 
 
-def bury(
+def write_tombstones(
     writer: Writer,
     victims: Sequence[tuple[int, str]],
     *,
@@ -108,14 +110,14 @@ def bury(
     victims = [*victims, *_along(writer, victims)]
     before = writer.tombstoned([id_ for _, id_ in victims])
     victims = [victim for victim in victims if victim[1] not in before]
-    loss = loss_of(writer, victims)
+    loss = forget_impact(writer, victims)
     payload = ForgetPayload(
         receipt=new_id("receipt", now),
         at=now,
         scope=scope,
         counts=_counts(writer, victims, loss),
         reason=reason,
-        victims=victims_digest(id_ for _, id_ in victims),
+        victims=forgotten_ids_digest(id_ for _, id_ in victims),
         superseded=loss.superseded,
         aftermath=loss.aftermath,
     )
@@ -135,8 +137,8 @@ def bury(
 
 def counts_of(reader: Reader, scope: ForgetScope) -> dict[str, int]:
     """What a forget of this scope would count."""
-    victims = victims_of(reader, scope)
-    return _counts(reader, victims, loss_of(reader, victims))
+    victims = entries_to_forget(reader, scope)
+    return _counts(reader, victims, forget_impact(reader, victims))
 
 
 def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImpact") -> dict[str, int]:
@@ -166,7 +168,7 @@ class ForgetImpact(msgspec.Struct, frozen=True):
     aftermath: ForgetEffects
 
 
-def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
+def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
     """To be asked before they are gone."""
     seqs = frozenset(seq for seq, _ in victims if seq)
     fates = {memory.id: memory for memory in reader.memories_from(sorted(seqs))}
@@ -182,11 +184,11 @@ def loss_of(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
             *(id_ for id_ in reader.replaced_by(list(fates)) if id_ not in fates),
             *_replaced(fates, heirs),
         ),
-        aftermath=aftermath_of(reader, fates, heirs, odds),
+        aftermath=forget_effects(reader, fates, heirs, odds),
     )
 
 
-def upsets(reader: Reader, victims: Sequence[tuple[int, str]], loss: ForgetImpact) -> bool:
+def needs_rebuild(reader: Reader, victims: Sequence[tuple[int, str]], loss: ForgetImpact) -> bool:
     """Whether others stand where they do because of one that goes, without a word about it on record: feedback that goes
     had made them more or less important; or two replicas put something under the same key, or made the same document,
     and neither knew of the other. What is left then is told by the ledger alone."""
@@ -214,7 +216,7 @@ def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
 def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
     """Those after it that came in after it, as long as they are near enough to be told together with it."""
     offset = 0
-    while found := reader.turns_after(turn, limit=_FOLLOWERS_PER_LOOK, offset=offset):
+    while found := reader.turns_after(turn, limit=_FOLLOWERS_PER_QUERY, offset=offset):
         for other in found:
             if abs(other.at - turn.at) >= PAUSE:
                 return
@@ -233,7 +235,7 @@ def erase(
     causes: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """What a forget at this position of the chain does, here or wherever it was recorded."""
-    anew = upsets(writer, victims, loss)
+    anew = needs_rebuild(writer, victims, loss)
     writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
     if anew:
         projection.replay(writer)

@@ -17,7 +17,7 @@ ADD, CONTEST, IGNORE, RETIRE, SUPERSEDE = "add", "contest", "ignore", "retire", 
 """Outcomes of filing a memory, as `enrich.conflict` names them."""
 
 
-def aftermath_of(
+def forget_effects(
     reader: Reader,
     gone: Mapping[str, Memory],
     heirs: Sequence[Evidence],

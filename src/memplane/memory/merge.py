@@ -8,7 +8,7 @@ from hashlib import sha256
 import msgspec
 
 from memplane.clock import Instant
-from memplane.ledger.ids import base_of, came_under, header_id, is_variant, models_of, variant_id
+from memplane.ledger.ids import base_of, header_id, is_variant, models_of, original_id, variant_id
 from memplane.ledger.payloads import (
     DerivePayload,
     DistilPayload,
@@ -18,7 +18,7 @@ from memplane.ledger.payloads import (
     decode_body,
 )
 from memplane.memory import projection
-from memplane.memory.forget import erase, kin, loss_of, upsets
+from memplane.memory.forget import erase, forget_impact, kin, needs_rebuild
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import ForgetScope
 from memplane.types import Entry, NewEntry, Op, Variant
@@ -56,7 +56,7 @@ def families(
     """By the id they came under; and all those ids. `same` says whether a body that is here is what became of another."""
     coming: defaultdict[str, list[NewEntry]] = defaultdict(list)
     for draft in drafts:
-        coming[came_under(draft.id, draft.body)].append(draft)
+        coming[original_id(draft.id, draft.body)].append(draft)
     there: defaultdict[str, list[Entry]] = defaultdict(list)
     known = reader.entries_of(list(coming))
     for entry in [*known, *reader.entries_of([it.id for it in reader.variants([it.id for it in known])])]:
@@ -313,10 +313,10 @@ class _Merge:
     def _effect(self, burial: _AppliedForget) -> bool | None:
         """Whether a forget means the same here as where it was recorded; None if nobody else is concerned by it."""
         victims = self._victims(burial)
-        loss = loss_of(self._writer, victims)
+        loss = forget_impact(self._writer, victims)
         here = (sorted(loss.superseded), loss.aftermath)
         there = (sorted(burial.payload.superseded), burial.payload.aftermath)
-        if upsets(self._writer, victims, loss):
+        if needs_rebuild(self._writer, victims, loss):
             return False
         return here == there if here != _NOTHING or there != _NOTHING else None
 
@@ -338,7 +338,7 @@ class _Merge:
             if anew:
                 self._writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
             else:
-                loss = loss_of(self._writer, victims)
+                loss = forget_impact(self._writer, victims)
                 erase(self._writer, victims, loss, position=position, at=at, reason=reason, causes=causes)
 
     def _append(self, fresh: Sequence[NewEntry], now: Instant) -> int:

@@ -7,11 +7,11 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.compaction import digests
-from memplane.documents.preparation import shelved
+from memplane.documents.preparation import prepare_document
 from memplane.errors import MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.history_text import extract_turns, within_of
-from memplane.ledger.ids import came_under, is_variant, variant_id
+from memplane.ledger.ids import is_variant, original_id, variant_id
 from memplane.ledger.payloads import (
     CollectPayload,
     CompactPayload,
@@ -137,7 +137,7 @@ def apply(
         if entry.op is Op.STORE and entry.ref is not None:
             _contest(writer, entry.id, entry.ref)
         elif entry.op is Op.RESOLVE:
-            _settle_stored(writer, decode(entry))
+            _resolve_stored(writer, decode(entry))
 
 
 def _contest(writer: Writer, new: str, replaced: str) -> None:
@@ -169,7 +169,7 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(tag) for tag in tags))
 
 
-def _settle_stored(writer: Writer, resolved: Payload) -> None:
+def _resolve_stored(writer: Writer, resolved: Payload) -> None:
     """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
     they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
     assert isinstance(resolved, ResolvePayload)
@@ -196,7 +196,7 @@ def _repeats(writer: Writer, entry: Entry) -> bool:
     """Whether it is the same body as one that was recorded under this id before. Nothing is said twice by it."""
     if not is_variant(entry.id) or entry.body is None:
         return False
-    base = came_under(entry.id, entry.body)
+    base = original_id(entry.id, entry.body)
     if base == entry.id or entry.id != variant_id(base, entry.body):
         return base != entry.id
     first = writer.entry(base)
@@ -233,12 +233,12 @@ def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) ->
             | ReleasePayload()
             | PinPayload() as kept
         ):
-            _keep(writer, entry, kept)
+            _apply_kept(writer, entry, kept)
         case _:
             pass  # the tombstones do a forget's work, the worker that of the others
 
 
-def _keep(
+def _apply_kept(
     writer: Writer,
     entry: Entry,
     payload: DistilPayload | PromotePayload | CompactPayload | DecidePayload | ReleasePayload | PinPayload,
@@ -285,7 +285,7 @@ def _note_about(
 
 def _shelve(writer: Writer, entry: Entry, uploaded: DocumentPayload, ready: PreparedDocument | None) -> None:
     _note_about(writer, entry, uploaded)
-    made = shelved(entry.id, uploaded) if ready is None else ready
+    made = prepare_document(entry.id, uploaded) if ready is None else ready
     writer.shelve(document_of(entry, uploaded, made), made)
 
 

@@ -108,8 +108,8 @@ LEARNABLE_INPUTS = frozenset(
     }
 )
 _DEFAULTS_MAX = 12
-_FINDINGS_KEPT_MAX = 50
-_FINDINGS_SHOWN_MAX = 20
+_FINDINGS_STORED_MAX = 50
+_FINDINGS_LISTED_MAX = 20
 _RECENT_MAX = 200
 _SUCCESSES = {PACK_HISTORY: frozenset({"ok"}), PIPELINE_HISTORY: frozenset({"ok", "succeeded"})}
 
@@ -233,7 +233,7 @@ def findings_in(output: Mapping[str, Any]) -> tuple[RunFinding, ...]:
         )
         for item in found
         if isinstance(item, Mapping) and item.get("code")
-    )[:_FINDINGS_KEPT_MAX]
+    )[:_FINDINGS_STORED_MAX]
 
 
 def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> PutPayload:
@@ -324,7 +324,7 @@ def _common_findings(runs: Sequence[PackRun]) -> tuple[CommonFinding, ...]:
                 last_seen_unix=run.at_unix,
             )
     ranked = sorted(latest.values(), key=lambda item: (-item.occurrence_count, item.code))
-    return tuple(ranked[:_FINDINGS_SHOWN_MAX])
+    return tuple(ranked[:_FINDINGS_LISTED_MAX])
 
 
 def _recent(kind: str, key: str, id_: str, run: PackRun | PipelineRun) -> RecentRun:

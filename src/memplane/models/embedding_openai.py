@@ -19,7 +19,7 @@ from memplane.models.embedding import (
     Vectors,
     normalised,
 )
-from memplane.models.http import JsonClient, NoResponse, place_of, well_formed
+from memplane.models.http import JsonClient, NoResponse, display_address, well_formed
 
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 
@@ -45,7 +45,9 @@ class EmbeddingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Longer text is cut, since an endpoint refuses what does not fit its model."""
 
     def __repr__(self) -> str:
-        return f"Endpoint(model={self.model!r}, dimension={self.dimension}, url={place_of(self.url)!r})"
+        return (
+            f"Endpoint(model={self.model!r}, dimension={self.dimension}, url={display_address(self.url)!r})"
+        )
 
     __str__ = __repr__
 

@@ -54,7 +54,7 @@ class JsonClient:
     ) -> None:
         """`timeout_s` is for connecting, for sending, and for all of the answer, each."""
         check_endpoint(url, headers, timeout_s, attempts_max)
-        self.place = place_of(url)
+        self.place = display_address(url)
         self._url = url.rstrip("/")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         self._timeout_s = timeout_s
@@ -80,7 +80,7 @@ class JsonClient:
         return self._insist(request)[0]
 
     def _insist(self, request: urllib.request.Request) -> tuple[bytes, Mapping[str, str]]:
-        pauses = waits()
+        pauses = retry_delays()
         for attempt in range(1, self._attempts_max + 1):
             try:
                 return self._send(request)
@@ -129,7 +129,7 @@ def opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
 
 
-def place_of(url: str) -> str:
+def display_address(url: str) -> str:
     """The address without what may be secret in it: user, password, query."""
     parts = urllib.parse.urlsplit(url)
     host = parts.hostname or ""
@@ -212,7 +212,7 @@ def check_endpoint(url: str, headers: Mapping[str, str], timeout_s: float, attem
         raise SettingsInvalid("the key of an endpoint holds a character that cannot be sent")
 
 
-def waits() -> Iterator[float]:
+def retry_delays() -> Iterator[float]:
     """Twice as long each time, with some luck in it so that many clients do not come back at once."""
     wait = _WAIT_FIRST_S
     while True:
@@ -262,7 +262,7 @@ class LinesClient:
     ) -> None:
         """`timeout_s` is for connecting and for all of the answer, each."""
         check_endpoint(url, headers, timeout_s, 1)
-        self.place = place_of(url)
+        self.place = display_address(url)
         self._url = url.rstrip("/")
         self._headers = dict(headers)
         self._timeout_s = timeout_s

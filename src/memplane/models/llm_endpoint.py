@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memplane.models.http import JsonClient, NoResponse, place_of
+from memplane.models.http import JsonClient, NoResponse, display_address
 from memplane.models.llm import LLMFailed, LLMUnavailable, LLMUnusable
 
 _ANSWER_BYTES_MAX = 8 * 1024 * 1024
@@ -28,7 +28,7 @@ class LLMEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 4
 
     def __repr__(self) -> str:
-        return f"LLMEndpoint(model={self.model!r}, url={place_of(self.url)!r})"
+        return f"LLMEndpoint(model={self.model!r}, url={display_address(self.url)!r})"
 
     __str__ = __repr__
 

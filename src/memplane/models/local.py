@@ -103,7 +103,7 @@ def _json(path: Path) -> dict[str, Any]:
 __all__ = ["ARCTIC_EMBED_S", "LocalEmbedder", "LocalModel", "Pooling", "model_in"]
 
 _THREADS_MAX = 2
-_QUERIES_KEPT = 512
+_QUERIES_CACHED = 512
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 """onnxruntime reports to its maker from the moment it is imported, and leaves files in the home directory. Nothing that
 runs here may do that, so it is told not to before it is loaded."""
@@ -152,7 +152,7 @@ class LocalEmbedder:
         vector.flags.writeable = False
         with self._lock:
             self._queries[text] = vector
-            if len(self._queries) > _QUERIES_KEPT:
+            if len(self._queries) > _QUERIES_CACHED:
                 self._queries.popitem(last=False)
         return vector
 

@@ -27,7 +27,7 @@ Usual = tuple[float, float]
 
 EXACT_MAX = 4_096
 """So many vectors are compared one by one."""
-KEPT_MAX = 400_000
+CACHED_MAX = 400_000
 """So many are kept in memory, a byte a number: 150 MB of them."""
 _GROWTH = 1.5
 _ROWS_MIN = 256
@@ -42,7 +42,7 @@ _STEPS = 127
 class VectorTable:
     """One row a place; a row may be missing. Rows are added at the end and may be replaced."""
 
-    def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX, kept_max: int = CACHED_MAX) -> None:
         self.dimension = dimension
         self._exact_max = exact_max
         self._kept_max = kept_max
@@ -90,7 +90,7 @@ class VectorTable:
             for words, new in zip(self._codes, self._code(vectors), strict=True):
                 words[places] = new
         if self._small is not None:
-            self._small[places], self._scale[places] = _made_small(vectors)
+            self._small[places], self._scale[places] = _compressed(vectors)
         self._there[places] = True
 
     def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32] | None:
@@ -129,7 +129,7 @@ class VectorTable:
         if there.any():
             self._middle = rows[there].mean(axis=0)
         codes = self._code(rows)
-        self._small, self._scale = _made_small(rows)
+        self._small, self._scale = _compressed(rows)
         self._codes, self._rows = codes, None
 
     def _code(self, vectors: Vectors) -> list[Codes]:
@@ -151,7 +151,7 @@ def unpacked(packed: Sequence[bytes]) -> Vectors:
     return np.frombuffer(b"".join(packed), np.float16).reshape(len(packed), -1).astype(np.float32)
 
 
-def _made_small(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
+def _compressed(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
     scale = np.abs(vectors).max(axis=1, initial=1e-9) / _STEPS
     return np.rint(vectors / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 

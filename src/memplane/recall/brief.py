@@ -9,7 +9,7 @@ from memplane.config import Settings
 from memplane.memory.paths import is_path
 from memplane.safety.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.safety.redact import redact
-from memplane.safety.sanitize import looked_at, one_line, shortened
+from memplane.safety.sanitize import one_line, shortened, with_flags
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.types import Caller, Kind, Memory, State
@@ -65,7 +65,7 @@ def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audie
     entries: list[BriefEntry] = []
     chars = 0
     for memory in reader.brief(now=now, limit=settings.brief_entries_max, audience=audience):
-        if looked_at(memory).quarantined:
+        if with_flags(memory).quarantined:
             continue
         entry = _entry(memory, now)
         chars += len(entry.content)

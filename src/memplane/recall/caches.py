@@ -53,14 +53,14 @@ class Indexes:
 # Which memories were told, until it is worth writing down.
 
 
-_WORTH_WRITING = 256
+_FLUSH_COUNT = 256
 """So many uses make a write, and so does the end of the process; few are lost where it is killed."""
 
 
 class AccessCounts:
     """Uses of memories by space. A recall only reads; this keeps it so, but for one in dozens."""
 
-    def __init__(self, worth_writing: int = _WORTH_WRITING) -> None:
+    def __init__(self, worth_writing: int = _FLUSH_COUNT) -> None:
         self._worth_writing = worth_writing
         self._lock = threading.Lock()
         self._told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -91,7 +91,7 @@ class AccessCounts:
 
 _THREADS_MIN = 8
 """A model on this machine gains nothing by more than there are cores, but one in the network does."""
-_LOOK_EVERY_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 Embedded = tuple[Vector | None, tuple[str, ...]]
 """A question's vector, and why there is none. Without one the words must do: a recall never fails for it."""
@@ -103,12 +103,12 @@ class Cores:
 
     def __init__(self) -> None:
         self._count = os.cpu_count() or 1
-        self._looked = -_LOOK_EVERY_S
+        self._looked = -_CHECK_INTERVAL_S
         self._spare = True
 
     def spare(self) -> bool:
         now = time.monotonic()
-        if now - self._looked >= _LOOK_EVERY_S:
+        if now - self._looked >= _CHECK_INTERVAL_S:
             self._looked = now
             with suppress(OSError):  # where nobody counts, there may well be one
                 self._spare = self._count > 1 and os.getloadavg()[0] < self._count

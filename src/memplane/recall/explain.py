@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from memplane.clock import Instant
 from memplane.recall.result import Recall, RecallHit
-from memplane.safety.sanitize import has_expired, looked_at, shown_turn
+from memplane.safety.sanitize import has_expired, sanitized_turn, with_flags
 from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
 from memplane.storage.index import turn_number
 from memplane.types import Memory, Role, State, Tier, Turn
 
-_ELSEWHERE = "It was said for {place} alone, and is told only there."
+_OUT_OF_SCOPE = "It was said for {place} alone, and is told only there."
 
 
 def why_not(
@@ -26,7 +26,7 @@ def why_not(
     memory = reader.memory(expected)
     if memory is not None:
         if not audience.hears(memory.within):
-            return _ELSEWHERE.format(place=_place_of(memory.within))
+            return _OUT_OF_SCOPE.format(place=_place_of(memory.within))
         return _why_not_memory(memory, told, ranked, now)
     return _why_not_entry(reader, expected, told, ranked, audience)
 
@@ -53,10 +53,10 @@ def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, 
 
 def _why_not_turns(turns: Sequence[Turn], audience: Audience) -> str | None:
     if not any(audience.hears(turn.within) for turn in turns):
-        return _ELSEWHERE.format(place=_place_of(turns[0].within))
+        return _OUT_OF_SCOPE.format(place=_place_of(turns[0].within))
     if all(turn.role == Role.SYSTEM for turn in turns):
         return "It is a system turn, and those are never told."
-    suspect = next((turn for turn in map(shown_turn, turns) if turn.quarantined), None)
+    suspect = next((turn for turn in map(sanitized_turn, turns) if turn.quarantined), None)
     return None if suspect is None else _flagged(suspect.flags)
 
 
@@ -68,7 +68,7 @@ def _flagged(flags: tuple[str, ...] | None) -> str:
 
 
 def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) -> str:
-    memory = looked_at(memory)
+    memory = with_flags(memory)
     if memory.state is State.SUPERSEDED:
         return f"It was replaced by {memory.superseded_by}; ask with include_superseded, or as of an earlier date."
     if has_expired(memory, now):
@@ -94,10 +94,10 @@ def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
             "not near in meaning."
         )
     rank, hit = found
-    return f"It ranks {rank:,} among {among}, and {_told(told, among)} fit. {_channels(hit)}"
+    return f"It ranks {rank:,} among {among}, and {_selected_among(told, among)} fit. {_channels(hit)}"
 
 
-def _told(told: Recall, among: str) -> str:
+def _selected_among(told: Recall, among: str) -> str:
     sources = [block for block in told.blocks if block.source != "document"]
     blocks = [block for block in sources if (block.kind == "turn") == (among == "turns")]
     return f"{len(blocks)} of them" if blocks else "none of them"

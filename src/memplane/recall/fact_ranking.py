@@ -15,7 +15,7 @@ from memplane.models.vectors import DEVIATIONS_MIN
 from memplane.recall.memory_index import SimilarMemory
 from memplane.recall.query import QueryAnalysis
 from memplane.recall.query_context import PreparedQuery
-from memplane.safety.sanitize import looked_at
+from memplane.safety.sanitize import with_flags
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.types import Kind, Memory, State, Tier
@@ -97,7 +97,7 @@ def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str
         predicates=predicates,
         of_predicates=reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
         worded=reader.match_memories(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
-        told=_told(reader, asking.asked, where),
+        told=_selected(reader, asking.asked, where),
         hot=reader.hot(where, limit=_HOT_MAX),
         newest=[] if asking.question.words else reader.memories(where, limit=_PER_CHANNEL),
         relevance=relevance,
@@ -115,7 +115,7 @@ def facts_apart(
     none takes the place of another."""
     known = rank_facts(reader, asking, gathered, limit=limit, now=now)
     suspects = [
-        fact for fact in known if looked_at(fact.memory).quarantined
+        fact for fact in known if with_flags(fact.memory).quarantined
     ]  # kept before anything was flagged
     if suspects:
         known = [fact for fact in known if fact not in suspects]
@@ -278,7 +278,7 @@ def _rarest(asking: PreparedQuery) -> list[str]:
     return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
 
 
-def _told(reader: Reader, asked: QueryAnalysis, where: Filter) -> list[Memory]:
+def _selected(reader: Reader, asked: QueryAnalysis, where: Filter) -> list[Memory]:
     found: dict[str, Memory] = {}
     for begin, until in asked.ranges:
         for memory in reader.told_between(begin, until, where, limit=_PER_CHANNEL):

@@ -15,7 +15,7 @@ from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.storage.index import Marks, MemoryVector, VectorSearch
 
 _LOAD = 10_000
-_LOOKED_AT_PER_WANTED = 8
+_SCANNED_PER_RESULT = 8
 
 
 class SimilarMemory(NamedTuple):
@@ -77,7 +77,7 @@ class MemoryIndex:
             if vectors.exact:
                 places = np.arange(len(ids)) if heard is None else np.flatnonzero(heard)
             else:
-                places = vectors.near(query, limit * _LOOKED_AT_PER_WANTED, heard)
+                places = vectors.near(query, limit * _SCANNED_PER_RESULT, heard)
             kept = vectors.scores(query, places)
             if kept is not None:
                 scores = kept.astype(np.float64)

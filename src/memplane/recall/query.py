@@ -86,7 +86,7 @@ def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference
     )
 
 
-def names_taken_out(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
+def replace_speakers(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
     """The question with `I` for every speaker it names, and who they are. Longer names go first: Ann Lee is not Ann.
     A name that is also a common word, such as Will, must be written as a name."""
     known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}

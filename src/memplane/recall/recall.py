@@ -20,17 +20,17 @@ from memplane.recall.caches import Embedded, Questions
 from memplane.recall.fact_ranking import FactCandidates, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.query import QueryAnalysis, names_taken_out, read_nameless, route, working_memory
+from memplane.recall.query import QueryAnalysis, read_nameless, replace_speakers, route, working_memory
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.render import Sanitizer, render, share_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
-from memplane.recall.selection import SUSPECTS_MAX, Selection, alternating, tell, with_suspects
+from memplane.recall.selection import SUSPECTS_MAX, Selection, alternating, select, with_suspects
 from memplane.recall.turn_embedding import NEARNESS_MIN
 from memplane.recall.turn_index import EMPTY, TurnColumns, TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
-from memplane.safety.sanitize import shown_turn
+from memplane.safety.sanitize import sanitized_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.storage.index import turn_number
@@ -96,7 +96,7 @@ def recall(
         routing = route(request.query, asking.asked, tools.catalog, has_vectors=True)
         request = _with_answers(request, routing)
     with watch.stage("words"):
-        history, gathered, degraded = _looked_up(reader, request, asking, routing, settings, lags)
+        history, gathered, degraded = _candidates(reader, request, asking, routing, settings, lags)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         worded = TurnWords(asking)
         unsettled = _unsettled(reader, request, where, leave_out)
@@ -112,7 +112,7 @@ def recall(
     with watch.stage("facts"):
         known, suspects = facts_apart(reader, asking, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
-        told = tell(reader, request, said, known, routing.predicates, where)
+        told = select(reader, request, said, known, routing.predicates, where)
         told = with_suspects(told, suspect_turns, suspects, where)
         tame = Sanitizer(asking.question.words)
         text, tokens = _as_text(told, consulted, limits, settings, tame)
@@ -136,7 +136,7 @@ def recall(
         working_memory=working_memory(
             history, [hit.memory for hit in told.answers if hit.memory is not None]
         ),
-        routing=_as_it_went(routing, consulted, has_vectors=vector is not None),
+        routing=_final_routing(routing, consulted, has_vectors=vector is not None),
         reference_time=to_datetime(reference),
         anchor="now" if request.reference is None else "request",
         degraded=degraded + failed,
@@ -170,11 +170,11 @@ def _begin(
     at, without the names that were known there last; where it names another, which is seldom but for the first question to a
     space, it is embedded once more."""
     known = tools.memory_index.large.speakers
-    guessed, _ = names_taken_out(query, tools.turn_index.speakers if known is None else known)
+    guessed, _ = replace_speakers(query, tools.turn_index.speakers if known is None else known)
     embedded = tools.questions.begin(guessed)
     large = _large(reader, tools)
     turns = _refreshed(reader, tools) if large is None else EMPTY
-    nameless = names_taken_out(query, turns.speakers if large is None else large.speakers)
+    nameless = replace_speakers(query, turns.speakers if large is None else large.speakers)
     if nameless[0] != guessed:
         embedded = tools.questions.begin(nameless[0])
 
@@ -223,7 +223,7 @@ def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
     return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.waiting(reader))
 
 
-def _looked_up(
+def _candidates(
     reader: Reader,
     request: RecallRequest,
     asking: PreparedQuery,
@@ -257,7 +257,7 @@ def _with_vector(
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
 
 
-def _as_it_went(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
+def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
     channels = (channel for channel in routing.channels if has_vectors or channel != "vector")
     return msgspec.structs.replace(routing, strategy=consulted.strategy, channels=tuple(channels))
 
@@ -310,7 +310,7 @@ def _turns_apart(
     reader: Reader, asking: PreparedQuery, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
     """Those of these that are not flagged; and of what is, some that hold words of the question."""
-    clean = [ranked for ranked in said if not shown_turn(ranked.turn).quarantined]
+    clean = [ranked for ranked in said if not sanitized_turn(ranked.turn).quarantined]
     suspects = [ranked for ranked in said if ranked not in clean]  # kept before anything was flagged
     if limit and asking.apart and asking.question.words:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
@@ -337,7 +337,7 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
     here, wanted = msgspec.structs.replace(where, conversation=conversation), settings.recall_turns_max
     newest = reader.turns(here, limit=wanted * _SYSTEM_TURNS_SPARE)
     found = [turn for turn in newest if turn.role != Role.SYSTEM][:wanted]
-    return [shown_turn(_cut(turn)) for turn in reversed(found)]
+    return [sanitized_turn(_cut(turn)) for turn in reversed(found)]
 
 
 def _cut(turn: Turn) -> Turn:

@@ -123,7 +123,7 @@ def render(
     left -= room.taken(known)
     passages = room.taken(room.fitted(documents.passages, left))
     short = room.fitted(documents.short, max(left * _SHORT_PERCENT // 100, left - passages))
-    consulted = short + room.fitted(_left_to_say(documents, short), left - room.taken(short))
+    consulted = short + room.fitted(_remaining(documents, short), left - room.taken(short))
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
@@ -131,7 +131,7 @@ def render(
     return fence("\n".join(kept)), _FENCE_TOKENS + room.taken(kept) - 2
 
 
-def _left_to_say(documents: DocumentShare, short: Sequence[str]) -> list[Group]:
+def _remaining(documents: DocumentShare, short: Sequence[str]) -> list[Group]:
     told = frozenset(short)
     return [
         (heading, [line for line in lines if documents.said_by.get(line) not in told])
@@ -197,14 +197,14 @@ def _turn(hit: RecallHit, tame: Sanitizer) -> str:
     turn = hit.turn
     assert turn is not None
     since = " (since replaced)" if hit.replaced else ""
-    return f"- {_day(turn.at)} {tame.short(_who(turn))}: {tame.short(turn.text)}{since}"
+    return f"- {_day(turn.at)} {tame.short(_speaker(turn))}: {tame.short(turn.text)}{since}"
 
 
 def _episode(episode: Memory, tame: Sanitizer) -> str:
     return f"- {_day(episode.created_at)}: {tame.short(episode.text)}"
 
 
-def _who(turn: Turn) -> str:
+def _speaker(turn: Turn) -> str:
     """A name alone could be anybody's: who is not the user is said to be what they are."""
     if turn.speaker is None:
         return turn.role
@@ -225,19 +225,19 @@ _BRACKETS = str.maketrans("[]", "()")
 def share_of(consulted: DocumentResults, memory_percent: int, tame: Sanitizer) -> DocumentShare:
     """The lines, and the room they may take: half as much is kept for memory where documents were asked for."""
     asked_for = consulted.strategy not in (None, Strategy.LOCAL)
-    short = [*([DEGRADED] if consulted.degraded else []), *_short(consulted, tame)]
+    short = [*([DEGRADED] if consulted.degraded else []), *_summary_lines(consulted, tame)]
     passages = [passage(hit, tame) for hit in consulted.spans]
     groups: list[Group] = [("Documents in short:", short)]
     return DocumentShare(
         short=groups,
         passages=[("From documents:", passages)],
-        said_by=_said_by(short, passages),
+        said_by=_covered_passages(short, passages),
         memory_percent=max(0, min(100, memory_percent)) // (2 if asked_for else 1),
         first=asked_for,
     )
 
 
-def _short(consulted: DocumentResults, tame: Sanitizer) -> Iterator[str]:
+def _summary_lines(consulted: DocumentResults, tame: Sanitizer) -> Iterator[str]:
     """Who asked for a section did not ask for the document it is in."""
     for document in consulted.documents:
         if document.distillation and consulted.strategy is not Strategy.SECTION:
@@ -253,7 +253,7 @@ def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[str]:
             yield _line((document.name, *section.path), section.distillation, told, tame)
 
 
-def _said_by(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
+def _covered_passages(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
     """By passage, the line in short that says all of it: that of a short section."""
     said = {bare(line): line for line in short}
     return {passage: said[bare(passage)] for passage in passages if bare(passage) in said}

@@ -7,7 +7,7 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.extract.relevance import STOP_WORDS, Question, Relevance
-from memplane.safety.sanitize import shown, shown_turn
+from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.words import begun, words_of
@@ -83,9 +83,9 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
             further = _hits((_beginning(reader, request, where, typed), []), relevance)
             hits += [hit for hit in further if hit.score and hit.id not in there]
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
-    best = [_shown(hit, now) for hit in hits[: request.limit]]
+    best = [_sanitized_hit(hit, now) for hit in hits[: request.limit]]
     if any(hit.flags for hit in best):  # then there may be room for others
-        best = [_shown(hit, now) for hit in hits]
+        best = [_sanitized_hit(hit, now) for hit in hits]
     return sorted(best, key=lambda hit: bool(hit.flags))[: request.limit]
 
 
@@ -104,7 +104,7 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
     )
 
 
-def _wants_turns(request: SearchRequest) -> bool:
+def _includes_turns(request: SearchRequest) -> bool:
     """Kinds, tags and categories are things a turn does not have."""
     of_memories = request.kinds or request.tags or request.category is not None
     return request.turns and not of_memories
@@ -112,7 +112,7 @@ def _wants_turns(request: SearchRequest) -> bool:
 
 def _newest(reader: Reader, request: SearchRequest, where: Filter) -> tuple[Sequence[Memory], Sequence[Turn]]:
     memories = reader.memories(where, limit=request.limit) if request.memories else []
-    turns = reader.turns(where, limit=request.limit) if _wants_turns(request) else []
+    turns = reader.turns(where, limit=request.limit) if _includes_turns(request) else []
     return memories, turns
 
 
@@ -121,7 +121,7 @@ def _matching(
 ) -> tuple[Sequence[Memory], Sequence[Turn]]:
     wanted = _CANDIDATES_NEWEST if newest else max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
     memories = reader.match_memories(words, where, limit=wanted, newest=newest) if request.memories else []
-    turns = reader.match_turns(words, where, limit=wanted, newest=newest) if _wants_turns(request) else []
+    turns = reader.match_turns(words, where, limit=wanted, newest=newest) if _includes_turns(request) else []
     return memories, turns
 
 
@@ -171,9 +171,9 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
     return hits
 
 
-def _shown(hit: Hit, now: Instant) -> Hit:
-    memory = None if hit.memory is None else shown(hit.memory, now)
-    turn = None if hit.turn is None else shown_turn(hit.turn)
+def _sanitized_hit(hit: Hit, now: Instant) -> Hit:
+    memory = None if hit.memory is None else sanitized_memory(hit.memory, now)
+    turn = None if hit.turn is None else sanitized_turn(hit.turn)
     text = memory.text if memory is not None else turn.text if turn is not None else ""
     return msgspec.structs.replace(hit, text=text, memory=memory, turn=turn)
 

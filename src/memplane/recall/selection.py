@@ -11,14 +11,14 @@ from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Conflict, RecallHit
 from memplane.recall.turn_ranking import RankedTurn
-from memplane.safety.sanitize import shown, shown_turn
+from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.types import Memory, State
 
 SUSPECTS_MAX = 3
 _EPISODES_MAX = 3
-_SUPPORT_TOLD_MAX = 6
+_SUPPORT_MAX = 6
 _CONFLICTS_MAX = 8
 
 _Hit = TypeVar("_Hit")
@@ -38,10 +38,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worth_telling(self) -> tuple[RecallHit, ...]:
-        return self.answers + self.supporting[:_SUPPORT_TOLD_MAX] + self.background[:_SUPPORT_TOLD_MAX]
+        return self.answers + self.supporting[:_SUPPORT_MAX] + self.background[:_SUPPORT_MAX]
 
 
-def tell(
+def select(
     reader: Reader,
     request: RecallRequest,
     said: Sequence[RankedTurn],
@@ -111,7 +111,7 @@ def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]
 
 
 def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
-    turn = shown_turn(ranked.turn)
+    turn = sanitized_turn(ranked.turn)
     return RecallHit(
         id=ranked.turn.entry_id,
         score=ranked.score,
@@ -124,7 +124,7 @@ def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
 
 
 def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
-    memory = _as_it_was(shown(ranked.memory, where.now), where)
+    memory = _as_it_was(sanitized_memory(ranked.memory, where.now), where)
     return RecallHit(
         id=ranked.memory.id,
         score=ranked.score,
@@ -150,7 +150,7 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
     if not pairs:
         return ()
     ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-    there = {memory.id: shown(memory, where.now) for memory in reader.memories_of(ids, where)}
+    there = {memory.id: sanitized_memory(memory, where.now) for memory in reader.memories_of(ids, where)}
     return tuple(
         Conflict(left=there[left], right=there[right])
         for left, right in pairs
@@ -173,4 +173,4 @@ def _episodes(
     if not conversations:
         return ()
     found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
-    return tuple(shown(episode, where.now) for episode in found)
+    return tuple(sanitized_memory(episode, where.now) for episode in found)

@@ -16,7 +16,7 @@ THREADS = 3
 """Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
 _THOROUGH_SHARE = 0.6
 """So much of the time is the thorough one alone; then the quick one starts beside it."""
-_NEWS_SHARE = 0.2
+_SMOOTHING = 0.2
 """How much the last one says about how long one takes."""
 _CLOSING_S = 5.0
 
@@ -58,7 +58,7 @@ class _Lane:
         finally:
             took = self._clock() - started
             with self._lock:
-                self._seconds += (took - self._seconds) * _NEWS_SHARE
+                self._seconds += (took - self._seconds) * _SMOOTHING
 
     def _let_go(self, future: "Future[Any]") -> None:
         if future.cancelled():

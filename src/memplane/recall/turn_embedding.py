@@ -38,5 +38,5 @@ def turn_vectors(own: Vectors, pair: Vectors) -> Vectors:
     return ((own + _PAIR_SHARE * pair) / (1 + _PAIR_SHARE)).astype(np.float32)
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     return text.rstrip().endswith(_QUESTION_MARKS)

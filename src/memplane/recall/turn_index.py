@@ -25,7 +25,7 @@ WINDOW_TURNS = 2
 WINDOW_WORDS = 120
 """… as far as they hold no more words than this on either side: short turns lean on each other, long ones do not."""
 
-_NOBODY = -1
+_NO_SPEAKER = -1
 _ROWS_MIN = 256
 _PAUSE = int(PAUSE.total_seconds()) * 1_000_000
 _LOAD = 10_000
@@ -159,7 +159,7 @@ class TurnColumnsBuilder:
         """The turns on one side of it that a passage may reach, the nearest first."""
         for _ in range(WINDOW_TURNS):
             place = int(links[place])
-            if place == _NOBODY:
+            if place == _NO_SPEAKER:
                 return
             yield place
 
@@ -179,17 +179,17 @@ class TurnColumnsBuilder:
 
     def _speaker(self, name: str | None) -> int:
         if name is None or name in ROLES:
-            return _NOBODY
+            return _NO_SPEAKER
         return self.speakers.setdefault(name, len(self.speakers))
 
     def _join(self, place: int, head: TurnHead) -> None:
         """Its sitting goes on, or a new one begins."""
-        last = self._last.get(head.conversation, _NOBODY)
+        last = self._last.get(head.conversation, _NO_SPEAKER)
         self._last[head.conversation] = place
-        self.after[place] = _NOBODY
+        self.after[place] = _NO_SPEAKER
         self.passage_words[place] = head.words
-        if last == _NOBODY or abs(head.at - int(self.at[last])) >= _PAUSE:
-            self.before[place] = _NOBODY
+        if last == _NO_SPEAKER or abs(head.at - int(self.at[last])) >= _PAUSE:
+            self.before[place] = _NO_SPEAKER
             self.session[place] = self.sessions
             self.sessions += 1
             return
@@ -207,7 +207,7 @@ class TurnColumnsBuilder:
                 self.passage_words[at] += head.words
             between += self.words[at]
             at = int(self.before[at])
-            if at == _NOBODY:
+            if at == _NO_SPEAKER:
                 break
 
 

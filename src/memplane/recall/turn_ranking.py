@@ -50,7 +50,7 @@ class TurnWords:
     def __init__(self, asking: PreparedQuery) -> None:
         turns = asking.turns
         self.words, self.passage = word_scores(list(asking.held.values()), turns)
-        self.heard = _may_be_told(asking)
+        self.heard = _visible_turns(asking)
         if not turns.vectors.exact:
             self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
 
@@ -63,7 +63,7 @@ class TurnWords:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
 
 
-def _may_be_told(asking: PreparedQuery) -> NDArray[np.bool_] | None:
+def _visible_turns(asking: PreparedQuery) -> NDArray[np.bool_] | None:
     """Which turns may be told to who asks; None where all may. What is flagged is left out from the beginning, so that
     however much of it there is, it takes nobody's place."""
     heard = asking.turns.heard_by(asking.where.audience)

@@ -80,14 +80,14 @@ _BEFORE = _words(
     "previous(?:ly)?", "prior", "above", "earlier", "preceding", "foregoing", "former", "original", "existing",
     "initial", "system", "developer", "safety", "current",
 )  # fmt: skip
-_TOLD = _words(
+_INSTRUCTION_NOUN = _words(
     "instructions?", "prompts?", "directions?", "directives?", "guidelines?", "rules?", "commands?", "orders",
     "constraints?", "programming", "restrictions?", "policy", "policies",
 )  # fmt: skip
-_TOLD_SURELY = _words(
+_STRONG_INSTRUCTION_NOUN = _words(
     "instructions?", "prompts?", "directives?", "guidelines?", "programming", "training", "restrictions?"
 )
-_SAID = _words("information", "conversations?", "context", "inputs?")
+_CONTEXT_NOUN = _words("information", "conversations?", "context", "inputs?")
 _WHO_READS = re.compile(
     r"\b(?:ai|a\.i\.|language[\W_]+model|llm|(?:chat)?gpt(?:-?\d)?|chatbot|openai|your[\W_]+(?:developers|programming))\b"
 )
@@ -164,10 +164,10 @@ _PROMPTS = ("prompt", "instruct", "message")
 _RULES = (
     _rule(
         OVERRIDE,
-        rf"\b{_DROP}{_GAP}{_FILLER}{_BEFORE}{_GAP}(?:\w{{1,20}}{_GAP}){{0,2}}{_TOLD}\b"
-        rf"|\b{_DROP}{_GAP}{_FILLER}(?:previous|prior|above|preceding|earlier){_GAP}{_SAID}\b"
-        rf"|\b{_DROP}{_GAP}(?:(?:any|all|every|of){_GAP}){{0,3}}(?:your|all)(?:{_GAP}(?:of{_GAP})?(?:the|your))?{_GAP}{_TOLD_SURELY}\b"
-        rf"|\b{_DROP}{_GAP}{_FILLER}{_TOLD}{_GAP}(?:you|that|which|above|before|given|so{_GAP}far|and)\b"
+        rf"\b{_DROP}{_GAP}{_FILLER}{_BEFORE}{_GAP}(?:\w{{1,20}}{_GAP}){{0,2}}{_INSTRUCTION_NOUN}\b"
+        rf"|\b{_DROP}{_GAP}{_FILLER}(?:previous|prior|above|preceding|earlier){_GAP}{_CONTEXT_NOUN}\b"
+        rf"|\b{_DROP}{_GAP}(?:(?:any|all|every|of){_GAP}){{0,3}}(?:your|all)(?:{_GAP}(?:of{_GAP})?(?:the|your))?{_GAP}{_STRONG_INSTRUCTION_NOUN}\b"
+        rf"|\b{_DROP}{_GAP}{_FILLER}{_INSTRUCTION_NOUN}{_GAP}(?:you|that|which|above|before|given|so{_GAP}far|and)\b"
         rf"(?:{_GAP}\w{{1,20}}){{0,6}}{_GAP}(?:given|told|received|got|had|learned|learnt|know|above|before|far|instead|new|following|now)\b"
         rf"|\b(?:ignore|disregard|forget){_GAP}(?:about{_GAP})?(?:everything|all|anything|what){_GAP}(?:that{_GAP})?"
         rf"(?:you{_GAP}(?:were|have{_GAP}been|ve{_GAP}been|are){_GAP}(?:told|instructed|taught)"
@@ -348,7 +348,7 @@ def _flags(text: str) -> set[str]:
     found = {HIDDEN} if not text.isascii() and _is_hidden(text) else set()
     folded = _folded(text)
     found |= _phrases(folded)
-    if _asks_to_decode(text, folded) or _speaks_in_code(text):
+    if _requests_decoding(text, folded) or _hides_code(text):
         found.add(ENCODED)
     return found
 
@@ -364,12 +364,12 @@ def _phrases(folded: str) -> set[str]:
             continue
         if rule.and_of and not any(word in folded for word in rule.and_of):
             continue
-        if _stands(folded if rule.flag is MARKUP else spaced, rule.pattern, rule.beside):
+        if _matches_near(folded if rule.flag is MARKUP else spaced, rule.pattern, rule.beside):
             found.add(rule.flag)
     return found
 
 
-def _stands(folded: str, pattern: re.Pattern[str], beside: re.Pattern[str] | None) -> bool:
+def _matches_near(folded: str, pattern: re.Pattern[str], beside: re.Pattern[str] | None) -> bool:
     if beside is None:
         return pattern.search(folded) is not None
     for number, phrase in enumerate(pattern.finditer(folded)):
@@ -396,7 +396,7 @@ def _is_hidden(text: str) -> bool:
     return sum(1 for _ in _SPLIT_WORD.finditer(text)) >= _SPLIT_WORDS_MIN
 
 
-def _asks_to_decode(text: str, folded: str) -> bool:
+def _requests_decoding(text: str, folded: str) -> bool:
     """Something unreadable, and near it the wish that it be decoded and done."""
     if "decod" not in folded and "64" not in folded and "rot" not in folded and "hex" not in folded:
         return False
@@ -408,7 +408,7 @@ def _asks_to_decode(text: str, folded: str) -> bool:
     return False
 
 
-def _speaks_in_code(text: str) -> bool:
+def _hides_code(text: str) -> bool:
     """Whether what is written in base64 would be flagged if it were written out."""
     return any(
         _phrases(_folded(said)) for blob in _blobs(text) if (said := _decoded(blob.group())) is not None

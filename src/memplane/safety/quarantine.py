@@ -7,7 +7,7 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.safety.injection import FLAGS
-from memplane.safety.sanitize import has_expired, shown, shown_turn
+from memplane.safety.sanitize import has_expired, sanitized_memory, sanitized_turn
 from memplane.storage.base import Reader
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Caller, Memory, State, Turn
@@ -38,10 +38,10 @@ def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[Q
     remembered: dict[int, list[Memory]] = {}
     for memory in reader.memories_from(seqs):
         if memory.quarantined and memory.state is not State.SUPERSEDED and not has_expired(memory, now):
-            remembered.setdefault(memory.seq, []).append(shown(memory, now))
+            remembered.setdefault(memory.seq, []).append(sanitized_memory(memory, now))
     found = []
     for entry in reversed(reader.entries_at(seqs)):
-        turns = tuple(shown_turn(turn) for turn in turns_of(reader, entry.seq) if turn.quarantined)
+        turns = tuple(sanitized_turn(turn) for turn in turns_of(reader, entry.seq) if turn.quarantined)
         memories = tuple(remembered.get(entry.seq, ()))
         found.append(
             QuarantinedEntry(

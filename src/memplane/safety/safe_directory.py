@@ -27,7 +27,7 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getatt
 _NAME_BYTES_MAX = 255
 
 
-class Folder:
+class SafeDirectory:
     """Closed by whoever opened it, best with `with`. Errors of the system come out as `StorageError`s."""
 
     def __init__(self, descriptor: int, path: Path) -> None:

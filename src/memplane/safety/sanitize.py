@@ -60,8 +60,8 @@ def printable(text: str) -> str:
 # passed.
 
 
-def shown(memory: Memory, now: Instant) -> Memory:
-    memory = looked_at(memory)
+def sanitized_memory(memory: Memory, now: Instant) -> Memory:
+    memory = with_flags(memory)
     state = memory.state
     if has_expired(memory, now) and state is not State.SUPERSEDED:
         state = State.EXPIRED
@@ -81,7 +81,7 @@ def shown(memory: Memory, now: Instant) -> Memory:
     )
 
 
-def looked_at(memory: Memory) -> Memory:
+def with_flags(memory: Memory) -> Memory:
     """With its flags, also where it was kept before there were any."""
     if memory.flags is not None:
         return memory
@@ -94,7 +94,7 @@ def _redacted(text: str | None) -> str | None:
     return None if text is None else redact(text).text
 
 
-def shown_turn(turn: Turn) -> Turn:
+def sanitized_turn(turn: Turn) -> Turn:
     if turn.flags is None:
         turn = msgspec.structs.replace(turn, flags=flags_of(turn.text, turn.speaker))
     text = redact(turn.text).text

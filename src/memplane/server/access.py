@@ -24,7 +24,7 @@ def existing_space(
     return space if plane.has_space(owner, tenant=principal.tenant) else None
 
 
-def check_there(plane: Engine, principal: Principal, *, door: str, owner: str) -> None:
+def check_space_exists(plane: Engine, principal: Principal, *, door: str, owner: str) -> None:
     """A space comes into being with its first use. Whoever may only read, and names any space they like, must not make
     spaces that way: they could fill the disk with them. Those that the credential itself names are as many as it names."""
     if principal.spaces is not None or owner == principal.subject:

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.auth.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.config import Settings
 from memplane.engine import Engine
@@ -45,7 +45,7 @@ def build_app(
     observers: Sequence[Observer] = (),
 ) -> "App":
     """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
-    opened = all_doors(plane, settings, authenticator=authenticator) if doors is None else doors
+    opened = all_adapters(plane, settings, authenticator=authenticator) if doors is None else doors
     return App(plane, authenticator, settings, opened, observers)
 
 

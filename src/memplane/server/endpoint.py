@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Principal, Right
 from memplane.engine import Engine
-from memplane.server.access import check_there, existing_space, open_space
+from memplane.server.access import check_space_exists, existing_space, open_space
 from memplane.server.errors import NESTED, ErrorFormat, HttpError
 from memplane.server.responses import JSON
 from memplane.space import Space
@@ -120,7 +120,7 @@ class Call(HTTPConnection):
 
     def check_there(self, owner: str) -> None:
         """Raise where a caller who may only read names a space that does not exist."""
-        check_there(self._plane, self.principal, door=self.endpoint.door, owner=owner)
+        check_space_exists(self._plane, self.principal, door=self.endpoint.door, owner=owner)
 
 
 class ProducedResponse(StreamingResponse):

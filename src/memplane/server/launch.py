@@ -21,7 +21,7 @@ from memplane.terminal.call import Wiring
 
 __all__ = ["ServeOptions", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
 
-_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Where the metrics library looks for its folder when it is imported."""
 _HANDED = "MEMPLANE_SERVE_HANDED"
 """What one of several processes is handed: the numbers of the socket and of the lifeline."""
@@ -60,7 +60,7 @@ def one_of_several(start: ServeOptions) -> None:
         settings=start.settings,
         listening=socket.socket(fileno=listening),
         auth=start.auth,
-        metrics_folder=Path(start.wiring.environment[_METRICS_FOLDER]),
+        metrics_folder=Path(start.wiring.environment[_METRICS_DIRECTORY]),
         lifeline=lifeline,
     )
     run_process(process, start.open)
@@ -83,7 +83,7 @@ def several(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]
                 [sys.executable, "-m", "memplane", *arguments],
                 pass_fds=(bound.fileno(), theirs.fileno()),
                 stdin=subprocess.DEVNULL,
-                env={**start.wiring.environment, **given, _METRICS_FOLDER: folder, _HANDED: handed},
+                env={**start.wiring.environment, **given, _METRICS_DIRECTORY: folder, _HANDED: handed},
             )
 
         supervisor = Supervisor(

@@ -16,7 +16,7 @@ from typing import Any, Self
 import msgspec
 import uvicorn
 
-from memplane.adapters.all import all_doors
+from memplane.adapters.all import all_adapters
 from memplane.adapters.helmdeck.rpc import MESSAGE_BYTES_MAX
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
@@ -97,7 +97,7 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
             plane,
             identity,
             settings,
-            all_doors(plane, settings, metrics, authenticator=identity, listener=listener, passed=passed),
+            all_adapters(plane, settings, metrics, authenticator=identity, listener=listener, passed=passed),
             observers=observers,
         )
         server = Server(uvicorn_config(app, settings), app)

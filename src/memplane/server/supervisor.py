@@ -11,7 +11,7 @@ from types import FrameType
 
 import structlog
 
-_LOOK_EVERY_S = 0.1
+_CHECK_INTERVAL_S = 0.1
 _YOUNG_S = 5.0
 """A process that did not live this long is not started again at once."""
 _WAIT_FIRST_S = 0.5
@@ -83,7 +83,7 @@ class Supervisor:
 
     def _watch(self, seats: Sequence[_Seat]) -> int:
         served = False
-        while not self._stopping.wait(_LOOK_EVERY_S):
+        while not self._stopping.wait(_CHECK_INTERVAL_S):
             now = time.monotonic()
             served = served or now - min(seat.since for seat in seats) > _YOUNG_S
             for seat in seats:

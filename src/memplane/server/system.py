@@ -22,7 +22,7 @@ from memplane.server.openapi import describe
 from memplane.server.responses import HTML, JSON, json_response
 from memplane.storage.work import Backlog, WorkerCounts
 
-DOOR = "system"
+ADAPTER = "system"
 VERSION = version("memplane")
 
 _READINESS_SECONDS = 1.0
@@ -54,10 +54,10 @@ class RootLinks(msgspec.Struct):
     metrics: str = "/metrics"
 
 
-def door(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: Metrics) -> Adapter:
+def adapter(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: Metrics) -> Adapter:
     system = System(plane, others, metrics)
     made = Adapter(
-        name=DOOR,
+        name=ADAPTER,
         routes=(
             _open("/", "What is where; a browser is led to the console", system.root, RootLinks),
             _open("/healthz", "Is the process up?", system.health, HealthResponse),
@@ -65,7 +65,7 @@ def door(plane: Engine, settings: Settings, others: Sequence[Adapter], metrics: 
             Endpoint(
                 method="GET",
                 path="/metrics",
-                door=DOOR,
+                door=ADAPTER,
                 summary="Counts and durations for Prometheus",
                 handle=system.figures,
                 right=None if settings.metrics_open else Right.READ,
@@ -96,7 +96,7 @@ def _open(
     return Endpoint(
         method="GET",
         path=path,
-        door=DOOR,
+        door=ADAPTER,
         summary=summary,
         handle=handle,
         right=None,

@@ -23,7 +23,7 @@ from memplane.safety.redact import redact
 from memplane.space.parts import SpaceServices
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.directory import ResourceKind
-from memplane.telemetry import Events, nobody
+from memplane.telemetry import Events, ignore_event
 from memplane.types import Caller, NewEntry, Op
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Access:
 
     def untold(self) -> Self:
         """The same space for whoever tells of its operations themselves, because they know more of them."""
-        quiet = msgspec.structs.replace(self._parts, events=Events(self._clock, nobody))
+        quiet = msgspec.structs.replace(self._parts, events=Events(self._clock, ignore_event))
         return type(self)(quiet, self.tenant, self.owner, self.caller)
 
     def note_audit(self, action: str, *, target: str | None, outcome: str, detail: str = "") -> None:

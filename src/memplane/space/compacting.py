@@ -12,14 +12,14 @@ from datetime import timedelta
 import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime
-from memplane.compaction.days import items_of, said_last, settled, undecided
+from memplane.compaction.days import items_of, judged_entries, latest_in_threads, undecided
 from memplane.compaction.digests import instant_of, same_learnings
 from memplane.compaction.judging import Discard, Promotion, judge
 from memplane.compaction.retention import (
     Retention,
-    begin_of,
     day_of,
-    first_kept,
+    day_start,
+    first_retained,
     last_day_of,
     retention_of,
     week_of,
@@ -30,8 +30,8 @@ from memplane.compaction.review import (
     DueDay,
     Learning,
     RetentionStatus,
+    learning_status,
     learnings_of,
-    standing_of,
 )
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import confirmed_id, content_id
@@ -45,9 +45,9 @@ from memplane.ledger.payloads import (
     encode,
 )
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_caller, check_limit
-from memplane.memory.forget import bury
-from memplane.space.records import waiting
+from memplane.memory.checks import check_caller, check_limit, check_query
+from memplane.memory.forget import write_tombstones
+from memplane.space.records import lag_of
 from memplane.space.writing import Writing, present
 from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import RETENTION, CompactionLine, JudgementRow, Layer, LearningStatus
@@ -57,7 +57,7 @@ _ENTRIES_PER_STEP = 500
 """Writers wait for a step."""
 _POLICY = "policy"
 """Who confirms where nobody is asked."""
-Over = Callable[[Reader, Retention, Instant], list[CompactionLine]]
+DueItems = Callable[[Reader, Retention, Instant], list[CompactionLine]]
 """Which lines of a layer are not to be kept any longer."""
 TAG = "compacted"
 """On memories that compaction proposed."""
@@ -74,7 +74,7 @@ class Compacting(Writing):
         """
         policy = retention_of(self._settings)
         now = self._clock()
-        if day is not None and begin_of(day) >= now - now % DAY:
+        if day is not None and day_start(day) >= now - now % DAY:
             raise InvalidRequest(f"{day} is not over yet (in UTC); compact a day that is past", field="day")
         if dry_run:
             with self._events.operation(self.owner, "compact"), self._read() as reader:
@@ -90,8 +90,8 @@ class Compacting(Writing):
         return Compaction(
             days=tuple(done),
             confirmed=confirmed,
-            digests_removed=self._remove_over(_digests_over, "digests", policy, now, receipts),
-            summaries_removed=self._remove_over(_summaries_over, "summaries", policy, now, receipts),
+            digests_removed=self._remove_over(_due_digests, "digests", policy, now, receipts),
+            summaries_removed=self._remove_over(_due_summaries, "summaries", policy, now, receipts),
             receipts=tuple(self._finish_all(receipts)),
         )
 
@@ -105,8 +105,8 @@ class Compacting(Writing):
                 policy=policy,
                 words=policy.words,
                 due=tuple(DueDay(day, len(items_of(reader, day))) for day in days),
-                digest_lines_due=len(_digests_over(reader, policy, now)),
-                summary_lines_due=len(_summaries_over(reader, policy, now)),
+                digest_lines_due=len(_due_digests(reader, policy, now)),
+                summary_lines_due=len(_due_summaries(reader, policy, now)),
                 learnings_open=sum(it.standing is LearningStatus.OPEN for it in learnings_of(reader)),
             )
 
@@ -123,7 +123,7 @@ class Compacting(Writing):
         """Every decision of compaction about a day, or about all; the newest day first. In ids and reasons alone."""
         check_limit(limit)
         if day is not None:
-            begin_of(day)
+            day_start(day)
         with self._operation("judgements") as reader:
             return reader.judged_on(day, limit=limit, offset=offset)
 
@@ -142,7 +142,7 @@ class Compacting(Writing):
     def said_on(self, day: str, *, limit: int | None = None) -> list[Entry]:
         """What was said on a day and is there still; and of what retention took, what was said last in each thread. With a
         limit, only the first of it."""
-        begin = begin_of(day)
+        begin = day_start(day)
         with self._operation("days") as reader:
             seqs = [raw.seq for raw in reader.raw_between(begin, begin + DAY)]
             seqs += [line.seq for line in reader.lines(Layer.SUMMARY, day)]
@@ -150,7 +150,7 @@ class Compacting(Writing):
 
     def confirm(self, learning_id: str, *, by: str = "") -> Memory:
         """A learning becomes a memory, stored on purpose. Confirming again changes nothing."""
-        check_asked(id=learning_id)
+        check_query(id=learning_id)
         check_caller(by, field="by")
 
         def work(writer: Writer) -> Memory:
@@ -160,13 +160,13 @@ class Compacting(Writing):
 
     def reject(self, learning_id: str, *, by: str = "") -> None:
         """A learning is not to become a memory; it may still be confirmed later. Rejecting again changes nothing."""
-        check_asked(id=learning_id)
+        check_query(id=learning_id)
         check_caller(by, field="by")
 
         def work(writer: Writer) -> None:
             group = self._learning(writer, learning_id)
             decisions = writer.verdicts()
-            standing, decision = standing_of(writer, group, decisions)
+            standing, decision = learning_status(writer, group, decisions)
             if standing is LearningStatus.CONFIRMED and decision is not None:
                 raise InvalidRequest(
                     f"{learning_id} was confirmed by {decision.by} and is the memory {decision.memory}; "
@@ -196,7 +196,7 @@ class Compacting(Writing):
         """One memory for all that say the same. Which one follows from the learnings, so that machines that confirm
         the same make the same."""
         decisions = writer.verdicts()
-        standing, decision = standing_of(writer, group, decisions)
+        standing, decision = learning_status(writer, group, decisions)
         if standing is LearningStatus.CONFIRMED and decision is not None and decision.memory is not None:
             memory = writer.memory(decision.memory)
         else:
@@ -256,7 +256,7 @@ class Compacting(Writing):
         report = CompactedDay(day=day, entries=0)
         while (step := self._write("compact", lambda writer: self._judge_some(writer, day))) is not None:
             report = _added(report, *step)
-        if not _is_over(policy, day, now):
+        if not _is_due(policy, day, now):
             return report
         removed = 0
         while (
@@ -300,16 +300,16 @@ class Compacting(Writing):
 
     def _remove_some(self, writer: Writer, policy: Retention, day: str, now: Instant) -> Receipt | None:
         """What the day's summary is made of stays as long as summaries do, and is kept with what goes."""
-        victims = settled(writer, day, limit=_ENTRIES_PER_STEP)
+        victims = judged_entries(writer, day, limit=_ENTRIES_PER_STEP)
         if not victims:
             return None
         if policy.keeps_summary_of(day, now):
-            last = said_last(writer, day, [seq for seq, _ in victims])
+            last = latest_in_threads(writer, day, [seq for seq, _ in victims])
             self._keep(writer, [self._content_draft(Op.SUMMARIZE, promoted) for promoted in last])
         return self._bury_for_retention(writer, victims, {"retention": "raw", "day": day})
 
     def _remove_over(
-        self, over: Over, layer: str, policy: Retention, now: Instant, receipts: list[Receipt]
+        self, over: DueItems, layer: str, policy: Retention, now: Instant, receipts: list[Receipt]
     ) -> int:
         removed = 0
 
@@ -327,7 +327,7 @@ class Compacting(Writing):
     ) -> Receipt:
         now = self._clock()
         record = self._recorded(writer, now)
-        return bury(writer, victims, scope=scope, reason=RETENTION, now=now, record=record)
+        return write_tombstones(writer, victims, scope=scope, reason=RETENTION, now=now, record=record)
 
     def _finish_all(self, receipts: Sequence[Receipt]) -> Iterable[Receipt]:
         """The files are written anew once, whatever the number of receipts."""
@@ -345,16 +345,16 @@ class Compacting(Writing):
                 day=each,
                 entries=0,
                 removed=sum(not item.is_pinned and not item.flagged for item in items_of(reader, each))
-                if _is_over(policy, each, now)
+                if _is_due(policy, each, now)
                 else 0,
             )
             planned.append(_added(report, len(entries), *judge(each, entries)))
         lag = self._parts.worker.lag(reader)
         return Compaction(
             days=tuple(planned),
-            digests_removed=len(_digests_over(reader, policy, now)),
-            summaries_removed=len(_summaries_over(reader, policy, now)),
-            waiting=max(lag.entries, waiting(reader)),
+            digests_removed=len(_due_digests(reader, policy, now)),
+            summaries_removed=len(_due_summaries(reader, policy, now)),
+            waiting=max(lag.entries, lag_of(reader)),
             dry_run=True,
         )
 
@@ -389,18 +389,18 @@ def _days(reader: Reader, policy: Retention, day: str | None, now: Instant) -> l
         return [day]
     if policy.raw_days is None:
         return []
-    return [day_of(begin) for begin in reader.raw_days(first_kept(policy.raw_days, now))]
+    return [day_of(begin) for begin in reader.raw_days(first_retained(policy.raw_days, now))]
 
 
-def _is_over(policy: Retention, day: str, now: Instant) -> bool:
-    return policy.raw_days is not None and begin_of(day) < first_kept(policy.raw_days, now)
+def _is_due(policy: Retention, day: str, now: Instant) -> bool:
+    return policy.raw_days is not None and day_start(day) < first_retained(policy.raw_days, now)
 
 
-def _summaries_over(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
+def _due_summaries(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     return [line for line in reader.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)]
 
 
-def _digests_over(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
+def _due_digests(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     """Lines of weeks that ended long enough ago and that nothing came to since; and learnings that were rejected as
     long ago. A digest of old days that was written only now is kept as long as any."""
     if policy.digest_days is None:

@@ -5,7 +5,7 @@ import msgspec
 from memplane.clock import Instant, to_instant
 from memplane.memory.forget import receipt_of
 from memplane.memory.supersession import successor
-from memplane.safety.sanitize import shown
+from memplane.safety.sanitize import sanitized_memory
 from memplane.storage.base import Reader
 from memplane.types import Memory, Receipt
 
@@ -39,7 +39,7 @@ def compare(
     forgets = reader.forgets_between(begin, end, **page)
     lengths = {"learned": len(learned), "changed": len(replaced), "forgotten": len(forgets)}
     return Comparison(
-        learned=tuple(shown(memory, now) for memory in learned[:limit]),
+        learned=tuple(sanitized_memory(memory, now) for memory in learned[:limit]),
         changed=tuple(_change(reader, memory, end, now) for memory in replaced[:limit]),
         forgotten=tuple(receipt_of(row) for row in forgets[:limit]),
         more=frozenset(name for name, length in lengths.items() if length > limit),
@@ -53,4 +53,6 @@ def _change(reader: Reader, memory: Memory, end: Instant, now: Instant) -> Memor
         if after is None or after.superseded_at is None or to_instant(after.superseded_at) > end:
             break
         after = successor(reader, after)
-    return MemoryChange(before=shown(memory, now), after=None if after is None else shown(after, now))
+    return MemoryChange(
+        before=sanitized_memory(memory, now), after=None if after is None else sanitized_memory(after, now)
+    )

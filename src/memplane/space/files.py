@@ -11,7 +11,7 @@ from memplane.errors import InvalidRequest, NotFound, PathTaken
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import PutPayload, decode
 from memplane.memory import projection
-from memplane.memory.checks import check_encodable, check_news
+from memplane.memory.checks import check_encodable, check_not_injected
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
 from memplane.safety.sanitize import SanitizedText, Splice
 from memplane.space.writing import Writing, present
@@ -90,7 +90,7 @@ class Files(Writing):
             veil = SanitizedText(_value(writer, memory))
             text = veil.spliced(edit(veil.text))
             self._check_content(text)
-            self._put(writer, Op.PUT, _again(memory, path, text, now), now)
+            self._put(writer, Op.PUT, _next_version(memory, path, text, now), now)
             return text
 
         return File(path=path, text=SanitizedText(self._write("edit_file", work)).text)
@@ -135,7 +135,7 @@ class Files(Writing):
     def _move(self, writer: Writer, memory: Memory, target: str, now: Instant) -> None:
         if writer.holder(target) is not None:  # expired, and not swept yet
             self._forget(writer, ForgetScope(key=target), reason="expired", op=Op.SWEEP)
-        put = _again(memory, target, _value(writer, memory), now)
+        put = _next_version(memory, target, _value(writer, memory), now)
         put = msgspec.structs.replace(put, created=to_instant(memory.created_at))
         entry = projection.record(writer, self._draft(new_id("put", now), Op.PUT, put, memory.id), now)
         present(writer.memory(entry.id))
@@ -143,10 +143,10 @@ class Files(Writing):
     def _check_content(self, text: str) -> None:
         check_encodable(text, field="text", bytes_max=self._settings.file_bytes_max)
         if text.strip():
-            check_news(text, field="text")
+            check_not_injected(text, field="text")
 
 
-def _again(memory: Memory, path: str, text: str, now: Instant) -> PutPayload:
+def _next_version(memory: Memory, path: str, text: str, now: Instant) -> PutPayload:
     """The next version; what another door said about the fact still holds."""
     return PutPayload(
         key=path,

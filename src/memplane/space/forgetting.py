@@ -8,8 +8,8 @@ from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import PurgePayload
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_list, check_text
-from memplane.memory.forget import checked_scope, counts_of, scope_words, victims_of
+from memplane.memory.checks import check_list, check_query, check_text
+from memplane.memory.forget import checked_scope, counts_of, entries_to_forget, scope_words
 from memplane.space.records import Moment
 from memplane.space.writing import Writing
 from memplane.storage.base import Writer
@@ -59,7 +59,7 @@ class Forgetting(Writing):
 
         Conditions narrow each other. At least one is needed; `everything=True` empties the space.
         """
-        check_asked(reason=reason)
+        check_query(reason=reason)
         if reason == RETENTION:
             raise InvalidRequest(
                 f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
@@ -97,7 +97,7 @@ class Forgetting(Writing):
         def work(writer: Writer) -> Receipt | None:
             return (
                 self._forget(writer, scope, reason="expired", op=Op.SWEEP)
-                if victims_of(writer, scope)
+                if entries_to_forget(writer, scope)
                 else None
             )
 

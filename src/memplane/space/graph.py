@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.safety.sanitize import shown
+from memplane.safety.sanitize import sanitized_memory
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.storage.words import begun, words_of
@@ -21,9 +21,9 @@ FURTHER_MAX = 2
 ALIKE_MAX = 8
 """Names to offer in place of one that nothing is known about."""
 
-_NAMING_LOOKED_AT = 60
-_ALIKE_LOOKED_AT = 200
-_LATELY = 500
+_NAMING_SCANNED = 60
+_SIMILAR_SCANNED = 200
+_RECENT = 500
 _NAME_CHARS_MAX = 120
 """A longer object is a sentence, which is nobody's name."""
 
@@ -54,9 +54,9 @@ def graph_of(reader: Reader, subject: str, *, as_of: Instant | None, now: Instan
     facts = found[:FACTS_MAX]
     return Graph(
         subject=name,
-        facts=_shown(facts, now),
-        naming=_shown(_naming(reader, name, where), now),
-        further=_shown(_further(reader, name, facts, where), now),
+        facts=_sanitized(facts, now),
+        naming=_sanitized(_naming(reader, name, where), now),
+        further=_sanitized(_further(reader, name, facts, where), now),
         more=len(found) > FACTS_MAX,
         alike=() if found else _alike(reader, name, where),
     )
@@ -64,7 +64,7 @@ def graph_of(reader: Reader, subject: str, *, as_of: Instant | None, now: Instan
 
 def subject_of(reader: Reader) -> str | None:
     """The subject to begin with: the one that was spoken of most lately."""
-    lately = Counter(reader.subjects_lately(limit=_LATELY))
+    lately = Counter(reader.subjects_lately(limit=_RECENT))
     if lately:
         return lately.most_common(1)[0][0]
     return next(iter(reader.subjects(first="", limit=1)), None)
@@ -77,7 +77,7 @@ def name_of(memory: Memory) -> str:
 
 def _naming(reader: Reader, name: str, where: Filter) -> list[Memory]:
     """By words, since there is no index of objects; among those said last that hold them."""
-    found = reader.match_memories(words_of(name), where, limit=_NAMING_LOOKED_AT, newest=True)
+    found = reader.match_memories(words_of(name), where, limit=_NAMING_SCANNED, newest=True)
     named = [
         memory
         for memory in found
@@ -91,7 +91,7 @@ def _alike(reader: Reader, name: str, where: Filter) -> tuple[str, ...]:
     *words, last = words_of(name) or [""]
     if not last:
         return ()
-    found = reader.match_memories([*words, last, begun(last)], where, limit=_ALIKE_LOOKED_AT, newest=True)
+    found = reader.match_memories([*words, last, begun(last)], where, limit=_SIMILAR_SCANNED, newest=True)
     subjects = dict.fromkeys(memory.subject for memory in found if memory.subject and memory.predicate)
     return tuple(subject for subject in subjects if _is_part(words, last, words_of(subject)))[:ALIKE_MAX]
 
@@ -110,5 +110,5 @@ def _further(reader: Reader, name: str, facts: Iterable[Memory], where: Filter) 
     ]
 
 
-def _shown(memories: Iterable[Memory], now: Instant) -> tuple[Memory, ...]:
-    return tuple(shown(memory, now) for memory in memories)
+def _sanitized(memories: Iterable[Memory], now: Instant) -> tuple[Memory, ...]:
+    return tuple(sanitized_memory(memory, now) for memory in memories)

@@ -7,17 +7,17 @@ import msgspec
 from memplane.clock import to_instant
 from memplane.documents.media import PLAIN, media_type_of
 from memplane.documents.parsed import ParseLimits
-from memplane.documents.preparation import shelved
+from memplane.documents.preparation import prepare_document
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import CollectPayload, DocumentPayload, Payload
 from memplane.memory import projection
 from memplane.memory.checks import (
-    check_asked,
     check_counts,
     check_encodable,
     check_limit,
     check_name,
+    check_query,
     check_text,
 )
 from memplane.space.writing import Writing
@@ -99,11 +99,11 @@ class Library(Writing):
         )
         entry_id = new_id("document", now)
         # Reading it may take long, and a write must not.
-        ready = shelved(entry_id, uploaded, self._parse_limits())
+        ready = prepare_document(entry_id, uploaded, self._parse_limits())
         if uploaded.data is not None and self._settings.redact_ledger:
             # No secret can be taken out of a PDF, so its text is kept in its place.
             uploaded = msgspec.structs.replace(uploaded, data=None, text=ready.text, media_type=PLAIN)
-            ready = shelved(entry_id, uploaded)
+            ready = prepare_document(entry_id, uploaded)
         check_counts(position=position or 0)
 
         def work(writer: Writer) -> WholeDocument:
@@ -124,7 +124,7 @@ class Library(Writing):
 
     def document(self, document_id: str) -> Document:
         """One document: what it is called, how large it is, how far its distillations are."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
         with self._operation("document") as reader:
             return _present(reader, document_id)
 
@@ -132,7 +132,7 @@ class Library(Writing):
         self, *, project: str | None = None, collection: str | None = None, limit: int = 20, offset: int = 0
     ) -> list[Document]:
         """Documents, the newest first; those of a collection in its order."""
-        check_asked(project=project, collection=collection)
+        check_query(project=project, collection=collection)
         check_limit(limit)
         check_counts(offset=offset)
         with self._operation("documents") as reader:
@@ -142,13 +142,13 @@ class Library(Writing):
 
     def document_count(self, *, project: str | None = None, collection: str | None = None) -> int:
         """How many there are."""
-        check_asked(project=project, collection=collection)
+        check_query(project=project, collection=collection)
         with self._operation("documents") as reader:
             return reader.document_count(project=project, collection=collection)
 
     def whole_document(self, document_id: str, *, text: bool = True) -> WholeDocument:
         """A document with its sections and its text, of one and the same upload."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
         with self._operation("document") as reader:
             return WholeDocument(
                 document=_present(reader, document_id),
@@ -158,21 +158,21 @@ class Library(Writing):
 
     def document_text(self, document_id: str) -> str:
         """The whole text, as sections and spans count it."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
         with self._operation("document") as reader:
             _present(reader, document_id)
             return "".join(span.text for span in reader.spans(document_id))
 
     def sections(self, document_id: str) -> list[Section]:
         """The sections of a document, in order."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
         with self._operation("sections") as reader:
             _present(reader, document_id)
             return reader.sections(document_id)
 
     def spans(self, document_id: str, *, first: int = 0, limit: int = _SPANS_DEFAULT) -> list[Span]:
         """The spans of a document, in order."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
         check_counts(first=first)
         check_limit(limit)
         with self._operation("spans") as reader:
@@ -181,7 +181,7 @@ class Library(Writing):
 
     def delete_document(self, document_id: str) -> Receipt:
         """Forget a document: every version of it, its spans and distillations, and that it was in collections."""
-        check_asked(id=document_id)
+        check_query(id=document_id)
 
         def work(writer: Writer) -> Receipt:
             _present(writer, document_id)
@@ -217,7 +217,7 @@ class Library(Writing):
 
     def collection(self, collection_id: str) -> Collection:
         """One collection."""
-        check_asked(id=collection_id)
+        check_query(id=collection_id)
         with self._operation("collection") as reader:
             return _existing_collection(reader, collection_id)
 
@@ -225,7 +225,7 @@ class Library(Writing):
         self, *, project: str | None = None, limit: int = 100, offset: int = 0
     ) -> list[Collection]:
         """Collections, the newest first."""
-        check_asked(project=project)
+        check_query(project=project)
         check_limit(limit)
         check_counts(offset=offset)
         with self._operation("collections") as reader:
@@ -233,14 +233,14 @@ class Library(Writing):
 
     def members(self, collection_id: str) -> list[CollectionMember]:
         """The documents of a collection: by position in an ordered one, then as they were added."""
-        check_asked(id=collection_id)
+        check_query(id=collection_id)
         with self._operation("members") as reader:
             _existing_collection(reader, collection_id)
             return reader.members(collection_id)
 
     def delete_collection(self, collection_id: str) -> None:
         """Give a collection up; its documents stay."""
-        check_asked(id=collection_id)
+        check_query(id=collection_id)
 
         def work(writer: Writer) -> None:
             there = _existing_collection(writer, collection_id)
@@ -253,7 +253,7 @@ class Library(Writing):
 
     def add_to_collection(self, collection_id: str, document_id: str, *, position: int | None = None) -> None:
         """Put a document into a collection, or move it to another position there."""
-        check_asked(collection=collection_id, document=document_id)
+        check_query(collection=collection_id, document=document_id)
         check_counts(position=position or 0)
 
         def work(writer: Writer) -> None:
@@ -264,7 +264,7 @@ class Library(Writing):
 
     def remove_from_collection(self, collection_id: str, document_id: str) -> None:
         """Take a document out of a collection; it stays a document."""
-        check_asked(collection=collection_id, document=document_id)
+        check_query(collection=collection_id, document=document_id)
 
         def work(writer: Writer) -> None:
             there = _existing_collection(writer, collection_id)

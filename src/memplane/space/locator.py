@@ -7,7 +7,7 @@ import msgspec
 
 from memplane.clock import Clock, to_instant
 from memplane.errors import NotFound, StorageError
-from memplane.memory.checks import check_asked, check_limit
+from memplane.memory.checks import check_limit, check_query
 from memplane.memory.forget import receipt_of
 from memplane.storage.base import Reader, Stores
 from memplane.storage.directory import Directory, ResourceKind
@@ -43,7 +43,7 @@ class Locator:
 
     def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
         """Owners in whose spaces it is."""
-        check_asked(id=id)
+        check_query(id=id)
         found = self._there(tenant, sort, id)
         if not found and self._complete(tenant, None):
             found = self._there(tenant, sort, id)

@@ -2,9 +2,9 @@
 
 from memplane.clock import INSTANT_MAX, Instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.memory.checks import check_asked, check_counts, check_limit
+from memplane.memory.checks import check_counts, check_limit, check_query
 from memplane.memory.forget import receipt_of
-from memplane.safety.sanitize import shown
+from memplane.safety.sanitize import sanitized_memory
 from memplane.space.access import Access
 from memplane.space.comparison import Comparison, compare
 from memplane.space.graph import Graph, graph_of, subject_of
@@ -39,7 +39,7 @@ class Looking(Access):
 
     def subjects(self, first: str = "", *, limit: int = 50) -> list[str]:
         """Whom and what facts are about, by name, from this one on."""
-        check_asked(first=first)
+        check_query(first=first)
         check_limit(limit)
         with self._operation("subjects") as reader:
             return reader.subjects(first=first.strip().casefold(), limit=limit)
@@ -47,7 +47,7 @@ class Looking(Access):
     def graph(self, subject: str | None = None, *, as_of: Instant | None = None) -> Graph | None:
         """The facts around a subject, as they were at a time; without one, around that which was spoken of most lately.
         None where there are no facts at all."""
-        check_asked(subject=subject)
+        check_query(subject=subject)
         with self._operation("graph") as reader:
             named = subject_of(reader) if subject is None else subject
             return None if named is None else graph_of(reader, named, as_of=as_of, now=self._clock())
@@ -73,7 +73,7 @@ class Looking(Access):
 
     def receipt(self, receipt_id: str) -> Receipt:
         """One of them."""
-        check_asked(id=receipt_id)
+        check_query(id=receipt_id)
         with self._read() as reader:
             row = reader.forget_row(receipt_id)
         if row is None:
@@ -95,7 +95,7 @@ class Looking(Access):
         now = self._clock()
         with self._operation("behavioral") as reader:
             found = [memory for memory in reader.brief(now=now, limit=limit) if memory.behavioral]
-            return reader.behavioral_count(), [shown(memory, now) for memory in found]
+            return reader.behavioral_count(), [sanitized_memory(memory, now) for memory in found]
 
     def _fails(self) -> bool:
         background = self._parts.background

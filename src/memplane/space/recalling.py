@@ -12,14 +12,14 @@ from memplane.extract.feedback import can_be_rated
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import FeedbackPayload, ResolvePayload
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_counts, check_ids, check_name, check_rating
+from memplane.memory.checks import check_counts, check_ids, check_name, check_query, check_rating
 from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.explain import why_not
 from memplane.recall.recall import RecallServices, recall, recall_by_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Conflict, Limits, Recall
-from memplane.safety.sanitize import shown
-from memplane.space.records import Moment, Records, waiting
+from memplane.safety.sanitize import sanitized_memory
+from memplane.space.records import Moment, Records, lag_of
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter
 from memplane.types import Memory, Op
@@ -105,7 +105,7 @@ class Recalling(Records):
         limits: Limits | None = None,
     ) -> str:
         """Why such a recall tells, or does not tell, an entry or a memory that one expected of it."""
-        check_asked(id=expected)
+        check_query(id=expected)
         request = self._request(
             query,
             conversation=conversation,
@@ -136,19 +136,19 @@ class Recalling(Records):
 
     def evidence(self, memory_id: str) -> list[Memory]:
         """Where a memory was said: the memory itself, then what each further place alone would have made of it."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         now = self._clock()
         with self._operation("evidence") as reader:
             memory = reader.memory(memory_id)
             if memory is None:
                 raise NotFound("memory", memory_id)
             places = [memory, *(place.own for place in reader.evidence((memory_id,)))]
-        return [shown(place, now) for place in places]
+        return [sanitized_memory(place, now) for place in places]
 
     def conflicts(self, *, of: str | None = None, limit: int | None = None) -> list[Conflict]:
         """Memories that cannot both be so, as long as nobody has settled it; those that one memory is part of, or all, or
         the first of them."""
-        check_asked(of=of)
+        check_query(of=of)
         now = self._clock()
         with suppress(StorageError):
             self._work_a_while()
@@ -156,7 +156,9 @@ class Recalling(Records):
             pairs = reader.conflicts(() if of is None else (of,))[:limit]
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
             everything = Filter(now=now, audience=None)
-            there = {memory.id: shown(memory, now) for memory in reader.memories_of(ids, everything)}
+            there = {
+                memory.id: sanitized_memory(memory, now) for memory in reader.memories_of(ids, everything)
+            }
         return [
             Conflict(left=there[left], right=there[right])
             for left, right in pairs
@@ -181,7 +183,7 @@ class Recalling(Records):
             settled = reader.memory(winner)
         if settled is None:
             raise NotFound("memory", winner)
-        return shown(settled, now)
+        return sanitized_memory(settled, now)
 
     def feedback(
         self,
@@ -235,7 +237,7 @@ class Recalling(Records):
         include_superseded: bool = False,
         limits: Limits | None = None,
     ) -> RecallRequest:
-        check_asked(conversation=conversation, project=project, document=document, collection=collection)
+        check_query(conversation=conversation, project=project, document=document, collection=collection)
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
         limits = limits or Limits()
@@ -310,7 +312,7 @@ class Recalling(Records):
     def _lags(self, reader: Reader) -> tuple[str, ...]:
         """Why an answer may not be whole yet."""
         reasons = []
-        if count := waiting(reader):
+        if count := lag_of(reader):
             reasons.append(
                 f"indexing: {count:,} {'entry' if count == 1 else 'entries'} cannot be searched yet"
             )

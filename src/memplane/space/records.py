@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from memplane.clock import Instant, parse_instant, to_datetime
-from memplane.compaction.days import EntryPage, said_since
+from memplane.compaction.days import EntryPage, entries_since
 from memplane.errors import NotFound
 from memplane.ledger.payloads import (
     KEEPING,
@@ -20,11 +20,11 @@ from memplane.ledger.payloads import (
 )
 from memplane.ledger.verify import Verification, verify
 from memplane.memory import projection
-from memplane.memory.forget import bury, receipt_of
+from memplane.memory.forget import receipt_of, write_tombstones
 from memplane.memory.merge import MergeResult, merge
-from memplane.safety.sanitize import shown, shown_turn
+from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.access import Access, redacted
-from memplane.space.timeline import TimelineEvent, names_lately, tell, told
+from memplane.space.timeline import TimelineEvent, recent_names, timeline_event, timeline_page
 from memplane.storage.base import Reader, SpaceSizes, Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import EntryFilter, ForgetScope
@@ -116,10 +116,10 @@ class Records(Access):
         """Where something was said after then, in the order it was said; see `EntryPage`."""
         with self._read() as reader:
             if reader.cursor() == reader.head().seq:
-                return said_since(reader, after, limit)
+                return entries_since(reader, after, limit)
         self.catch_up()
         with self._read() as reader:
-            return said_since(reader, after, limit)
+            return entries_since(reader, after, limit)
 
     def bookmark(self, name: str) -> str | None:
         """How far somebody got who brings entries from elsewhere."""
@@ -159,19 +159,19 @@ class Records(Access):
                 return []
             first = turn_number(entry.seq, 0)
             found = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
-        return [shown_turn(turn) for turn in found]
+        return [sanitized_turn(turn) for turn in found]
 
     def timeline(
         self, narrowed: EntryFilter | None = None, *, before: int | None = None, limit: int = 50
     ) -> list[TimelineEvent]:
         """The ledger as a person reads it, the newest first; `before` goes on where a page ended."""
         with self._read() as reader:
-            return tell(reader, narrowed or EntryFilter(), before=before, limit=limit)
+            return timeline_page(reader, narrowed or EntryFilter(), before=before, limit=limit)
 
     def names_lately(self) -> tuple[list[str], list[str]]:
         """The conversations and the doors of what came in last, to narrow a timeline by."""
         with self._read() as reader:
-            return names_lately(reader)
+            return recent_names(reader)
 
     def happening(self, entry_id: str) -> TimelineEvent:
         """One entry of it."""
@@ -179,7 +179,7 @@ class Records(Access):
             entry = reader.entry(entry_id)
             if entry is None:
                 raise NotFound("entry", entry_id)
-            return told(reader, entry)
+            return timeline_event(reader, entry)
 
     def memories_from(self, entry_id: str) -> list[Memory]:
         """What was read out of an entry, whatever became of it."""
@@ -187,7 +187,7 @@ class Records(Access):
         with self._read() as reader:
             seq = reader.known([entry_id]).get(entry_id)
             found = [] if seq is None else reader.memories_from([seq])
-        return [shown(memory, now) for memory in found]
+        return [sanitized_memory(memory, now) for memory in found]
 
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""
@@ -236,7 +236,7 @@ class Records(Access):
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
         with self._read() as reader:
-            return waiting(reader)
+            return lag_of(reader)
 
     def unreadable(self) -> int:
         """How many entries no memory could be derived from."""
@@ -371,7 +371,9 @@ class Records(Access):
 
         reason = reasons[victims[0][1]]
         record = self._recorded(writer, now)
-        bury(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
+        write_tombstones(
+            writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record
+        )
 
     def _bury_promoted(
         self,
@@ -393,7 +395,9 @@ class Records(Access):
         if victims:
             pairs = [(seq, id_) for id_, seq in victims.items()]
             scope = {"promoted_from": sorted(lost)}
-            bury(writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now))
+            write_tombstones(
+                writer, pairs, scope=scope, reason=_ALONG, now=now, record=self._recorded(writer, now)
+            )
         return bool(victims)
 
     def _recorded(self, writer: Writer, now: Instant) -> Callable[[ForgetPayload], Entry]:
@@ -453,7 +457,7 @@ def _is_redacted(draft: NewEntry, body: bytes) -> bool:
     return _redacted_draft(draft).body == body or _redacted_draft(here).body == draft.body
 
 
-def waiting(reader: Reader) -> int:
+def lag_of(reader: Reader) -> int:
     return reader.index_lag() + reader.head().seq - reader.cursor()
 
 

@@ -7,10 +7,10 @@ from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import PinPayload, ReleasePayload
 from memplane.memory import projection
-from memplane.memory.checks import check_asked, check_counts, check_limit, check_list
+from memplane.memory.checks import check_counts, check_limit, check_list, check_query
 from memplane.memory.forget import checked_scope
 from memplane.safety.quarantine import QuarantinedEntry, suspects, turns_of
-from memplane.safety.sanitize import looked_at, shown, shown_turn
+from memplane.safety.sanitize import sanitized_memory, sanitized_turn, with_flags
 from memplane.space.writing import Writing
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import ForgetScope
@@ -35,7 +35,7 @@ class Rulings(Writing):
 
     def told_count(self, memory_id: str) -> int:
         """How often a memory was told to agents, as far as that is written down or was told by this process."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         with self._read() as reader:
             written = reader.accesses((memory_id,)).get(memory_id, 0)
         return written + self._parts.uses.count(self.tenant, self.owner, memory_id)
@@ -43,7 +43,7 @@ class Rulings(Writing):
     def release(self, id_: str) -> None:
         """From now on it is told as any other. Give the id of an entry, for all that was read out of it too, or that of
         one memory."""
-        check_asked(id=id_)
+        check_query(id=id_)
         now = self._clock()
         self.catch_up()
 
@@ -71,7 +71,7 @@ class Rulings(Writing):
     def pin(self, memory_id: str, *, pinned: bool = True) -> Memory:
         """Always tell this memory, or no longer. It stays pinned until it is unpinned, replaced or forgotten, or until it
         expires; feedback does not let it fade."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         now = self._clock()
 
         def work(writer: Writer) -> Memory:
@@ -79,40 +79,42 @@ class Rulings(Writing):
             if memory is None:
                 raise NotFound("memory", memory_id)
             if pinned:
-                _check_can_be_pinned(shown(memory, now), memory_id)
+                _check_can_be_pinned(sanitized_memory(memory, now), memory_id)
             if writer.ruling(memory_id).pinned is not pinned:
                 payload = PinPayload(memory=memory_id, at=now, pinned=pinned)
                 projection.record(writer, self._draft(new_id("pin", now), Op.PIN, payload), now)
             after = writer.memory(memory_id)
             assert after is not None
-            return shown(after, now)
+            return sanitized_memory(after, now)
 
         return self._write("pin", work)
 
 
 def _is_flagged(reader: Reader, id_: str) -> bool:
     memory = reader.memory(id_)
-    if memory is not None and looked_at(memory).flags:
+    if memory is not None and with_flags(memory).flags:
         return True
     seq = reader.known([id_]).get(id_)
     if seq is None and memory is None:
         raise NotFound("memory or entry", id_)
     if seq is None:
         return False
-    if any(shown_turn(turn).flags for turn in turns_of(reader, seq)):
+    if any(sanitized_turn(turn).flags for turn in turns_of(reader, seq)):
         return True
-    return any(looked_at(memory).flags for memory in reader.memories_from([seq]))
+    return any(with_flags(memory).flags for memory in reader.memories_from([seq]))
 
 
 def _check_are_suspects(reader: Reader, entry_ids: Sequence[str]) -> None:
     seqs = reader.known(entry_ids)
     remembered = reader.memories_from(list(seqs.values()))
-    suspected = {memory.seq for memory in remembered if looked_at(memory).quarantined}
+    suspected = {memory.seq for memory in remembered if with_flags(memory).quarantined}
     for entry_id in entry_ids:
         seq = seqs.get(entry_id)
         if seq is None:
             raise NotFound("entry", entry_id)
-        if seq not in suspected and not any(shown_turn(turn).quarantined for turn in turns_of(reader, seq)):
+        if seq not in suspected and not any(
+            sanitized_turn(turn).quarantined for turn in turns_of(reader, seq)
+        ):
             raise InvalidRequest(
                 f"{entry_id!r} is not in quarantine, so nothing was forgotten; look at what waits there",
                 field="entries",

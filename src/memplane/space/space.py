@@ -13,14 +13,14 @@ from memplane.ledger.ids import DERIVED_PREFIXES, current_id, is_variant, keyed_
 from memplane.ledger.payloads import StorePayload, TurnPayload
 from memplane.memory import projection
 from memplane.memory.checks import (
-    check_asked,
     check_counts,
     check_depth,
     check_kind,
     check_limit,
     check_list,
     check_name,
-    check_news,
+    check_not_injected,
+    check_query,
     check_role,
     check_scope,
     check_state,
@@ -47,7 +47,7 @@ from memplane.memory.runs import (
 from memplane.memory.supersession import chain_of, head_of, lineage_of
 from memplane.recall.brief import Brief, make_brief
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
-from memplane.safety.sanitize import shown, shown_turn
+from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.compacting import Compacting
 from memplane.space.files import Files
 from memplane.space.forgetting import Forgetting
@@ -177,7 +177,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         now = self._clock()
         stored = StorePayload(
             kind=check_storable_kind(kind),
-            content=check_news(
+            content=check_not_injected(
                 check_text(content, field="content", chars_max=self._settings.content_chars_max),
                 field="content",
             ),
@@ -226,60 +226,60 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
 
     def get(self, key: str) -> Memory:
         """The live value of a key."""
-        check_asked(key=key)
+        check_query(key=key)
         now = self._clock()
         with self._operation("get") as reader:
             found = reader.keyed(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
-        return shown(found, now)
+        return sanitized_memory(found, now)
 
     def memory(self, memory_id: str) -> Memory:
         """One memory by id, whatever its state."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         with self._operation("get") as reader:
             found = reader.memory(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
-        return shown(found, self._clock())
+        return sanitized_memory(found, self._clock())
 
     def chain(self, memory_id: str) -> list[Memory]:
         """A memory and everything that replaced it, oldest first."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         now = self._clock()
         with self._operation("chain") as reader:
-            found = [shown(memory, now) for memory in chain_of(reader, memory_id)]
+            found = [sanitized_memory(memory, now) for memory in chain_of(reader, memory_id)]
         if not found:
             raise NotFound("memory", memory_id)
         return found
 
     def lineage(self, memory_id: str) -> list[Memory]:
         """What a memory replaced, itself, and what replaced it, oldest first."""
-        check_asked(id=memory_id)
+        check_query(id=memory_id)
         now = self._clock()
         with self._operation("chain") as reader:
-            found = [shown(memory, now) for memory in lineage_of(reader, memory_id)]
+            found = [sanitized_memory(memory, now) for memory in lineage_of(reader, memory_id)]
         if not found:
             raise NotFound("memory", memory_id)
         return found
 
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
-        check_asked(key=key)
+        check_query(key=key)
         now = self._clock()
         with self._operation("history") as reader:
-            return [shown(memory, now) for memory in reader.key_history(key.strip())]
+            return [sanitized_memory(memory, now) for memory in reader.key_history(key.strip())]
 
     def facts(
         self, prefix: str = "", *, category: str | None = None, runs: bool = False, limit: int = 1_000
     ) -> list[Memory]:
         """Live keyed facts whose key begins with `prefix`, newest first; with `runs`, also what the engine keeps
         about runs and plans."""
-        check_asked(prefix=prefix, category=category)
+        check_query(prefix=prefix, category=category)
         check_limit(limit)
         where = Filter(now=self._clock(), key_prefix=prefix, category=category, include_reserved=runs)
         with self._operation("facts") as reader:
-            return [shown(memory, where.now) for memory in reader.memories(where, limit=limit)]
+            return [sanitized_memory(memory, where.now) for memory in reader.memories(where, limit=limit)]
 
     def categories(self) -> list[Category]:
         """Categories of keyed facts with their counts and the keys written last."""
@@ -329,9 +329,9 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         tags = check_list(tags, field="tags")
         if len(tags) > self._settings.tags_max:
             raise InvalidRequest(f"tags: no memory has more than {self._settings.tags_max}", field="tags")
-        check_asked(conversation=conversation, project=project, category=category)
+        check_query(conversation=conversation, project=project, category=category)
         for tag in tags:
-            check_asked(tag=tag)
+            check_query(tag=tag)
         request = SearchRequest(
             query=query.encode("utf-8", "replace").decode("utf-8"),
             kinds=tuple(check_kind(kind) for kind in check_list(kinds, field="kinds")),
@@ -353,26 +353,26 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
 
     def brief(self, *, conversation: str | None = None, project: str | None = None) -> Brief:
         """What to tell the agent at session start; with what was said for this conversation or project alone."""
-        check_asked(conversation=conversation, project=project)
+        check_query(conversation=conversation, project=project)
         audience = Audience(conversation=conversation, project=project)
         with self._operation("brief") as reader:
             return make_brief(reader, self._settings, self._clock(), audience)
 
     def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
         """The newest turns, newest first."""
-        check_asked(conversation=conversation)
+        check_query(conversation=conversation)
         check_limit(limit)
         check_counts(offset=offset)
         with self._operation("turns") as reader:
             where = Filter(now=self._clock(), conversation=conversation, audience=None)
             found = reader.turns(where, limit=limit, offset=offset)
-        return [shown_turn(turn) for turn in found]
+        return [sanitized_turn(turn) for turn in found]
 
     def conversations(
         self, *, project: str | None = None, limit: int = 100, offset: int = 0
     ) -> list[Conversation]:
         """Conversations, the one that went on last first; with a project, what was said of it in each."""
-        check_asked(project=project)
+        check_query(project=project)
         check_limit(limit)
         check_counts(offset=offset)
         with self._operation("conversations") as reader:
@@ -393,7 +393,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
     ) -> list[Memory]:
         """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
         given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
-        check_asked(predicate=predicate, conversation=conversation, project=project)
+        check_query(predicate=predicate, conversation=conversation, project=project)
         check_limit(limit)
         check_counts(offset=offset)
         where = Filter(
@@ -408,7 +408,10 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
             audience=None,
         )
         with self._operation("memories") as reader:
-            return [shown(memory, where.now) for memory in reader.memories(where, limit=limit, offset=offset)]
+            return [
+                sanitized_memory(memory, where.now)
+                for memory in reader.memories(where, limit=limit, offset=offset)
+            ]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are kept, newest first."""

@@ -19,7 +19,7 @@ DAYS = 30
 BEHIND_ENTRIES = 500
 """So many entries that wait are more than a worker is usually behind."""
 
-_KEPT_MAX = 4_096
+_CACHED_SPACES_MAX = 4_096
 
 
 class ReviewNeed(StrEnum):
@@ -110,7 +110,7 @@ class CountsCache:
         with self._lock:
             self._counts[space] = (marks, counts)
             self._counts.move_to_end(space)
-            while len(self._counts) > _KEPT_MAX:
+            while len(self._counts) > _CACHED_SPACES_MAX:
                 self._counts.popitem(last=False)
         return counts
 

@@ -10,14 +10,14 @@ from memplane.clock import to_datetime
 from memplane.errors import MemplaneError
 from memplane.ledger.payloads import decode
 from memplane.safety.redact import redact
-from memplane.safety.sanitize import shown_turn
+from memplane.safety.sanitize import sanitized_turn
 from memplane.storage.base import Reader
 from memplane.storage.filter import EntryFilter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.types import Caller, Entry, Op, Turn
 
-_SAYING = (Op.TURN, Op.HISTORY)
-_NOT_TOLD = frozenset(
+_TEXT_OPS = (Op.TURN, Op.HISTORY)
+_HIDDEN_FIELDS = frozenset(
     [
         "at",
         "claims",
@@ -34,7 +34,7 @@ _NOT_TOLD = frozenset(
 )
 """Members that are for machines, too long for a line, or told already: the ledger says when."""
 _VALUE_CHARS_MAX = 300
-_NAMED_LATELY = 1_000
+_RECENT_NAMES = 1_000
 _NAMES_MAX = 100
 _AT_ONCE = timedelta(minutes=1)
 
@@ -61,27 +61,29 @@ class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.recorded - self.said) >= _AT_ONCE
 
 
-def tell(reader: Reader, narrowed: EntryFilter, *, before: int | None, limit: int) -> list[TimelineEvent]:
+def timeline_page(
+    reader: Reader, narrowed: EntryFilter, *, before: int | None, limit: int
+) -> list[TimelineEvent]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
     given up after a while: what it found by then is told."""
     last = reader.head().seq + 1
     end = last if before is None else min(max(before, 0), last)
-    return [told(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
+    return [timeline_event(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
 
 
-def names_lately(reader: Reader) -> tuple[list[str], list[str]]:
+def recent_names(reader: Reader) -> tuple[list[str], list[str]]:
     """The conversations and the doors of the entries that came in last, by name."""
-    newest = reader.newest_ops(limit=_NAMED_LATELY)
+    newest = reader.newest_ops(limit=_RECENT_NAMES)
     conversations = reader.conversations_of([entry.seq for entry in newest]) if newest else []
     return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
 
 
-def told(reader: Reader, entry: Entry) -> TimelineEvent:
+def timeline_event(reader: Reader, entry: Entry) -> TimelineEvent:
     turns: tuple[Turn, ...] = ()
-    if entry.op in _SAYING:
+    if entry.op in _TEXT_OPS:
         first = turn_number(entry.seq, 0)
         between = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
-        turns = tuple(shown_turn(turn) for turn in between)
+        turns = tuple(sanitized_turn(turn) for turn in between)
     recorded = to_datetime(entry.recorded)
     return TimelineEvent(
         seq=entry.seq,
@@ -97,20 +99,20 @@ def told(reader: Reader, entry: Entry) -> TimelineEvent:
 
 
 def _members(entry: Entry) -> dict[str, str]:
-    if entry.body is None or entry.op in _SAYING:
+    if entry.body is None or entry.op in _TEXT_OPS:
         return {}
     try:
         members: dict[str, Any] = msgspec.to_builtins(decode(entry))
     except (MemplaneError, msgspec.MsgspecError, ValueError):
         return {}
     return {
-        name: redact(_said_of(name, value)[:_VALUE_CHARS_MAX]).text
+        name: redact(_field_text(name, value)[:_VALUE_CHARS_MAX]).text
         for name, value in members.items()
-        if name not in _NOT_TOLD and value not in (None, "", [], {}, 0)
+        if name not in _HIDDEN_FIELDS and value not in (None, "", [], {}, 0)
     }
 
 
-def _said_of(name: str, value: Any) -> str:
+def _field_text(name: str, value: Any) -> str:
     return f"{to_datetime(value):%Y-%m-%d %H:%M:%S}" if name == "expires" else line_of(value)
 
 

@@ -15,7 +15,7 @@ from memplane.storage.directory import ResourceKind
 from memplane.storage.filter import ForgetScope
 from memplane.types import Entry, Memory, Op, Receipt
 
-_SHELF_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
+_DOCUMENT_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
 """What a forget may name that reaches documents and collections."""
 
 
@@ -64,7 +64,7 @@ class Writing(Recalling):
     def _drop_places(self, receipt: Receipt) -> bool:
         """Of documents and collections that are gone, the catalog keeps no ids either; whether that could be done."""
         counted = receipt.counts["documents"] + receipt.counts["collections"]
-        if not counted and _SHELF_SCOPES.isdisjoint(receipt.scope):
+        if not counted and _DOCUMENT_SCOPES.isdisjoint(receipt.scope):
             return True
         directory, tenant, owner = self._parts.directory, self.tenant, self.owner
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT_MAX = 2_000_000
+CACHED_MAX = 2_000_000
 """So many places where words stand are kept, those of the words asked for last: 32 MB."""
 
 Numbers = NDArray[np.int64]
@@ -17,7 +17,7 @@ Counts = NDArray[np.float64]
 class Postings:
     """By stem, the numbers that hold it and how often each does. Safe to use from many threads."""
 
-    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, *, kept_max: int = CACHED_MAX) -> None:
         self._kept_max = kept_max
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()

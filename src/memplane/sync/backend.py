@@ -13,7 +13,7 @@ import msgspec
 
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteUnavailable
-from memplane.sync.store import ABSENT, ObjectStore, StoredObject, shown
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject, display_key
 
 Keys = list[str]
 Pause = Callable[[float], None]
@@ -72,7 +72,7 @@ class RemoteBackend:
             else:
                 return
         raise RemoteUnavailable(
-            f"{shown(key)} in {self._store.url} is changed by others all the time; try again later"
+            f"{display_key(key)} in {self._store.url} is changed by others all the time; try again later"
         )
 
     def exists(self, key: str) -> bool:
@@ -86,14 +86,16 @@ def text_of(data: bytes, key: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as exc:
-        raise InvalidRequest(f"{shown(key)} is not text in UTF-8; it is left as it is", field="key") from exc
+        raise InvalidRequest(
+            f"{display_key(key)} is not text in UTF-8; it is left as it is", field="key"
+        ) from exc
 
 
 def bytes_of(text: str, key: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as exc:
-        raise InvalidRequest(f"the text for {shown(key)} holds half a character", field="text") from exc
+        raise InvalidRequest(f"the text for {display_key(key)} holds half a character", field="text") from exc
 
 
 def pause_s(attempt: int) -> float:

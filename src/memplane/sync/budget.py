@@ -9,12 +9,12 @@ from itertools import chain, islice
 import msgspec
 
 from memplane.clock import DAY, Instant, iso, to_instant
-from memplane.compaction.retention import Retention, begin_of, first_kept, retention_of
+from memplane.compaction.retention import Retention, day_start, first_retained, retention_of
 from memplane.recall.render import tokens_of
 from memplane.safety.sanitize import one_line
 from memplane.space import Space
-from memplane.sync.digests import digest_files, is_made
-from memplane.sync.tree.daily import days_told, summaries_of, summary_in_part
+from memplane.sync.digests import digest_files, is_generated
+from memplane.sync.tree.daily import summaries_of, summary_days, summary_in_part
 from memplane.types import Kind, Memory, State, Turn
 
 BYTES_PER_TOKEN = 4
@@ -126,7 +126,7 @@ def _raw_layer(space: Space, policy: Retention, sample: int | None) -> LayerSize
 
 def _summary_layer(space: Space, policy: Retention, given: Iterable[bytes], sample: int | None) -> LayerSize:
     name, setting = _named("daily summaries", policy.summary_days), "MEMPLANE_RETENTION_SUMMARY_DAYS"
-    others = [data.decode("utf-8", "replace") for data in given if not is_made(data)]
+    others = [data.decode("utf-8", "replace") for data in given if not is_generated(data)]
     if sample is not None and (estimated := _estimated_summary(space, sample)) is not None:
         days, share, html = estimated
         one = measured(name, [html], days=policy.summary_days, setting=setting)
@@ -138,10 +138,10 @@ def _summary_layer(space: Space, policy: Retention, given: Iterable[bytes], samp
 def _estimated_summary(space: Space, sample: int) -> tuple[int, float, str] | None:
     """How many days there are, and the newest of them in part: how much larger the whole is, and what the part says. None
     where so little was said that all of it can be looked at."""
-    days = days_told(space)
+    days = summary_days(space)
     if not days or space.turn_span().count <= sample:
         return None
-    begin = begin_of(days[-1])
+    begin = day_start(days[-1])
     said = space.turn_span(begin).count - space.turn_span(begin + DAY).count
     part = summary_in_part(space, days[-1], sample)
     return None if part is None else (len(days), max(1.0, said / sample), part.html)
@@ -215,7 +215,7 @@ def _behavioral(space: Space) -> Iterator[Memory]:
 
 
 def _since(policy: Retention, now: Instant) -> Instant | None:
-    return None if policy.raw_days is None else first_kept(policy.raw_days, now)
+    return None if policy.raw_days is None else first_retained(policy.raw_days, now)
 
 
 def _raw(space: Space, policy: Retention, *, page: int = _PAGE) -> Iterator[Turn]:

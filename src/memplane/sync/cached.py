@@ -35,11 +35,11 @@ from memplane.errors import (
     RemoteUnavailable,
     Unchanged,
 )
-from memplane.safety.safe_directory import Folder
+from memplane.safety.safe_directory import SafeDirectory
 from memplane.sync import manifest as manifests
 from memplane.sync.backend import Keys, Pause, bytes_of, has_lines_of, pause_s, text_of
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.store import ABSENT, ObjectStore, StoredObject, checked, order, shown
+from memplane.sync.store import ABSENT, ObjectStore, StoredObject, checked, display_key, order
 from memplane.sync.write_ahead import WriteBatch, WriteOperation, WriteQueue, digest_of
 
 BATCHED = ("interactions/",)
@@ -270,7 +270,9 @@ class CachedBackend:
             except Changed:
                 got = None
                 self._pause(pause_s(attempt))
-        raise RemoteUnavailable(f"{shown(batch.key)} in {self._store.url} is changed by others all the time")
+        raise RemoteUnavailable(
+            f"{display_key(batch.key)} in {self._store.url} is changed by others all the time"
+        )
 
     def _guess(self, batch: WriteBatch, *, is_new: bool) -> StoredObject | None:
         """What the object is thought to be, which saves asking: a write under its version finds out."""
@@ -395,7 +397,7 @@ class CachedBackend:
         is_listed = self._known is not None and key in self._known[0].entries
         if self._away_until is not None and (self._known is None or is_listed):
             raise RemoteUnavailable(
-                f"{shown(key)} was never read here, and the store is away: {self._problem or self._store.url}"
+                f"{display_key(key)} was never read here, and the store is away: {self._problem or self._store.url}"
             )
 
     def _is_away(self) -> bool:
@@ -472,6 +474,6 @@ class _Copies:
             there.replace(name, data, durable=folder == "conflicts")
 
     @contextmanager
-    def _folder(self, name: str) -> Iterator[Folder]:
-        with Folder.root(self._root) as root, root.below(name, create=True, mode=0o700) as folder:
+    def _folder(self, name: str) -> Iterator[SafeDirectory]:
+        with SafeDirectory.root(self._root) as root, root.below(name, create=True, mode=0o700) as folder:
             yield folder

@@ -23,9 +23,9 @@ from memplane.sync.store import (
     KEY_BYTES_MAX,
     ObjectInfo,
     StoredObject,
+    display_key,
     from_name,
     order,
-    shown,
     to_name,
 )
 
@@ -75,7 +75,7 @@ _SIGN_IN: Final[Mapping[str, str]] = {
     "gs": "sign in with `gcloud auth application-default login`, or point GOOGLE_APPLICATION_CREDENTIALS to a key; "
     "the identity needs the role Storage Object User on the bucket",
 }
-_NO_PLACE = re.compile(
+_NO_CONTAINER = re.compile(
     r"ContainerNotFound|NoSuchBucket|container does not exist|bucket does not exist", re.IGNORECASE
 )
 _STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
@@ -187,7 +187,7 @@ class CloudObjects:
     def _name(self, key: str) -> str:
         name = self._prefix + to_name(key)
         if len(name.encode()) > KEY_BYTES_MAX:
-            raise InvalidRequest(f"{shown(key)} is too long a key for {self._url}", field="key")
+            raise InvalidRequest(f"{display_key(key)} is too long a key for {self._url}", field="key")
         return name
 
     def _mode(self, key: str, name: str, expect: str | None) -> Any:
@@ -218,13 +218,13 @@ class CloudObjects:
         except exceptions.NotModifiedError:
             raise Unchanged(key) from None
         except FileNotFoundError as exc:
-            if _NO_PLACE.search(str(exc)):
+            if _NO_CONTAINER.search(str(exc)):
                 raise self._no_place() from None
             raise
         except exceptions.BaseError as exc:
             raise self._error(exc, key) from None
         except ValueError:
-            raise InvalidRequest(f"{shown(key)} is no key for {self._url}", field="key") from None
+            raise InvalidRequest(f"{display_key(key)} is no key for {self._url}", field="key") from None
 
     def _error(self, error: Exception, key: str) -> "MemplaneError | _Lost":
         said = str(error)
@@ -236,7 +236,7 @@ class CloudObjects:
             return RemoteDenied(f"{self._url} does not let us in ({why or 'denied'}): {self._sign_in}")
         if status in _OTHERS_FIRST and (code is None or code[1] in _OTHERS_FIRST[status]):
             return Changed(key)
-        if status == "404" or _NO_PLACE.search(said):
+        if status == "404" or _NO_CONTAINER.search(said):
             return self._no_place()
         return self._unavailable(f"it answers {why}") if status else self._unanswered(said)
 

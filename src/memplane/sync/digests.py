@@ -27,7 +27,7 @@ COMMENT: Final = f"<!-- {NOTE} -->"
 _HEAD_BYTES = 400
 
 
-def is_made(data: bytes) -> bool:
+def is_generated(data: bytes) -> bool:
     """Whether one of us wrote it, so that everything in it is in the ledger."""
     return NOTE.encode() in data[:_HEAD_BYTES]
 
@@ -49,11 +49,11 @@ def _file(week: str, lines: Iterable[CompactionLine]) -> bytes:
     last = last_day_of(week)
     parts = [f"# Week {week}\n\n{last - timedelta(days=6)} to {last}, in UTC.\n{COMMENT}\n"]
     for day, said in groupby(lines, key=lambda line: line.day):
-        parts.append(f"\n## {day}\n\n" + "".join(_told(said)))
+        parts.append(f"\n## {day}\n\n" + "".join(_merged_lines(said)))
     return "".join(parts).encode()
 
 
-def _told(lines: Iterable[CompactionLine]) -> Iterator[str]:
+def _merged_lines(lines: Iterable[CompactionLine]) -> Iterator[str]:
     """What was said several times that day is told once, with the ids of all."""
     ids: dict[tuple[str, str], list[str]] = {}
     for line in lines:

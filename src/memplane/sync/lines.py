@@ -59,7 +59,7 @@ def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]
             place = found[-1][0]
 
 
-def buried_positions(space: Space) -> Positions:
+def forgotten_positions(space: Space) -> Positions:
     """Where what is forgotten stands."""
     return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
 
@@ -88,7 +88,7 @@ class BodyPosition(msgspec.Struct, frozen=True):
     the first: whoever recorded it earlier has to say so."""
 
 
-def places_of(space: Space, lines: Sequence[ExportLine]) -> list[BodyPosition | None]:
+def positions_of(space: Space, lines: Sequence[ExportLine]) -> list[BodyPosition | None]:
     """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
     ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
     found: dict[str, tuple[int, Instant]] = {}

@@ -18,9 +18,9 @@ from memplane.sync import manifest as manifests
 from memplane.sync import segments
 from memplane.sync.backend import Pause
 from memplane.sync.manifest import Change, Manifest, ManifestEntry
-from memplane.sync.remote_state import RemoteState, keep, seen_of
+from memplane.sync.remote_state import RemoteState, load_remote_state, save_remote_state
 from memplane.sync.store import ObjectInfo, ObjectStore
-from memplane.sync.tree.names import FILES, INTERACTIONS, MADE, PREFIXES, STATE, below
+from memplane.sync.tree.names import FILES, GENERATED, INTERACTIONS, PREFIXES, STATE, below
 
 # Which replica of a space this is: the name under which it writes segments.
 #
@@ -66,7 +66,7 @@ def _home(data: Path) -> str:
 if sys.platform != "win32":
     import fcntl
 
-_FOLDERS = (*PREFIXES, INTERACTIONS, STATE, FILES, *MADE)
+_FOLDERS = (*PREFIXES, INTERACTIONS, STATE, FILES, *GENERATED)
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how far, and out of how much."""
@@ -94,14 +94,14 @@ class SyncLink:
         self.clock = clock
         self.progress = progress
         self.replica = replica_of_space(space, data).name
-        self.seen: RemoteState = seen_of(space, store.url, self.replica)
+        self.seen: RemoteState = load_remote_state(space, store.url, self.replica)
         self._pause = pause
         self._manifest: tuple[Manifest, str] | None = None
         self.orphans: list[str] = []
         """Segments that nobody names, left behind by a machine that may never come back."""
 
     def save(self) -> None:
-        keep(self.space, self.store.url, self.seen)
+        save_remote_state(self.space, self.store.url, self.seen)
 
     def read_manifest(self, *, again: bool = False) -> bool:
         """Whether anything changed since it was read last, in this link or, if all was taken in then, before it."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from memplane.clock import to_datetime
 from memplane.entropy import random_bytes
 from memplane.errors import Changed, InvalidRequest, RemoteDenied, RemoteUnavailable, StorageError, Unchanged
-from memplane.safety.safe_directory import Folder, write_all
-from memplane.sync.store import ObjectInfo, StoredObject, from_name, order, shown, to_name
+from memplane.safety.safe_directory import SafeDirectory, write_all
+from memplane.sync.store import ObjectInfo, StoredObject, display_key, from_name, order, to_name
 
 _WAITING = "%new-"
 """Begins the name of a file that is being written; no key's name does (`keys.py`)."""
@@ -59,7 +59,7 @@ class LocalObjects:
 
     def put(self, key: str, data: bytes, *, expect: str | None = None) -> str:
         *folders, name = to_name(key).split("/")
-        with self._translated(key), Folder.root(self._root, create=True) as root, root.locked():
+        with self._translated(key), SafeDirectory.root(self._root, create=True) as root, root.locked():
             if expect is not None:
                 self._expect(key, expect)
             self._make(root, folders)
@@ -68,7 +68,7 @@ class LocalObjects:
 
     def delete(self, key: str) -> None:
         *folders, name = to_name(key).split("/")
-        with self._translated(key), _nothing_there(), Folder.root(self._root) as root, root.locked():
+        with self._translated(key), _nothing_there(), SafeDirectory.root(self._root) as root, root.locked():
             with root.below(*folders) as folder:
                 status = _found(folder, name)
                 if status is None or not stat.S_ISREG(status.st_mode):
@@ -104,8 +104,8 @@ class LocalObjects:
                         )
 
     @contextmanager
-    def _folder(self, names: Sequence[str]) -> Iterator[Folder]:
-        with Folder.root(self._root) as root, root.below(*names) as folder:
+    def _folder(self, names: Sequence[str]) -> Iterator[SafeDirectory]:
+        with SafeDirectory.root(self._root) as root, root.below(*names) as folder:
             yield folder
 
     def _expect(self, key: str, expect: str) -> None:
@@ -116,7 +116,7 @@ class LocalObjects:
         if ("" if status is None else _version(status)) != expect:
             raise Changed(key)
 
-    def _make(self, root: Folder, folders: Sequence[str]) -> None:
+    def _make(self, root: SafeDirectory, folders: Sequence[str]) -> None:
         """The directories on the way, each of them durable in the one above it."""
         for depth, name in enumerate(folders):
             with root.below(*folders[:depth]) as outer:
@@ -124,7 +124,7 @@ class LocalObjects:
                     outer.below(name, create=True).close()
                     outer.sync()
 
-    def _replace(self, folder: Folder, name: str, data: bytes) -> str:
+    def _replace(self, folder: SafeDirectory, name: str, data: bytes) -> str:
         """The file is the old one or the new one, never half of it, and later than the old one."""
         old = _found(folder, name)
         if old is not None and not stat.S_ISREG(old.st_mode):
@@ -149,7 +149,7 @@ class LocalObjects:
         folder.sync()
         return version
 
-    def _tidy(self, root: Folder, folders: Sequence[str]) -> None:
+    def _tidy(self, root: SafeDirectory, folders: Sequence[str]) -> None:
         """Takes away directories that hold nothing now; a person would wonder about them."""
         for depth in range(len(folders) - 1, -1, -1):
             with root.below(*folders[:depth]) as outer:
@@ -170,7 +170,7 @@ class LocalObjects:
     def _error(self, error: OSError, key: str) -> InvalidRequest | RemoteDenied | RemoteUnavailable:
         if error.errno in {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST}:
             return InvalidRequest(
-                f"{shown(key)} cannot be kept in {self._root}: a part of it is a file, a folder or a link there already",
+                f"{display_key(key)} cannot be kept in {self._root}: a part of it is a file, a folder or a link there already",
                 field="key",
             )
         if error.errno in _DENIED:
@@ -180,7 +180,7 @@ class LocalObjects:
         return RemoteUnavailable(f"{self._root} cannot be used: {error.strerror or error}")
 
 
-def _found(folder: Folder, name: str) -> os.stat_result | None:
+def _found(folder: SafeDirectory, name: str) -> os.stat_result | None:
     with suppress(FileNotFoundError):
         return folder.status(name)
     return None

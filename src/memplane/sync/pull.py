@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.clock import iso
 from memplane.sync import segments
-from memplane.sync.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, places_of
+from memplane.sync.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, positions_of
 from memplane.sync.link import SyncLink
 from memplane.sync.manifest import Manifest, ManifestEntry
 from memplane.sync.remote_state import SegmentEntries
@@ -14,13 +14,13 @@ from memplane.sync.segments import Positions, SegmentDamaged, SegmentLine
 from memplane.sync.store import ABSENT
 from memplane.transfer.full import ExportLine
 
-KEPT_BYTES_MAX = 256 * 1024 * 1024
+CACHED_BYTES_MAX = 256 * 1024 * 1024
 """Of segments that are held in memory between looking for tombstones in all and taking the first in; what is beyond is
 fetched twice."""
 BATCH_BYTES_MAX = 32 * 1024 * 1024
 """Taken in at once: entries of many segments then come in the order they were recorded in."""
 
-_LOOKS_MAX = 10
+_ATTEMPTS_MAX = 10
 
 
 class PullCounts(msgspec.Struct, kw_only=True):
@@ -49,14 +49,14 @@ def pull_segments(link: SyncLink, taken: PullCounts, *, again: bool = False) -> 
     if not link.read_manifest(again=again) and not link.names_more:
         return False
     if link.version == ABSENT:
-        _name_what_is_there(link)
+        _adopt_orphans(link)
     if link.version != link.seen.version:
         taken.changed = True
     elif not again:
         return False  # there is no manifest, and was none
     fetch = _Fetch(link, taken)
-    for _ in range(_LOOKS_MAX):
-        absent = _take(link, fetch, taken)
+    for _ in range(_ATTEMPTS_MAX):
+        absent = _pull_segments(link, fetch, taken)
         if not absent:
             break
         # Somebody put others in their place since: the manifest knows which.
@@ -70,7 +70,7 @@ def pull_segments(link: SyncLink, taken: PullCounts, *, again: bool = False) -> 
     return True
 
 
-def _name_what_is_there(link: SyncLink) -> None:
+def _adopt_orphans(link: SyncLink) -> None:
     """Where the manifest was lost, segments are there all the same, and perhaps nobody else has what they hold."""
     found = {
         item.key: ManifestEntry(size=item.size, mtime=iso(item.modified))
@@ -81,7 +81,7 @@ def _name_what_is_there(link: SyncLink) -> None:
         link.update_manifest(lambda there: there if there.updated_at else there.with_entries(found))
 
 
-def take_orphans(link: SyncLink, taken: PullCounts) -> None:
+def pull_orphans(link: SyncLink, taken: PullCounts) -> None:
     """Before they are deleted, what segments hold that nobody names is taken in: a manifest that was lost or cut off may
     have named them. Damaged ones say nothing any more."""
     read: list[list[SegmentLine]] = []
@@ -107,7 +107,7 @@ class _Fetch:
         self._link = link
         self._taken = taken
         self._kept: dict[str, bytes] = {}
-        self._room = KEPT_BYTES_MAX
+        self._room = CACHED_BYTES_MAX
 
     def __call__(self, key: str) -> list[SegmentLine] | None:
         """None where it is not there. Raises `SegmentDamaged`."""
@@ -127,7 +127,7 @@ class _Fetch:
         self._room += len(self._kept.pop(key, b""))
 
 
-def _take(link: SyncLink, fetch: _Fetch, taken: PullCounts) -> list[str]:
+def _pull_segments(link: SyncLink, fetch: _Fetch, taken: PullCounts) -> list[str]:
     """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
     that what is forgotten does not appear, not even for a moment."""
     new = sorted(
@@ -176,17 +176,17 @@ def _merge(
     taken.forgotten += merged.forgotten
     taken.conflicts += len(merged.variants)
     for key, found in read.items():
-        link.seen.segments[key] = held(link, found)
+        link.seen.segments[key] = segment_entries(link, found)
         taken.segments += 1
         fetch.drop(key)
     link.save()
     return absent
 
 
-def held(link: SyncLink, found: Sequence[SegmentLine]) -> SegmentEntries:
+def segment_entries(link: SyncLink, found: Sequence[SegmentLine]) -> SegmentEntries:
     """Which of our entries a segment holds that was just taken in."""
     lines = list(_read(found))
-    places = places_of(link.space, lines)
+    places = positions_of(link.space, lines)
     known = [(line, place) for line, place in zip(lines, places, strict=True) if place is not None]
     return SegmentEntries(
         entries=tuple(Positions.of(place.position for _, place in known if place.is_same).runs),

@@ -18,7 +18,7 @@ from memplane.sync import segments
 from memplane.sync.lines import (
     PlacedEntry,
     TombstoneIndex,
-    buried_positions,
+    forgotten_positions,
     has_payload,
     head_of,
     lines_at,
@@ -67,7 +67,7 @@ def push_segments(link: SyncLink, given: PushCounts) -> None:
     while made := _next_round(link):
         _write(link, made, given)
     if link.seen.pending or link.seen.replacing:
-        _settle(link, (), link.manifest, given)
+        _apply_outcome(link, (), link.manifest, given)
     for key in link.orphans:
         if key not in link.manifest.entries:
             link.store.delete(key)
@@ -80,7 +80,7 @@ def unpushed(link: SyncLink) -> Positions:
     return link.seen.there.missing(head_of(link.space))
 
 
-def is_foul(held: SegmentEntries, buried: Positions) -> bool:
+def holds_forgotten(held: SegmentEntries, buried: Positions) -> bool:
     return held.foul or bool(Positions(held.payloads) & buried)
 
 
@@ -97,7 +97,7 @@ def _fresh(link: SyncLink) -> Iterator[_NewSegment]:
     for chunk in _chunks(lines_at(link.space, unpushed(link))):
         lines = [line for placed in chunk for line in placed.lines]
         segment = segments.make(link.replica, chunk[0].position, lines)
-        yield _NewSegment(segment, _held_by(chunk, segment))
+        yield _NewSegment(segment, _entries_in(chunk, segment))
         size += len(segment.data)
         if size >= ROUND_BYTES_MAX:
             return
@@ -117,7 +117,7 @@ def _chunks(found: Iterable[PlacedEntry]) -> Iterator[list[PlacedEntry]]:
         yield chunk
 
 
-def _held_by(chunk: Sequence[PlacedEntry], segment: Segment) -> SegmentEntries:
+def _entries_in(chunk: Sequence[PlacedEntry], segment: Segment) -> SegmentEntries:
     return SegmentEntries(
         entries=tuple(Positions.of(placed.position for placed in chunk).runs),
         payloads=tuple(Positions.of(placed.position for placed in chunk if placed.has_payload).runs),
@@ -130,8 +130,8 @@ def _without_forgotten(link: SyncLink) -> Iterator[_NewSegment]:
     seen, generation = link.seen, link.space.generation()
     if generation == seen.generation and not any(held.foul for held in seen.segments.values()):
         return
-    buried = buried_positions(link.space)
-    foul = [key for key, held in sorted(seen.segments.items()) if is_foul(held, buried)]
+    buried = forgotten_positions(link.space)
+    foul = [key for key, held in sorted(seen.segments.items()) if holds_forgotten(held, buried)]
     size = 0
     for key in foul:
         if made := _replacement(link, (key,), buried, foul=True):
@@ -157,7 +157,7 @@ def _gathered(link: SyncLink) -> Iterator[_NewSegment]:
         if len(keys) >= GATHERED:
             total = 0
             fitting = [key for key in keys if (total := total + sizes[key]) <= segments.BYTES_MAX]
-            if made := _replacement(link, tuple(fitting), buried_positions(link.space)):
+            if made := _replacement(link, tuple(fitting), forgotten_positions(link.space)):
                 yield made
 
 
@@ -238,7 +238,7 @@ def _write(link: SyncLink, made: Sequence[_NewSegment], given: PushCounts) -> No
         if not one.replaces:
             given.entries += len(Positions(one.held.entries))
     manifest = link.update_manifest(lambda found: _named(found, made, link.clock()))
-    _settle(link, made, manifest, given)
+    _apply_outcome(link, made, manifest, given)
 
 
 def _put(link: SyncLink, segment: Segment) -> None:
@@ -262,7 +262,9 @@ def _named(found: Manifest, made: Sequence[_NewSegment], now: Instant) -> Manife
     return found
 
 
-def _settle(link: SyncLink, made: Sequence[_NewSegment], manifest: Manifest, given: PushCounts) -> None:
+def _apply_outcome(
+    link: SyncLink, made: Sequence[_NewSegment], manifest: Manifest, given: PushCounts
+) -> None:
     """What the manifest says became of what we were about to do."""
     seen, now = link.seen, link.clock()
     for one in made:

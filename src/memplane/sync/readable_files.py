@@ -19,12 +19,12 @@ from memplane.sync.interactions import day_of_key
 from memplane.sync.lines import entries_at, head_of
 from memplane.sync.link import SyncLink, is_file
 from memplane.sync.manifest import Manifest, ManifestEntry
-from memplane.sync.pull import PullCounts, pull_segments, take_orphans
+from memplane.sync.pull import PullCounts, pull_orphans, pull_segments
 from memplane.sync.remote_state import RemoteFile
 from memplane.sync.segments import Positions
 from memplane.sync.store import ABSENT, ObjectInfo, StoredObject
-from memplane.sync.tree import TreeReport, files_of, take_in
-from memplane.sync.tree.daily import day_of_summary, is_over, made_files
+from memplane.sync.tree import TreeReport, files_of, import_tree
+from memplane.sync.tree.daily import day_of_summary, generated_files, is_expired_summary
 from memplane.sync.tree.interactions import day_of_entry, joined
 from memplane.sync.tree.names import INTERACTIONS, WRITTEN, below
 from memplane.sync.tree.report import digest_of
@@ -67,17 +67,17 @@ def pull_files(link: SyncLink, done: FilePullCounts, taken: PullCounts) -> None:
     listed = {item.key: item for item in everything if is_file(item.key)}
     pull_segments(link, taken)
     link.note_orphans(everything)
-    take_orphans(link, taken)
+    pull_orphans(link, taken)
     fetched: dict[str, StoredObject] = {}
     for key, item in listed.items():
-        if _is_seen(link, item) or _is_written(link, item, link.manifest.entries.get(key)):
+        if _is_up_to_date(link, item) or _is_written(link, item, link.manifest.entries.get(key)):
             continue
         got = link.store.get(key)
         if got is not None and got.version == item.version:
             fetched[key] = got
     link.seen.files = {key: seen for key, seen in link.seen.files.items() if key in listed}
     if fetched:
-        _take_in(link, fetched, listed, done)
+        _pull_file(link, fetched, listed, done)
     link.save()
 
 
@@ -102,7 +102,7 @@ def push_files(link: SyncLink, done: FilePushCounts, files: FilePullCounts, take
 # ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_seen(link: SyncLink, item: ObjectInfo) -> bool:
+def _is_up_to_date(link: SyncLink, item: ObjectInfo) -> bool:
     seen = link.seen.files.get(item.key)
     return seen is not None and seen.version == item.version
 
@@ -115,7 +115,7 @@ def _is_written(link: SyncLink, item: ObjectInfo, entry: ManifestEntry | None) -
     return True
 
 
-def _take_in(
+def _pull_file(
     link: SyncLink,
     fetched: Mapping[str, StoredObject],
     listed: Mapping[str, ObjectInfo],
@@ -125,7 +125,7 @@ def _take_in(
     if WRITTEN in listed and WRITTEN not in files and (got := link.store.get(WRITTEN)) is not None:
         files[WRITTEN] = got.data
     modified: dict[str, datetime] = {key: listed[key].modified for key in files}
-    report = take_in(link.space, files.items(), modified=modified, there=listed.keys())
+    report = import_tree(link.space, files.items(), modified=modified, there=listed.keys())
     done.add(report)
     apart = {path for path, _ in report.rejected} | set(report.left)
     for key, got in fetched.items():
@@ -155,7 +155,7 @@ def _write(link: SyncLink, done: FilePushCounts, days: Collection[str] | None) -
     """False where somebody else wrote one of them meanwhile."""
     there = _DayFile(link)
     made: set[str] = set()
-    for path, data in files_of(link.space, there=there, days=days, others=made_files(link.space, days)):
+    for path, data in files_of(link.space, there=there, days=days, others=generated_files(link.space, days)):
         if there.unseen:
             return False
         made.add(path)
@@ -171,15 +171,15 @@ def _write(link: SyncLink, done: FilePushCounts, days: Collection[str] | None) -
     gone = [
         path
         for path, seen in link.seen.files.items()
-        if path not in made and not seen.apart and _was_asked_for(link.space, path, days)
+        if path not in made and not seen.apart and _is_expected(link.space, path, days)
     ]
     return all(_remove(link, path, done) for path in gone)
 
 
-def _was_asked_for(space: Space, path: str, days: Collection[str] | None) -> bool:
+def _is_expected(space: Space, path: str, days: Collection[str] | None) -> bool:
     """Whether it would have been made if there was something to say. Another machine's clock may be ahead: the summary
     of a day that is not over here is for that one to write."""
-    over = is_over(space, path)
+    over = is_expired_summary(space, path)
     if over is None:
         return False
     day = day_of_key(path) or day_of_summary(path)

@@ -14,7 +14,7 @@ from memplane.sync.segments import Positions, Run, union
 
 _NAME = "sync:"
 _TARGET = "sync-target"
-_PLACES = "sync-places"
+_PLACES_BOOKMARK = "sync-places"
 
 
 class SegmentEntries(msgspec.Struct, frozen=True, array_like=True):
@@ -70,7 +70,7 @@ class RemoteState(msgspec.Struct):
         return union(Positions(held.entries) for held in self.segments.values())
 
 
-def seen_of(space: Space, url: str, replica: str) -> RemoteState:
+def load_remote_state(space: Space, url: str, replica: str) -> RemoteState:
     kept = space.bookmark(_name(url))
     seen = RemoteState(replica=replica) if kept is None else msgspec.json.decode(kept, type=RemoteState)
     if seen.replica != replica:
@@ -78,11 +78,11 @@ def seen_of(space: Space, url: str, replica: str) -> RemoteState:
     return seen
 
 
-def keep(space: Space, url: str, seen: RemoteState) -> None:
+def save_remote_state(space: Space, url: str, seen: RemoteState) -> None:
     space.set_bookmark(_name(url), msgspec.json.encode(seen).decode())
 
 
-def last_seen(space: Space, url: str) -> RemoteState | None:
+def last_remote_state(space: Space, url: str) -> RemoteState | None:
     """What is known of a place, for who only looks; None where that is nothing."""
     kept = space.bookmark(_name(url))
     return None if kept is None else msgspec.json.decode(kept, type=RemoteState)
@@ -97,18 +97,20 @@ class SyncPlace(msgspec.Struct, frozen=True, kw_only=True):
     pushed: Instant | None = None
 
 
-def places_of(space: Space) -> list[SyncPlace]:
+def sync_places(space: Space) -> list[SyncPlace]:
     """By URL."""
-    kept = space.bookmark(_PLACES)
+    kept = space.bookmark(_PLACES_BOOKMARK)
     return [] if kept is None else msgspec.json.decode(kept, type=list[SyncPlace])
 
 
 def note_synced(space: Space, url: str, *, at: Instant, pushed: bool) -> None:
     """A push has pulled before."""
-    places = {place.url: place for place in places_of(space)}
+    places = {place.url: place for place in sync_places(space)}
     before = places.get(url) or SyncPlace(url=url)
     places[url] = SyncPlace(url=url, pulled=at, pushed=at if pushed else before.pushed)
-    space.set_bookmark(_PLACES, msgspec.json.encode([places[name] for name in sorted(places)]).decode())
+    space.set_bookmark(
+        _PLACES_BOOKMARK, msgspec.json.encode([places[name] for name in sorted(places)]).decode()
+    )
 
 
 def target_of(space: Space) -> str | None:
@@ -116,7 +118,7 @@ def target_of(space: Space) -> str | None:
     return space.bookmark(_TARGET)
 
 
-def keep_target(space: Space, url: str) -> None:
+def save_target(space: Space, url: str) -> None:
     space.set_bookmark(_TARGET, url)
 
 

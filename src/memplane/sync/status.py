@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.space import Space
-from memplane.sync.remote_state import RemoteState, SyncPlace, last_seen, places_of, target_of
+from memplane.sync.remote_state import RemoteState, SyncPlace, last_remote_state, sync_places, target_of
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,15 +34,15 @@ class SyncOverview(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[PlaceStatus, ...]
 
 
-def standing_of(space: Space) -> SyncOverview:
+def sync_overview(space: Space) -> SyncOverview:
     """What others pushed since is known only to the place: `Sync.status` asks it."""
     target = target_of(space)
     last, generation = space.position(), space.generation()
     return SyncOverview(
         target=None if target is None else without_secrets(target),
         places=tuple(
-            _place(place, last_seen(space, place.url) or RemoteState(), last, generation)
-            for place in places_of(space)
+            _place_status(place, last_remote_state(space, place.url) or RemoteState(), last, generation)
+            for place in sync_places(space)
         ),
     )
 
@@ -58,7 +58,7 @@ def without_secrets(url: str) -> str:
         return f"{url.partition('://')[0]}://…"
 
 
-def _place(place: SyncPlace, seen: RemoteState, last: int, generation: int) -> PlaceStatus:
+def _place_status(place: SyncPlace, seen: RemoteState, last: int, generation: int) -> PlaceStatus:
     return PlaceStatus(
         url=without_secrets(place.url),
         pulled=_moment(place.pulled),

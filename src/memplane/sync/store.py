@@ -49,21 +49,21 @@ def checked(key: str) -> str:
     parts = key.split("/")
     if "" in parts or "." in parts or ".." in parts:
         raise InvalidRequest(
-            f"{shown(key)} is no key: give a relative path such as notes/today.md, without . or .. in it",
+            f"{display_key(key)} is no key: give a relative path such as notes/today.md, without . or .. in it",
             field="key",
         )
     try:
         size = len(key.encode())
     except UnicodeEncodeError as exc:
-        raise InvalidRequest(f"{shown(key)} is no key: it holds half a character", field="key") from exc
+        raise InvalidRequest(f"{display_key(key)} is no key: it holds half a character", field="key") from exc
     if size > KEY_BYTES_MAX:
         raise InvalidRequest(
-            f"{shown(key)} is too long a key: {size} bytes, {KEY_BYTES_MAX} are possible", field="key"
+            f"{display_key(key)} is too long a key: {size} bytes, {KEY_BYTES_MAX} are possible", field="key"
         )
     return key
 
 
-def shown(key: str) -> str:
+def display_key(key: str) -> str:
     """A key for a message: on one line, and not all of a long one."""
     return repr(key if len(key) <= 80 else f"{key[:80]}…")  # noqa: PLR2004 - about a line
 

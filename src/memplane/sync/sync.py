@@ -9,10 +9,10 @@ from memplane.clock import Clock, system_clock
 from memplane.space import Space
 from memplane.sync import segments
 from memplane.sync.backend import Pause
-from memplane.sync.lines import buried_positions, lines_at
+from memplane.sync.lines import forgotten_positions, lines_at
 from memplane.sync.link import Progress, SyncLink, only_one, silent
 from memplane.sync.pull import PullCounts, pull_segments
-from memplane.sync.push import PushCounts, is_foul, push_segments, unpushed
+from memplane.sync.push import PushCounts, holds_forgotten, push_segments, unpushed
 from memplane.sync.readable_files import FilePullCounts, FilePushCounts, pull_files, push_files
 from memplane.sync.remote_state import note_synced
 from memplane.sync.segments import Positions
@@ -163,14 +163,14 @@ class Sync:
         named = {key: entry for key, entry in manifest.entries.items() if segments.is_segment(key)}
         new = [key for key in named if key not in link.seen.segments]
         link.seen.segments = {key: held for key, held in link.seen.segments.items() if key in named}
-        buried = buried_positions(self._space)
+        buried = forgotten_positions(self._space)
         return SyncStatus(
             url=self._store.url,
             replica=link.replica,
             unpushed=len(unpushed(link)),
             unpulled=len(new),
             unpulled_bytes=sum(named[key].size for key in new),
-            foul=sum(is_foul(held, buried) for held in link.seen.segments.values()),
+            foul=sum(holds_forgotten(held, buried) for held in link.seen.segments.values()),
             segments=len(named),
             bytes=sum(entry.size for entry in named.values()),
             replicas=len({segments.replica_of(key) for key in named} - {None}),

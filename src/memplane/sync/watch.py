@@ -18,7 +18,7 @@ Wait = Callable[[float], bool]
 
 INTERVAL_S = 60.0
 BACK_OFF_S_MAX = 900.0
-LOOK_EVERY = 10
+POLL_INTERVAL = 10
 """Rounds; files that were edited by hand are looked for then."""
 
 _JITTER = 0.2
@@ -71,7 +71,7 @@ class SyncWatcher:
     def _round(self) -> PushRound:
         self._rounds += 1
         try:
-            pushed = self._sync.push(look=self._rounds % LOOK_EVERY == 0)
+            pushed = self._sync.push(look=self._rounds % POLL_INTERVAL == 0)
         except (RemoteError, StorageBusy) as exc:
             self._failures += 1
             return PushRound(None, exc, self._pause())

@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from memplane.clock import Instant
-from memplane.safety.safe_directory import Folder, translated
+from memplane.safety.safe_directory import SafeDirectory, translated
 from memplane.sync.backend import has_lines_of
 
 if sys.platform != "win32":
@@ -86,7 +86,7 @@ class WriteQueue:
     """The files of one cache directory, shared by all its processes."""
 
     def __init__(self, root: Path) -> None:
-        with Folder.root(root, create=True, mode=0o700) as folder:
+        with SafeDirectory.root(root, create=True, mode=0o700) as folder:
             folder.below(_FOLDER, create=True, mode=0o700).close()
         self._root = root
 
@@ -174,7 +174,7 @@ class WriteQueue:
                     found.append(PendingWrites(first.key, size, first.at, name.endswith(_SENDING)))
         return found
 
-    def _mend(self, folder: Folder, name: str) -> None:
+    def _mend(self, folder: SafeDirectory, name: str) -> None:
         """A line that was being written when its process ended was never acknowledged; it must not spoil the next."""
         with translated(self._root / name):
             descriptor = folder.open(name, os.O_RDWR)
@@ -184,13 +184,13 @@ class WriteQueue:
                     file.truncate(raw.rfind(b"\n") + 1)
 
     @contextmanager
-    def _folder(self) -> Iterator[Folder]:
-        with Folder.root(self._root) as root, root.below(_FOLDER) as folder:
+    def _folder(self) -> Iterator[SafeDirectory]:
+        with SafeDirectory.root(self._root) as root, root.below(_FOLDER) as folder:
             yield folder
 
     @contextmanager
     def _lock(self, name: str, *, wait: bool) -> Iterator[bool]:
-        with Folder.root(self._root) as root:
+        with SafeDirectory.root(self._root) as root:
             lock = root.open(name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 yield self._is_held(lock, self._root / name, wait=wait)

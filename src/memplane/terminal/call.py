@@ -85,8 +85,8 @@ class CommandContext:
         self.run = run
         self.out = Output(json=json)
         self._defaults: Mapping[str, str] = {}
-        self._data = _given(data, "--data")
-        self._space = _given(space, "--space")
+        self._data = _non_empty(data, "--data")
+        self._space = _non_empty(space, "--space")
 
     def use(self, defaults: Mapping[str, str]) -> None:
         """Environment variables for what is not set, before the plane is opened."""
@@ -127,7 +127,7 @@ class CommandContext:
             return
         if self._space is not None and self._space != name:
             raise InvalidRequest(f"two spaces are named, {name!r} and {self._space!r}; leave one out")
-        self._space = _given(name, "SPACE")
+        self._space = _non_empty(name, "SPACE")
 
     @property
     def space_name(self) -> str:
@@ -142,7 +142,7 @@ class CommandContext:
         names = list(self.plane.spaces())
         if self.space_name not in names:
             raise SpaceMissing(
-                f"no space {self.space_name!r} in {self.place}; {_there(names)}", field="space"
+                f"no space {self.space_name!r} in {self.place}; {_existing(names)}", field="space"
             )
         return self.space()
 
@@ -153,14 +153,14 @@ class CommandContext:
             self.plane.close()
 
 
-def _given(value: str | None, option: str) -> str | None:
+def _non_empty(value: str | None, option: str) -> str | None:
     """An empty option is a forgotten variable in a script, never the current directory or the default."""
     if value == "":
         raise InvalidRequest(f"{option} is empty; give a name or leave the option out")
     return value
 
 
-def _there(names: list[str]) -> str:
+def _existing(names: list[str]) -> str:
     if not names:
         return "there is none yet"
     more = f" and {len(names) - _SPACES_NAMED_MAX} more" if len(names) > _SPACES_NAMED_MAX else ""

@@ -69,7 +69,7 @@ def _invoked(work: Callable[..., None]) -> Callable[..., None]:
             _check_utf8(given)
             work(call, **given)
 
-        _carry_out(context, after, checked)
+        _run(context, after, checked)
 
     invoked.__doc__ = work.__doc__
     cast("Any", invoked).__signature__ = _signature(work)
@@ -109,7 +109,7 @@ def _signature(function: Callable[..., None]) -> inspect.Signature:
     return inspect.Signature([context, *(parameter.replace(kind=keyword) for parameter in own), *shared])
 
 
-def _carry_out(context: typer.Context, after: dict[str, Any], work: Callable[[CommandContext], None]) -> None:
+def _run(context: typer.Context, after: dict[str, Any], work: Callable[[CommandContext], None]) -> None:
     """Run a command; what goes wrong on purpose becomes its exit code, anything else is a bug and goes on."""
     wiring = context.find_object(Wiring)
     assert wiring is not None

@@ -175,7 +175,7 @@ def when(moment: datetime | None) -> str:
     return "" if moment is None else moment.isoformat(sep=" ", timespec="minutes").replace("+00:00", "Z")
 
 
-def told_of(memory: Memory) -> str:
+def feedback_text(memory: Memory) -> str:
     """What agents made of a memory: `feedback +0.08 on 0.50 (chosen 1, passed over 0)`."""
     base = memory.importance if memory.importance_base is None else memory.importance_base
     return (

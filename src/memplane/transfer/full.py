@@ -9,11 +9,11 @@ from typing import Literal
 import msgspec
 
 from memplane.clock import Instant, to_datetime
-from memplane.compaction.retention import begin_of
+from memplane.compaction.retention import day_start
 from memplane.errors import InvalidRequest
 from memplane.extract.proposition import Proposition
 from memplane.ledger.history import EXCERPT_BYTES_MAX, RejectedLine, parse_line
-from memplane.ledger.ids import DERIVED_PREFIXES, base_of, came_under, content_id, models_of
+from memplane.ledger.ids import DERIVED_PREFIXES, base_of, content_id, models_of, original_id
 from memplane.ledger.payloads import (
     CompactPayload,
     DecidePayload,
@@ -35,7 +35,7 @@ from memplane.types import Caller, Entry, LoadResult, MergeReport, NewEntry, Op,
 # What an import did, line by line where it matters.
 
 
-REJECTED_KEPT_MAX = 1_000
+REJECTED_LISTED_MAX = 1_000
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class ImportTally:
 
     def reject(self, rejected: RejectedLine) -> None:
         self._rejected_count += 1
-        if len(self._rejected) < REJECTED_KEPT_MAX:
+        if len(self._rejected) < REJECTED_LISTED_MAX:
             self._rejected.append(rejected)
 
     def report(self) -> ImportReport:
@@ -247,7 +247,7 @@ def _check(line: ExportLine) -> None:
 def _check_body(id_: str, op: Op, body: bytes) -> None:
     if id_.startswith(DERIVED_PREFIXES) and not id_.startswith(f"{op}-"):
         raise InvalidRequest("ids of this form belong to what is derived")
-    under = came_under(id_, body)
+    under = original_id(id_, body)
     if op is not Op.HISTORY:
         _check_payload(under, op, decode_body(op, body))
     elif parse_line(body, trust_ids=True).id != under:
@@ -268,15 +268,15 @@ def _check_payload(id_: str, op: Op, payload: Payload) -> None:
             for instant in (put.at, put.expires or 0, put.created or 0):
                 _check_time(instant)
         case DerivePayload() | DistilPayload() as made:
-            _check_made(id_, made)
+            _check_derived(id_, made)
         case PromotePayload() | CompactPayload() | DecidePayload() as kept:
-            _check_kept(id_, op, kept)
+            _check_content_id(id_, op, kept)
         case other:
             check_rating(getattr(other, "rating", None))
             _check_time(getattr(other, "at", 0))
 
 
-def _check_made(id_: str, made: DerivePayload | DistilPayload) -> None:
+def _check_derived(id_: str, made: DerivePayload | DistilPayload) -> None:
     """What a model made of an entry has an id that follows from that entry's."""
     if id_ not in models_of(made.entry):
         raise InvalidRequest("the id of the record is not that of the entry it was read out of")
@@ -284,13 +284,13 @@ def _check_made(id_: str, made: DerivePayload | DistilPayload) -> None:
         msgspec.convert(made.claims, list[list[Proposition]])
 
 
-def _check_kept(id_: str, op: Op, payload: PromotePayload | CompactPayload | DecidePayload) -> None:
+def _check_content_id(id_: str, op: Op, payload: PromotePayload | CompactPayload | DecidePayload) -> None:
     """Its id proves what it holds, so that two machines never mean different things by one."""
     if base_of(id_) != content_id(op.value, encode(payload)):
         raise InvalidRequest("the id of the line is not that of what it holds")
     if isinstance(payload, DecidePayload):
         return
-    begin_of(payload.day)
+    day_start(payload.day)
     if isinstance(payload, PromotePayload):
         _check_time(payload.at)
         within(payload.scope, conversation=payload.conversation, project=payload.project)

@@ -19,9 +19,9 @@ from memplane.transfer.tables import (
     CopyCounts,
     Count,
     NotACopy,
+    ProgressListener,
     ReadableTables,
     Sink,
-    Told,
     all_rows,
     are_same,
     differences,
@@ -78,12 +78,12 @@ class CopyView(NamedTuple):
     counts: dict[str, int]
 
 
-def standing_of(reader: Reader) -> SpacePosition:
+def space_position(reader: Reader) -> SpacePosition:
     return SpacePosition(reader.head(), reader.audit_size(), reader.erasures(), reader.marks().generation)
 
 
 def view_of(reader: Reader) -> CopyView:
-    return CopyView(standing_of(reader), reader.indexed(), reader.row_counts())
+    return CopyView(space_position(reader), reader.indexed(), reader.row_counts())
 
 
 def check_related(source: Reader, target: Reader) -> None:
@@ -99,7 +99,7 @@ def check_related(source: Reader, target: Reader) -> None:
         raise NotACopy(f"audit record {last} of the target is not in the source")
 
 
-def copy_space(source: Reader, target: Store, made: CopyCounts, told: Told) -> CopyView:
+def copy_space(source: Reader, target: Store, made: CopyCounts, told: ProgressListener) -> CopyView:
     """Everything that the source holds, as of this one view of it. Done again, it takes over what changed."""
     view = view_of(source)
     with target.read() as reader:
@@ -390,7 +390,7 @@ class Move:
 
     def _standing(self, name: Name) -> SpacePosition:
         with self._source.open(*name, create=False) as store, store.read() as reader:
-            return standing_of(reader)
+            return space_position(reader)
 
     def _spaces(self) -> list[Name]:
         return list(self._spaces_of(self._source))

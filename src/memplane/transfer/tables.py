@@ -97,7 +97,7 @@ def weight_of(table: Table, row: Row) -> int:
     return 0 if table.heavy is None else len(row[table.place(table.heavy)] or "")
 
 
-Told = Callable[[str, int], None]
+ProgressListener = Callable[[str, int], None]
 """A table, and how many rows of it were written just now."""
 
 
@@ -131,7 +131,7 @@ class Sink:
     """Collects rows, of one table after the other, until they make a transaction worth its while, or no more should be
     held in memory: a small space is written at once."""
 
-    def __init__(self, target: Rows, made: CopyCounts, told: Told) -> None:
+    def __init__(self, target: Rows, made: CopyCounts, told: ProgressListener) -> None:
         self.target = target
         self._made = made
         self._told = told
@@ -165,7 +165,7 @@ def make_same(source: ReadableTables, sink: Sink, table: Table, made: CopyCounts
     if there:
         sink.flush()
         count = Count()
-        gone = _clear_the_way(source, sink.target, table, count)
+        gone = _delete_extra_rows(source, sink.target, table, count)
         made.removed += gone
         made.erased += gone if table.sort is RowStability.ERASED else 0
         if not gone and count.source == count.target and table is not META:
@@ -175,15 +175,15 @@ def make_same(source: ReadableTables, sink: Sink, table: Table, made: CopyCounts
         sink.add(table, row)
 
 
-def _clear_the_way(source: ReadableTables, target: Rows, table: Table, count: Count) -> int:
+def _delete_extra_rows(source: ReadableTables, target: Rows, table: Table, count: Count) -> int:
     gone = 0
-    for batch in batches(table, _in_the_way(source, target, table, count)):
+    for batch in batches(table, _extra_rows(source, target, table, count)):
         target.remove(table, batch)
         gone += len(batch)
     return gone
 
 
-def _in_the_way(source: ReadableTables, target: ReadableTables, table: Table, count: Count) -> Iterator[Row]:
+def _extra_rows(source: ReadableTables, target: ReadableTables, table: Table, count: Count) -> Iterator[Row]:
     for ours, theirs in differences(source, target, table, count):
         # A value of `meta` is replaced where it stands: a space is never without.
         if theirs is None or (table is META and ours is not None):

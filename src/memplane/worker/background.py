@@ -13,7 +13,7 @@ from memplane.storage.base import Stores
 from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
 
-_LOOK_AGAIN_S = 60.0
+_RESCAN_INTERVAL_S = 60.0
 """So often every space is looked at, for what became due by itself: a conversation that has paused."""
 _BREATH_S = 0.02
 """So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
@@ -132,6 +132,6 @@ class BackgroundRunner:
         with self._lock:
             tries = min(self._failures.values(), default=None)
         if tries is None:
-            return _LOOK_AGAIN_S
+            return _RESCAN_INTERVAL_S
         longest = min(_WAIT_MAX_S, _WAIT_FIRST_S * float(2 ** min(tries, 10)))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that many processes do not knock at once

@@ -11,7 +11,7 @@ from memplane.worker.pipeline import Worker
 
 _STEPS_MAX = 8
 """Then another space has its turn."""
-_GIVE_WAY_S = 0.25
+_YIELD_S = 0.25
 """So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
 
 
@@ -64,7 +64,7 @@ class SpaceBatch:
         )
 
     def _step(self, store: Store, *, reading: bool) -> bool:
-        self._quiet.wait(_GIVE_WAY_S)
+        self._quiet.wait(_YIELD_S)
         more = self._worker.step(store, reading=reading)
         if more:
             self._stepped()

@@ -33,9 +33,9 @@ FAILURES_MAX = 10
 SILENT = 3 * LEASE_S * SECOND
 """Whoever did not report for so long has ended."""
 
-_LOOK_EVERY_S = 2.0
+_POLL_INTERVAL_S = 2.0
 """So often an idle worker looks whether something waits, in case nobody told it."""
-_LISTEN_AGAIN_S = 30.0
+_RELISTEN_DELAY_S = 30.0
 _JOBS_EVERY_S = 30.0
 _REPORT_EVERY_S = 5.0
 _RING_EVERY_S = 0.05
@@ -46,12 +46,12 @@ _WAIT_MAX_S = 900.0
 _AWAY_MAX_S = 30.0
 """A database that was away is not left alone for longer."""
 _SHIFTS_WITHOUT_READING = 8
-_TROUBLE_SHOWN_MAX = 1_000
-_TROUBLE_KNOWN_S = 2.0
+_FAILURES_LISTED_MAX = 1_000
+_FAILURES_CACHED_S = 2.0
 """A page asks it of every space that it lists."""
 _PAUSE = int(PAUSE.total_seconds()) * SECOND
-_KEPT = 7 * DAY
-_LOOK_AFTER_WITHIN = 3_600 * SECOND
+_JOB_RETENTION = 7 * DAY
+_MAINTENANCE_INTERVAL = 3_600 * SECOND
 """Over so long the spaces that nobody used are looked after, every day: enrichment goes on meanwhile."""
 _FOREVER = 1 << 62
 
@@ -66,7 +66,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
     """Which period it is; the same answer is the same job."""
     run: Callable[[Callable[[], bool]], None]
     """It is given what says whether it is still ours, to be asked now and then."""
-    kept: Instant = _KEPT
+    kept: Instant = _JOB_RETENTION
     """How long it is remembered of another period that it was done."""
 
 
@@ -129,8 +129,8 @@ class _FailingSpaces:
 
     def spaces(self) -> dict[tuple[str, str], int]:
         known, now = self._known, time.monotonic()
-        if known is None or now - known[0] > _TROUBLE_KNOWN_S:
-            known = self._known = (now, self._work.in_trouble(limit=_TROUBLE_SHOWN_MAX))
+        if known is None or now - known[0] > _FAILURES_CACHED_S:
+            known = self._known = (now, self._work.in_trouble(limit=_FAILURES_LISTED_MAX))
         return known[1]
 
 
@@ -270,7 +270,7 @@ class ClusterWorker:
                 self._stopped.wait(_wait(troubles, _AWAY_MAX_S))
                 continue
             if not found:
-                self._heard.wait(_LOOK_EVERY_S * random.uniform(0.75, 1.25))  # noqa: S311 - so that not all look at once
+                self._heard.wait(_POLL_INTERVAL_S * random.uniform(0.75, 1.25))  # noqa: S311 - so that not all look at once
                 self._stopped.wait(_BREATH_S)
 
     def _keep(self) -> None:
@@ -317,7 +317,7 @@ class ClusterWorker:
                 self._work.listen(self._heard.set, self._stopped)
             except Exception as exc:  # noqa: BLE001 - a thread's edge: it would end, and each write wait for a look
                 _say(logging.ERROR, "worker cannot listen", exc, holder=self.holder, error=_code(exc))
-                self._stopped.wait(_LISTEN_AGAIN_S)
+                self._stopped.wait(_RELISTEN_DELAY_S)
 
     # ── a space ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -337,7 +337,7 @@ class ClusterWorker:
         """Whether nothing waits there any more, and all know it."""
         with self._stores.open(lease.tenant, lease.owner, create=False) as store:
             with store.read() as reader:
-                seen = _seen(reader)
+                seen = _change_marker(reader)
             try:
                 more = self._shift.work(store)
             except LLMFailed:  # facts wait for the model, vectors need not
@@ -354,7 +354,7 @@ class ClusterWorker:
     def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> NoWork | None:
         """Nobody can write to the space now. Nothing came in since before the last step found nothing; what pauses comes due
         by itself."""
-        if _seen(reader) != seen or reader.marks().derived < reader.marks().cursor:
+        if _change_marker(reader) != seen or reader.marks().derived < reader.marks().cursor:
             return None
         untold = reader.untold(before=_FOREVER, limit=1)
         return NoWork(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
@@ -363,7 +363,7 @@ class ClusterWorker:
         self._let_go()
         self._done.failures += 1
         code = _code(error)
-        counted = not _is_elsewhere(error)
+        counted = not _is_shared_failure(error)
         _say(logging.WARNING, "space failed", error, error=code, attempts=lease.attempts + 1, **_space(lease))
         with suppress(StorageError):  # the lease runs out by itself
             if counted and lease.failures + 1 >= self._failures_max:
@@ -406,7 +406,7 @@ class ClusterWorker:
             self._settled[job.name] = period
 
 
-def fleet_jobs(
+def cluster_jobs(
     work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] | None = None
 ) -> tuple[ClusterJob, ...]:
     """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
@@ -418,7 +418,7 @@ def fleet_jobs(
 
     daily = (
         ClusterJob("tidy", day_of, tidy),
-        ClusterJob("look-after", day_of, lambda renew: work.schedule(_LOOK_AFTER_WITHIN, renew=renew)),
+        ClusterJob("look-after", day_of, lambda renew: work.schedule(_MAINTENANCE_INTERVAL, renew=renew)),
     )
     if model is None:
         return daily
@@ -437,7 +437,7 @@ def _hour_of(now: Instant) -> str:
     return str(now // (3_600 * SECOND))
 
 
-def _seen(reader: WorkReader) -> tuple[int, int, int]:
+def _change_marker(reader: WorkReader) -> tuple[int, int, int]:
     """What changes whenever something comes in, or is to be derived anew."""
     marks = reader.marks()
     return reader.head().position, marks.cursor, marks.generation
@@ -449,7 +449,7 @@ def _wait(tries: int, longest: float = _WAIT_MAX_S) -> float:
     return length * random.uniform(0.5, 1.0)  # noqa: S311
 
 
-def _is_elsewhere(error: Exception) -> bool:
+def _is_shared_failure(error: Exception) -> bool:
     """Whether it is the trouble of something that every space needs, and not of this one."""
     if isinstance(error, StorageError):
         return not isinstance(error, StorageCorrupt)

@@ -51,7 +51,7 @@ class Distiller:
             return False
         document = waiting.document
         try:
-            made, summaries = _made(waiting, llm)
+            made, summaries = _distilled(waiting, llm)
             record = None if llm is None else self._record(document, made, summaries, llm)
             store.write(lambda writer: self._write(writer, document, made, record, summaries))
         except _TROUBLE as exc:
@@ -115,7 +115,7 @@ def _next(reader: Reader) -> _Waiting | None:
     )
 
 
-def _made(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillation, Summaries]:
+def _distilled(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillation, Summaries]:
     document, sections = waiting.document, waiting.sections
     own = distil(sections, document.name)
     if waiting.record is not None:

@@ -15,8 +15,8 @@ from memplane.extract.apply import file_memory, resolve
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.conflict import ConflictOutcome
 from memplane.extract.deriver import DerivedEntry, Deriver
-from memplane.extract.episodes import hear, is_over, tell_what_is_over
-from memplane.extract.feedback import apply_feedback, tier_now
+from memplane.extract.episodes import has_finished_sitting, note_turn, write_due_episodes
+from memplane.extract.feedback import apply_feedback, tier_after_feedback
 from memplane.extract.llm import LLMExtractor
 from memplane.ledger.ids import derivation_id, is_variant
 from memplane.ledger.payloads import (
@@ -32,7 +32,7 @@ from memplane.memory import projection
 from memplane.memory.forget_effects import ForgottenDecisions
 from memplane.models.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.models.llm import LLMFailed, LLMUnavailable
-from memplane.recall.turn_embedding import asks, embedded_text, pair_text, turn_vectors
+from memplane.recall.turn_embedding import embedded_text, is_question, pair_text, turn_vectors
 from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.filter import Filter
 from memplane.storage.index import TURNS_PER_ENTRY_MAX, MemoryVector, TurnVector, turn_number
@@ -266,7 +266,7 @@ class Worker:
                 writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
         self._file_memories(writer, reading.memories, decided)
         for turn in turns:
-            hear(writer, turn)
+            note_turn(writer, turn)
         if reading.failed or not entry.body:
             return
         if entry.op is Op.DERIVE and not is_variant(entry.id):
@@ -302,9 +302,9 @@ class Worker:
     def _tell(self, store: Store) -> bool:
         now = self._clock()
         with store.read() as reader:
-            if not is_over(reader, now):
+            if not has_finished_sitting(reader, now):
                 return False
-        return store.write(lambda writer: tell_what_is_over(writer, now)) > 0
+        return store.write(lambda writer: write_due_episodes(writer, now)) > 0
 
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -361,7 +361,7 @@ class Worker:
         both = self._embed([pair[1] for *_, pair in wanted])
         packed = [None] * len(wanted) if own is None or both is None else _packed(turn_vectors(own, both))
         return [
-            TurnVector(number, len(stems_of(turn.text)), asks(turn.text), digest, vector)
+            TurnVector(number, len(stems_of(turn.text)), is_question(turn.text), digest, vector)
             for (number, digest, turn, _), vector in zip(wanted, packed, strict=True)
         ]
 
@@ -442,7 +442,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog,
     tiers = []
     for memory in writer.memories_of(told, Filter(now=now, include_superseded=True, audience=None)):
         if memory.derived:
-            tier = tier_now(memory, catalog, accesses=counts.get(memory.id, 0))
+            tier = tier_after_feedback(memory, catalog, accesses=counts.get(memory.id, 0))
             if tier is not memory.tier or memory.pinned or memory.flags:
                 tiers.append((memory.id, tier))
     writer.set_tiers(tiers)

@@ -8,7 +8,7 @@ from memplane.auth.principal import Right
 from memplane.server.endpoint import Adapter, Call, Endpoint, Query
 from memplane.server.responses import json_response
 
-DOOR = "tool"
+ADAPTER = "tool"
 PATH = "/api/memory-tool"
 
 
@@ -19,15 +19,15 @@ class ToolResult(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-def door() -> Adapter:
+def adapter() -> Adapter:
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         title="Anthropic memory tool",
         routes=(
             Endpoint(
                 method="POST",
                 path=PATH,
-                door=DOOR,
+                door=ADAPTER,
                 summary="Carry out a command of Anthropic's memory tool (memory_20250818).",
                 handle=_handle,
                 right=Right.READ,

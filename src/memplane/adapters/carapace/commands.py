@@ -22,7 +22,7 @@ from memplane.terminal.output import line, path_text
 
 app = typer.Typer()
 
-_AUDIT_FOLDER = "audit"
+_AUDIT_DIRECTORY = "audit"
 
 
 @command(
@@ -90,7 +90,7 @@ def ipc(
     pipeline = Pipeline(
         plane,
         groups,
-        audit=AuditLog(audit or call.directory / _AUDIT_FOLDER),
+        audit=AuditLog(audit or call.directory / _AUDIT_DIRECTORY),
         errors_in_result=errors_in_result,
     )
     router = Router(pipeline, socket)
@@ -100,7 +100,7 @@ def ipc(
         call.out.answer(served, line("Serving ", address))
         sys.stdout.flush()
 
-    with _until_told(router):
+    with _stop_on_signal(router):
         router.serve(ready)
 
 
@@ -127,7 +127,7 @@ def _identities(given: list[str]) -> dict[bytes, str]:
 
 
 @contextmanager
-def _until_told(router: Router) -> Iterator[None]:
+def _stop_on_signal(router: Router) -> Iterator[None]:
     def stop(_number: int, _frame: FrameType | None) -> None:
         router.stop()
 

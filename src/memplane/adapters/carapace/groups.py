@@ -13,17 +13,17 @@ from memplane.types import TENANT_DEFAULT
 
 
 _GROUP = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,127}")
-_SHOWN_CHARS_MAX = 128
+_PREVIEW_CHARS_MAX = 128
 
 
 def check_group(name: str) -> str:
     if not isinstance(name, str) or not _GROUP.fullmatch(name):
-        shown = str(name)[:_SHOWN_CHARS_MAX]
+        shown = str(name)[:_PREVIEW_CHARS_MAX]
         raise InvalidRequest(f'Invalid group name: "{shown}". Only [a-zA-Z0-9_-] allowed.', field="group")
     return name
 
 
-DOOR = "ipc"
+ADAPTER = "ipc"
 GROUP_DEFAULT = "default"
 
 _IDENTITY_BYTES_MAX = 255
@@ -64,7 +64,7 @@ def _principal(group: str) -> Principal:
         tenant=TENANT_DEFAULT,
         subject=group,
         spaces=frozenset({group}),
-        doors=frozenset({DOOR}),
+        doors=frozenset({ADAPTER}),
         rights=frozenset({Right.READ, Right.WRITE}),
     )
 

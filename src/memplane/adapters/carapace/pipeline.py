@@ -12,7 +12,7 @@ import msgspec
 
 from memplane.adapters.carapace.audit import AuditError, AuditLine, AuditLog
 from memplane.adapters.carapace.failure import Code, Failure, IpcError, Stage, handler_failure, refused
-from memplane.adapters.carapace.groups import DOOR, Groups, IpcSession, check_group
+from memplane.adapters.carapace.groups import ADAPTER, Groups, IpcSession, check_group
 from memplane.adapters.carapace.schema import checked
 from memplane.adapters.carapace.tools import RIGHTS, TOOLS, Arguments, call_tool
 from memplane.adapters.carapace.wire import IpcMessage, check_limits, envelope, parse, sanitize
@@ -46,7 +46,7 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
 
     def ask() -> None:
         try:
-            found.append(plane.space(check_group(group), caller=Caller(door=DOOR)).brief())
+            found.append(plane.space(check_group(group), caller=Caller(door=ADAPTER)).brief())
         except Exception:  # noqa: BLE001 - a container is set up whatever happens here
             _log.warning("the brief of a group could not be made; its session starts without", exc_info=True)
 
@@ -64,7 +64,7 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
 # written twice.
 
 
-KEPT_S = 30.0
+RETENTION_S = 30.0
 """As long as Carapace's host remembers a correlation."""
 
 _REPLIES_MAX = 2_048
@@ -86,7 +86,7 @@ class Replies:
 
     def keep(self, identity: bytes, payload: bytes, reply: bytes) -> None:
         with self._lock:
-            self._kept[_key(identity, payload)] = self._now() + KEPT_S, reply
+            self._kept[_key(identity, payload)] = self._now() + RETENTION_S, reply
             while len(self._kept) > _REPLIES_MAX:
                 self._kept.popitem(last=False)
 
@@ -169,7 +169,7 @@ class Pipeline:
             name = _tool_name(message.topic)
             arguments = checked(TOOLS[name].arguments_schema, message.arguments)
             session = self._groups.session(identity)
-            session.principal.check(RIGHTS[name], door=DOOR, space=session.group)
+            session.principal.check(RIGHTS[name], door=ADAPTER, space=session.group)
         except IpcError as exc:
             return IpcResponse(failure=exc.failure, stage=exc.stage)
         except MemplaneError as exc:
@@ -179,7 +179,7 @@ class Pipeline:
         return self._call(name, arguments, session)
 
     def _call(self, name: str, arguments: Arguments, session: IpcSession) -> IpcResponse:
-        caller = Caller(actor=session.id, door=DOOR, session=session.id)
+        caller = Caller(actor=session.id, door=ADAPTER, session=session.id)
         try:
             result = call_tool(self._plane.space(session.group, caller=caller), name, arguments)
         except MemplaneError as exc:

@@ -93,7 +93,7 @@ def _pointer(name: str) -> str:
 # Arguments of a tool held against its schema, exactly: nothing is converted and nothing unknown is passed over.
 
 
-_VIOLATIONS_TOLD_MAX = 16
+_VIOLATIONS_LISTED_MAX = 16
 """A thousand wrong tags need not be told one by one."""
 
 
@@ -104,7 +104,7 @@ class ArgumentsInvalid(InvalidRequest):
 def checked(schema: Schema, given: object) -> dict[str, Any]:
     """The arguments with the schema's defaults; or `ArgumentsInvalid` with every reason and the first field that is off."""
     found = violations(schema, given)
-    told = list(itertools.islice(found, _VIOLATIONS_TOLD_MAX))
+    told = list(itertools.islice(found, _VIOLATIONS_LISTED_MAX))
     if told:
         words = [f"{violation.path or '/'}: {violation.message}" for violation in told]
         more = sum(1 for _ in found)

@@ -25,7 +25,7 @@ from memplane.adapters.claiv.shapes import (
     TemporalRange,
     WorkingMemoryInfo,
 )
-from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, answer, moment, spelled
+from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, answer, moment, timestamp
 from memplane.auth.limits import QuotaResource
 from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
 from memplane.recall.render import tokens_of
@@ -67,7 +67,7 @@ def fact_of(memory: Memory, about: About) -> FactItem:
         document_name=name,
         tier=memory.tier.value,
         state=memory.state.value,
-        superseded_at=spelled(memory.superseded_at),
+        superseded_at=timestamp(memory.superseded_at),
         text=memory.line,
     )
 
@@ -91,7 +91,7 @@ def _match(told: MentionedTime) -> TemporalMatch:
 
 _PREFIX = "r1_"
 _CHARS_MAX = 32_768
-_TOLD_MAX = 400
+_FACTS_MAX = 400
 """More than a recall can be asked for."""
 _LAST: Instant = to_instant(datetime.max.replace(tzinfo=UTC))
 
@@ -101,7 +101,7 @@ class RecallReference(msgspec.Struct, frozen=True, array_like=True):
 
     owner: Annotated[str, msgspec.Meta(min_length=1)]
     at: Annotated[Instant, msgspec.Meta(ge=0, le=_LAST)]
-    facts: Annotated[tuple[str, ...], msgspec.Meta(max_length=_TOLD_MAX)]
+    facts: Annotated[tuple[str, ...], msgspec.Meta(max_length=_FACTS_MAX)]
 
 
 _encode = msgspec.json.Encoder().encode
@@ -109,7 +109,7 @@ _decoder = msgspec.json.Decoder(RecallReference)
 
 
 def recall_id_of(told: RecallReference) -> str:
-    kept = msgspec.structs.replace(told, facts=told.facts[:_TOLD_MAX])
+    kept = msgspec.structs.replace(told, facts=told.facts[:_FACTS_MAX])
     return _PREFIX + base64.urlsafe_b64encode(_encode(kept)).decode().rstrip("=")
 
 
@@ -137,7 +137,7 @@ class ClaivRecallHandler:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
         with call.using(QuotaResource.RECALL):
-            told = self._nothing(body) if space is None else _told(space, body)
+            told = self._nothing(body) if space is None else _recall(space, body)
         call.spent.tokens += tokens_of(body.query) + told.tokens
         about = {} if space is None else _about(space, told)
         recalled = _recalled(body, told, about, self._recall_id(body.user_id, told))
@@ -161,7 +161,7 @@ class ClaivRecallHandler:
         return recall_id_of(RecallReference(owner, self._clock(), ids))
 
 
-def _told(space: Space, body: RecallBody) -> Recall:
+def _recall(space: Space, body: RecallBody) -> Recall:
     return space.recall(
         body.query,
         conversation=body.conversation_id,
@@ -255,7 +255,7 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
 
 def _context(told: Recall) -> LLMContext:
     return LLMContext(
-        reference_time=spelled(told.reference_time),
+        reference_time=timestamp(told.reference_time),
         anchor_source=_ANCHORS[told.anchor],  # type: ignore[arg-type]
         conversation_history=[
             MessageItem(role=turn.role, content=turn.text, event_time=iso(turn.at))

@@ -16,7 +16,7 @@ from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 
-DOOR = "v6"
+ADAPTER = "v6"
 
 _ESCAPED = 3
 """A text as JSON may be so many times as long as in UTF-8; base64 grows by a third only."""
@@ -29,10 +29,10 @@ _COLLECTION_PATH = "/v6/collections/{collection_id:path}"
 _MEMBER_PATH = f"{_COLLECTION_PATH}/documents/{{document_id:path}}"
 
 
-def door(plane: Engine, settings: Settings) -> Adapter:
+def adapter(plane: Engine, settings: Settings) -> Adapter:
     locator = UserLocator(plane)
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         title="CLAIV: memory v6",
         paths=("/v6/", "/v1/usage/", "/v1/deletion-receipts", "/v1/deletion-receipts/"),
         errors=FORMAT,
@@ -250,7 +250,7 @@ def _writes(
     return Endpoint(
         method="POST",
         path=path,
-        door=DOOR,
+        door=ADAPTER,
         summary=summary,
         handle=handle,
         right=right,
@@ -265,7 +265,7 @@ def _reads(path: str, summary: str, handle: Handler, gives: Any, query: tuple[Qu
     return Endpoint(
         method="GET",
         path=path,
-        door=DOOR,
+        door=ADAPTER,
         summary=summary,
         handle=handle,
         right=Right.READ,
@@ -280,7 +280,7 @@ def _deletes(path: str, summary: str, handle: Handler, gives: Any) -> Endpoint:
     return Endpoint(
         method="DELETE",
         path=path,
-        door=DOOR,
+        door=ADAPTER,
         summary=summary,
         handle=handle,
         right=Right.WRITE,

@@ -40,7 +40,7 @@ def answer(value: Any) -> Response:
     return json_response(value)
 
 
-def spelled(moment: datetime | None) -> str | None:
+def timestamp(moment: datetime | None) -> str | None:
     return None if moment is None else iso(moment)
 
 

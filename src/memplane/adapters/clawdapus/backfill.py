@@ -20,9 +20,9 @@ from memplane.clock import SECOND, Instant, parse_instant
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, SettingsInvalid
-from memplane.ledger.history import LINE_BYTES_MAX, BadLine, HistoryLine, parse_line, spell_ts
+from memplane.ledger.history import LINE_BYTES_MAX, BadLine, HistoryLine, format_timestamp, parse_line
 from memplane.ledger.history_text import scrub_line
-from memplane.models.http import LinesClient, NoResponse, waits
+from memplane.models.http import LinesClient, NoResponse, retry_delays
 from memplane.space import Space
 from memplane.types import Caller
 
@@ -176,7 +176,7 @@ class HistoryBackfill:
                 continue
             fresh = place.advance(found)
             if place.newest is not None:
-                space.set_bookmark(mark, spell_ts(place.newest))
+                space.set_bookmark(mark, format_timestamp(place.newest))
             if fresh:
                 patience = _RetryBudget(self._stop, self._wait)
             if page.broken is not None:
@@ -236,7 +236,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _path(agent: str, after: Instant | None, limit: int) -> str:
-    asked = {"limit": str(limit)} | ({} if after is None else {"after": spell_ts(after)})
+    asked = {"limit": str(limit)} | ({} if after is None else {"after": format_timestamp(after)})
     return f"/{urllib.parse.quote(agent, safe='')}?{urllib.parse.urlencode(asked)}"
 
 
@@ -280,7 +280,7 @@ class _RetryBudget:
     def __init__(self, stop: threading.Event, wait: Wait) -> None:
         self._stop = stop
         self._wait = wait
-        self._pauses = waits()
+        self._pauses = retry_delays()
         self._attempts = 0
 
     def lose(self, failed: NoResponse | MemplaneError) -> None:

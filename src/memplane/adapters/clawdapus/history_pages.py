@@ -68,7 +68,7 @@ def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> 
     since = parse_after(after)
     if cursor is None:
         found = space.said_since(since, limit=limit)
-        following = {"after": _spelled(found.said[-1].at)} if found.more else {}
+        following = {"after": _timestamp(found.said[-1].at)} if found.more else {}
         return HistoryPage(seqs=[said.seq for said in found.said], following=following)
     if after:
         raise bad_request("give after or cursor, not both")
@@ -102,7 +102,7 @@ def parse_limit(text: str | None) -> int:
     return min(limit, LIMIT_MAX)
 
 
-def _spelled(at: Instant) -> str:
+def _timestamp(at: Instant) -> str:
     """As exactly as it is known, or a page could be asked for again and again."""
     return to_datetime(at).isoformat().replace("+00:00", "Z")
 

@@ -23,7 +23,7 @@ def memory_block(service: str, blocks: Sequence[ServiceBlock]) -> str:
     """The memories between their marks; nothing at all where there are none."""
     if not blocks:
         return ""
-    return fence("\n".join(map(_told, blocks)), _flat(service))
+    return fence("\n".join(map(_block_text, blocks)), _flat(service))
 
 
 def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:
@@ -51,7 +51,7 @@ def _zone(timezone: str) -> tuple[tzinfo, str]:
         return UTC, "UTC"
 
 
-def _told(block: ServiceBlock) -> str:
+def _block_text(block: ServiceBlock) -> str:
     """A line of attributes where there are any, and the text, which cannot close the fence."""
     attributes = [
         f"{name}={_flat(value)}"

@@ -28,7 +28,7 @@ from memplane.errors import InvalidRequest
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
 from memplane.ledger.history_text import decode_rewritable, reply_of, reply_text
-from memplane.models.http import place_of
+from memplane.models.http import display_address
 from memplane.safety.outgoing import ServiceBlock, govern, redact_outgoing, redact_outgoing_tree
 from memplane.telemetry import Listener, log_event
 
@@ -104,7 +104,7 @@ class ServiceForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
 def recall_body(request: ServiceRecallRequest) -> bytes:
     """The question; keys inside the messages are sorted, as they come out of a Go map."""
     metadata = _metadata(request.context, request.path, request.requested_model)
-    members: dict[str, Json] = _who(request.context)
+    members: dict[str, Json] = _identity_fields(request.context)
     for name, value in (("messages", request.messages), ("system", request.system)):
         if value is not None:
             members[name] = gojson.encode(value, sort_keys=True)
@@ -117,14 +117,14 @@ def retain_body(request: ServiceRetainRequest) -> tuple[bytes, int]:
     metadata = _metadata(request.context, "retain", request.requested_model)
     if removed:
         metadata["policy_removed"] = removed
-    members: dict[str, Json] = _who(request.context)
+    members: dict[str, Json] = _identity_fields(request.context)
     members["metadata"] = dict(sorted(metadata.items()))
     members["entry"] = entry
     return gojson.encode(members), removed
 
 
 def forget_body(request: ServiceForgetRequest) -> bytes:
-    members: dict[str, Json] = _who(request.context)
+    members: dict[str, Json] = _identity_fields(request.context)
     members["metadata"] = _metadata(request.context, "forget", "")
     members["entry_ids"] = list(request.entry_ids)
     if request.reason:
@@ -132,7 +132,7 @@ def forget_body(request: ServiceForgetRequest) -> bytes:
     return gojson.encode(members)
 
 
-def _who(context: AgentContext) -> dict[str, Json]:
+def _identity_fields(context: AgentContext) -> dict[str, Json]:
     pod: dict[str, Json] = {"pod": context.pod} if context.pod else {}
     return {"agent_id": context.agent_id, **pod}
 
@@ -315,7 +315,7 @@ class MemoryClient:
         except _TooLong:
             answer.error = f"{name} response exceeds {answer_bytes_max} bytes"
         except (aiohttp.ClientError, OSError, ValueError) as exc:
-            answer.error = f'Post "{place_of(url)}": {_reason(exc)}'
+            answer.error = f'Post "{display_address(url)}": {_reason(exc)}'
         answer.latency_ms = int((time.perf_counter() - started) * 1_000)
         return answer
 

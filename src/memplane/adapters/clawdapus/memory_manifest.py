@@ -9,7 +9,7 @@ import msgspec
 from memplane.errors import InvalidRequest, StorageUnavailable
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
-from memplane.safety.safe_directory import Folder
+from memplane.safety.safe_directory import SafeDirectory
 from memplane.types import TENANT_DEFAULT
 
 # Which memory service an agent subscribes to: its `memory.json`, and the `metadata.json` beside it.
@@ -109,13 +109,13 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
     return manifest
 
 
-def load_manifest(context: Folder) -> MemoryManifest | None:
+def load_manifest(context: SafeDirectory) -> MemoryManifest | None:
     """The manifest in an agent's context directory; None where the agent subscribes to no service."""
     raw = context.read(MEMORY_NAME, bytes_max=FILE_BYTES_MAX)
     return None if raw is None else parse_manifest(raw)
 
 
-def load_context(context: Folder, agent_id: str) -> AgentContext:
+def load_context(context: SafeDirectory, agent_id: str) -> AgentContext:
     """What metadata.json says about the agent; nothing but its id where there is none."""
     return parse_context(context.read(METADATA_NAME, bytes_max=FILE_BYTES_MAX), agent_id)
 
@@ -136,7 +136,7 @@ def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
     )
 
 
-def spell_manifest(manifest: MemoryManifest) -> bytes:
+def encode_manifest(manifest: MemoryManifest) -> bytes:
     """The file as `claw up` writes it: two blanks of indent, absent operations left out, a newline at its end."""
     members: dict[str, Json] = {
         "version": VERSION,
@@ -177,7 +177,7 @@ class Contexts:
         if self._root is None or tenant != TENANT_DEFAULT:
             return None, unknown
         try:
-            with Folder.root(self._root) as root:
+            with SafeDirectory.root(self._root) as root:
                 context = root.below(agent)
         except (StorageUnavailable, InvalidRequest):  # no folder of that name, or no name of a folder
             return None, unknown

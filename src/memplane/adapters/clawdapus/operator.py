@@ -22,7 +22,7 @@ from memplane.adapters.clawdapus.pod.audit import (
 from memplane.adapters.clawdapus.pod.backfill import PodBackfill, ReplayResult, parse_after
 from memplane.adapters.clawdapus.pod.compile import HISTORY_URL_DEFAULT, compile_pod
 from memplane.adapters.clawdapus.pod.directory import GENERATED, PodDirectory
-from memplane.adapters.clawdapus.pod.forget import carry_out, plan_forget, split_ids
+from memplane.adapters.clawdapus.pod.forget import forget_at_service, plan_forget, split_ids
 from memplane.adapters.clawdapus.pod.podfile import load_yaml, pod_name
 from memplane.adapters.clawdapus.pod.targets import (
     find_targets,
@@ -34,7 +34,7 @@ from memplane.adapters.clawdapus.pod.targets import (
 from memplane.clock import system_clock
 from memplane.config import reason_of
 from memplane.errors import InvalidRequest
-from memplane.telemetry import Listener, MemoryOp, log_event, spell_event
+from memplane.telemetry import Listener, MemoryOp, format_event, log_event
 from memplane.terminal.call import CommandContext
 from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import cell, counted, line, table
@@ -168,7 +168,7 @@ def forget(
         client = opened.enter_context(BlockingMemoryClient(listener=opened.enter_context(_listening(log))))
         done: list[tuple[str, int]] = []
         for plan in plans:
-            count = carry_out(client, directory, plan, reason=reason.strip(), url=place)
+            count = forget_at_service(client, directory, plan, reason=reason.strip(), url=place)
             if count:
                 done.append((plan.target.agent, count))
                 call.out.tell(line(f"Forgot {_entries(count)} for {plan.target.agent}"))
@@ -290,7 +290,7 @@ def _listening(log: Path | None) -> Iterator[Listener]:
 
         def listener(event: MemoryOp) -> None:
             log_event(event)
-            file.write(spell_event(event) + "\n")
+            file.write(format_event(event) + "\n")
             file.flush()
 
         yield listener

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from memplane.clock import Instant
-from memplane.ledger.history import spell_ts
+from memplane.ledger.history import format_timestamp
 from memplane.safety.outgoing import ServiceBlock
 from memplane.telemetry import MemoryOp
 
@@ -56,7 +56,7 @@ def event_of(outcome: ServiceOutcome, *, service: str, agent: str, model: str, n
     """The line that is logged of it."""
     recalled = outcome if isinstance(outcome, RecallOutcome) and outcome.ok else None
     return MemoryOp(
-        ts=spell_ts(now),
+        ts=format_timestamp(now),
         claw_id=agent,
         model=model,
         latency_ms=outcome.latency_ms,

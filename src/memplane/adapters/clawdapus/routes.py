@@ -20,10 +20,10 @@ from memplane.adapters.clawdapus.wire import (
     PlaneRetainBody,
     PlaneRetainRequest,
     bad_request,
+    own_history_error,
     read,
     refuse,
     refuse_foreign,
-    refuse_own,
 )
 from memplane.auth.principal import Right
 from memplane.config import Settings
@@ -31,7 +31,7 @@ from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Call, Endpoint, Query
 from memplane.server.responses import NDJSON, TEXT
 
-DOOR = "plane"
+ADAPTER = "plane"
 
 _PATHS = (
     "/recall",
@@ -51,7 +51,7 @@ _PAGING = (
 )
 
 
-def door(plane: Engine, settings: Settings) -> Adapter:
+def adapter(plane: Engine, settings: Settings) -> Adapter:
     recaller = PlaneRecallHandler(settings)
     backfill = HistoryBackfill.of(plane, settings)
 
@@ -67,7 +67,7 @@ def door(plane: Engine, settings: Settings) -> Adapter:
             await anyio.to_thread.run_sync(recaller.close)
 
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         title="Clawdapus: memory plane",
         routes=(*_operations(recaller), *_history(), _snapshot(Snapshots(settings)), *_open()),
         lifespan=lifespan,
@@ -82,7 +82,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/recall",
-            door=DOOR,
+            door=ADAPTER,
             summary="What to tell an agent before its next turn",
             handle=recaller.handle,
             right=Right.READ,
@@ -95,7 +95,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/retain",
-            door=DOOR,
+            door=ADAPTER,
             summary="Keep an entry of an agent's session history; keeping it again changes nothing",
             handle=retain,
             right=Right.WRITE,
@@ -109,7 +109,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/forget",
-            door=DOOR,
+            door=ADAPTER,
             summary="Forget entries for good; later replays do not bring them back",
             handle=forget,
             right=Right.WRITE,
@@ -128,19 +128,19 @@ def _history() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/history",
-            door=DOOR,
+            door=ADAPTER,
             summary="An agent's own session history",
             handle=own_history,
             right=Right.READ,
             answer_media=NDJSON,
             query=_PAGING,
             statuses=(400, 404),
-            refuse=refuse_own,
+            refuse=own_history_error,
         ),
         Endpoint(
             method="GET",
             path="/history/{agent}",
-            door=DOOR,
+            door=ADAPTER,
             summary="The session history of an agent",
             handle=history_of,
             right=Right.READ,
@@ -156,7 +156,7 @@ def _snapshot(snapshots: Snapshots) -> Endpoint:
     return Endpoint(
         method="GET",
         path=PATH,
-        door=DOOR,
+        door=ADAPTER,
         summary="What an agent would be told now: for the agent itself and for the owner",
         handle=snapshots.handle,
         right=Right.READ,
@@ -172,7 +172,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method=_ANY,
             path="/health",
-            door=DOOR,
+            door=ADAPTER,
             summary="Whether the service is up",
             handle=lambda _call: Response(media_type=TEXT),
             right=None,
@@ -181,7 +181,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/.claw-describe.json",
-            door=DOOR,
+            door=ADAPTER,
             summary="What this service offers to a pod",
             handle=describe,
             right=None,

@@ -24,7 +24,7 @@ from memplane.ledger.history import (
     parse_line,
     rotated_number,
 )
-from memplane.safety.safe_directory import Folder, checked, translated
+from memplane.safety.safe_directory import SafeDirectory, checked, translated
 
 # `history.index.json`: where in a session history every 128th entry begins, so that reading from a moment on need not
 # begin at the first byte. The same file that cllama and claw write.
@@ -78,7 +78,7 @@ _LINE = msgspec.json.Decoder(_Line)
 _SPELLED = msgspec.json.Decoder(_Spelled)
 
 
-def spell_index(index: Index) -> bytes:
+def encode_index(index: Index) -> bytes:
     members: dict[str, Json] = {
         "version": index.version,
         "history_size": index.history_size,
@@ -89,7 +89,7 @@ def spell_index(index: Index) -> bytes:
     return gojson.encode(members) + b"\n"
 
 
-def load_index(folder: Folder, history_size: int) -> Index:
+def load_index(folder: SafeDirectory, history_size: int) -> Index:
     """The index as far as it is there and may be of this file; otherwise an empty one, to be built from the start."""
     raw = folder.read(INDEX_NAME, bytes_max=_INDEX_BYTES_MAX)
     try:
@@ -119,7 +119,7 @@ def build_index(file: BinaryIO, known: Index = EMPTY) -> Index:
     return Index(VERSION, size, count, tuple(checkpoints))
 
 
-def current_index(folder: Folder, file: BinaryIO) -> Index:
+def current_index(folder: SafeDirectory, file: BinaryIO) -> Index:
     """The index of an opened history as it is now. Built without the lock, since a long file takes seconds and writers
     would wait; written down where it grew, unless the file was rotated meanwhile.
 
@@ -132,7 +132,7 @@ def current_index(folder: Folder, file: BinaryIO) -> Index:
     if index != known or not folder.has(INDEX_NAME):
         with folder.locked():
             if folder.is_same(HISTORY_NAME, file.fileno()):
-                folder.replace(INDEX_NAME, spell_index(index), durable=False)
+                folder.replace(INDEX_NAME, encode_index(index), durable=False)
     return index
 
 
@@ -178,13 +178,13 @@ may stand before one that began earlier."""
 _BUFFER_BYTES = 256 * 1024
 
 
-def agent_folder_name(agent: str) -> str:
+def agent_directory_name(agent: str) -> str:
     """The directory of an agent: its id, where that is a name of a service, and else escaped as in a URL."""
     name = quote(agent, safe="")
     return checked({".": "%2E", "..": "%2E%2E"}.get(name, name))
 
 
-def history_names(folder: Folder) -> list[str]:
+def history_names(folder: SafeDirectory) -> list[str]:
     """The files of a history, the oldest first."""
     names = folder.names()
     older = sorted(((number, name) for name in names if (number := rotated_number(name))), reverse=True)
@@ -192,7 +192,7 @@ def history_names(folder: Folder) -> list[str]:
 
 
 def read_session(
-    folder: Folder,
+    folder: SafeDirectory,
     *,
     after: Instant | None = None,
     near: Instant | None = None,
@@ -218,12 +218,12 @@ def read_session(
     return reader
 
 
-def _open(folder: Folder, name: str, stack: ExitStack) -> BinaryIO:
+def _open(folder: SafeDirectory, name: str, stack: ExitStack) -> BinaryIO:
     with translated(folder.path / name):
         return stack.enter_context(os.fdopen(folder.open(name), "rb", buffering=_BUFFER_BYTES))
 
 
-def _later(folder: Folder, opened: Opened, moment: Instant) -> Opened:
+def _later(folder: SafeDirectory, opened: Opened, moment: Instant) -> Opened:
     """From the newest back, as far as there may be something later than the moment; the newest from where its index
     says."""
     wanted: Opened = []
@@ -237,7 +237,7 @@ def _later(folder: Folder, opened: Opened, moment: Instant) -> Opened:
     return wanted
 
 
-def _start(folder: Folder, file: BinaryIO, moment: Instant) -> int:
+def _start(folder: SafeDirectory, file: BinaryIO, moment: Instant) -> int:
     try:
         return current_index(folder, file).start(moment)
     except BadLine:  # a line nobody can read spoils the index, and only that
@@ -269,8 +269,8 @@ class HistoryRecorder:
         if b"\n" in line or not line.strip():
             raise InvalidRequest("an entry of a session history is one line")
         with (
-            Folder.root(self._directory, create=True) as root,
-            root.below(agent_folder_name(agent), create=True) as folder,
+            SafeDirectory.root(self._directory, create=True) as root,
+            root.below(agent_directory_name(agent), create=True) as folder,
             folder.locked(),
         ):
             size = _mended_size(folder)
@@ -279,13 +279,13 @@ class HistoryRecorder:
             folder.append(HISTORY_NAME, line + b"\n", durable=self._durable)
 
 
-def rotate(folder: Folder) -> None:
+def rotate(folder: SafeDirectory) -> None:
     """Make room under the name; the caller holds the lock.
 
     The index goes first: if this is cut short after it, the next who needs one builds it. A gap among the numbers, which
     a crash may leave, is filled before anything else is moved.
     """
-    folder.replace(INDEX_NAME, spell_index(EMPTY), durable=False)
+    folder.replace(INDEX_NAME, encode_index(EMPTY), durable=False)
     taken = {number for name in folder.names() if (number := rotated_number(name))}
     free = next(number for number in range(1, len(taken) + 2) if number not in taken)
     for number in range(free, 1, -1):
@@ -293,7 +293,7 @@ def rotate(folder: Folder) -> None:
     folder.rename(HISTORY_NAME, ROTATED_NAME)
 
 
-def _mended_size(folder: Folder) -> int:
+def _mended_size(folder: SafeDirectory) -> int:
     """How long the file is once what follows its last newline is dealt with: a whole entry gets its newline, half of one
     is put aside."""
     with translated(folder.path / HISTORY_NAME):

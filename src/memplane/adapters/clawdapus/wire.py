@@ -149,7 +149,7 @@ def refuse(error: Exception) -> HttpError | None:
     return None
 
 
-def refuse_own(error: Exception) -> HttpError | None:
+def own_history_error(error: Exception) -> HttpError | None:
     """`GET /history` asks for an agent's own `<agent>:<secret>`."""
     if isinstance(error, MissingCredential):
         return HttpError(401, error.code, "invalid bearer token")

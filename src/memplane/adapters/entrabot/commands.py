@@ -28,7 +28,7 @@ from memplane.adapters.entrabot.scripts import provision_blob_storage as provisi
 from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write as hook_script
 from memplane.adapters.entrabot.storage.local import LocalBackend
 from memplane.adapters.entrabot.storage.persona import PERSONA_PREFIX, claude_code_memory_dir
-from memplane.adapters.mcp.install import FileChange, carry_out
+from memplane.adapters.mcp.install import FileChange, write_change
 from memplane.errors import InvalidRequest
 from memplane.sync import summaries
 from memplane.sync.backend import RemoteBackend, TextBackend
@@ -103,7 +103,7 @@ def _environment(call: CommandContext, env_file: Path | None) -> Mapping[str, st
     return {**read_env(_env_path(call, env_file)), **call.wiring.environment}
 
 
-def _place(
+def _memory_location(
     call: CommandContext, *, env_file: Path | None, to: str | None, keep_local: bool
 ) -> MemoryLocation:
     """As EntraBot chooses it, but for what the command line says."""
@@ -218,7 +218,7 @@ def migrate(
 
     Ends with 2 where a file could not be copied; begun again, it goes on where it was.
     """
-    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
         _stay(call, place, keep_local=keep_memory_local)
         return
@@ -237,7 +237,7 @@ def migrate(
     if not yes and not _agreed(moving.question(there)):
         call.out.answer({"copied": 0, "skipped": 0}, line("Nothing was uploaded."))
         return
-    _tell_moved(call, place, moving.move(there, place.store))
+    _report_move(call, place, moving.move(there, place.store))
 
 
 def _stay(call: CommandContext, place: MemoryLocation, *, keep_local: bool) -> None:
@@ -257,7 +257,7 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip() in {"y", "Y"}
 
 
-def _tell_moved(call: CommandContext, place: MemoryLocation, moved: moving.MoveResult) -> None:
+def _report_move(call: CommandContext, place: MemoryLocation, moved: moving.MoveResult) -> None:
     report = moved.report
     document = {
         "copied": report.copied,
@@ -299,7 +299,7 @@ def summary(
     env_file: EnvFile = None,
 ) -> None:
     """Sort a day's interactions by what they ask of you, and keep the page."""
-    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     found = summaries.summarize(
         place.backend, day or day_of(datetime.now(UTC)), agent=place.config.agent_user_upn
     )
@@ -326,7 +326,7 @@ def list_(
     env_file: EnvFile = None,
 ) -> None:
     """What was promised and is not done yet."""
-    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
         found = book.listed(place.backend.read_text(book.KEY) or "", open_only=not every)
     else:
@@ -354,12 +354,12 @@ def add(
     """Note a promise."""
     now = datetime.now(UTC)
     made = book.promise(chat_id=chat, description=description, due_by=due, now=now)
-    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
         book.change_text(place.backend, lambda text: (book.added(text, made, now=now), made))
     else:
         PromiseBook(place.store, attempts=_ATTEMPTS).add(made, now=now)
-    _tell_promise(call, made)
+    _report_promise(call, made)
 
 
 @command(promises, examples=['memplane entrabot promises resolve 3f9c… "Sent on Friday"'])
@@ -373,17 +373,17 @@ def resolve(
 ) -> None:
     """Settle a promise. One that is settled stays as it is."""
     now = datetime.now(UTC)
-    place = _place(call, env_file=env_file, to=to, keep_local=keep_memory_local)
+    place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
         settled = book.change_text(
             place.backend, lambda text: book.resolved(text, promise_id, resolution, now=now)
         )
     else:
         settled = PromiseBook(place.store, attempts=_ATTEMPTS).resolve(promise_id, resolution, now=now)
-    _tell_promise(call, settled)
+    _report_promise(call, settled)
 
 
-def _tell_promise(call: CommandContext, promise: Promise) -> None:
+def _report_promise(call: CommandContext, promise: Promise) -> None:
     call.out.answer(promise.to_entry(), line(f"{promise.id} {promise.status}: {promise.description}"))
 
 
@@ -401,7 +401,7 @@ def pull(
     """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
     if _is_on(call, env_file):
         persona_sync.pull(
-            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
             lambda: _memory_dir(call, project),
         )
 
@@ -417,7 +417,7 @@ def push(
     """Whatever the cloud does not have."""
     if _is_on(call, env_file):
         persona_sync.push(
-            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
             lambda: _memory_dir(call, project),
         )
 
@@ -436,7 +436,7 @@ def push_one(
     """One file, over what the cloud has."""
     if _is_on(call, env_file):
         persona_sync.push_one(
-            lambda: _place(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
             lambda: _memory_dir(call, project),
             path,
         )
@@ -501,7 +501,7 @@ def install(
         if not call.out.confirm(f"Write this to {change.path}?"):
             call.out.note("Nothing was written.")
             raise typer.Exit(MENDABLE)
-    backup = carry_out(change)
+    backup = write_change(change)
     kept = f"; what was there is in {backup}" if backup else ""
     call.out.answer(_document(change, backup), line(("Written", "green"), f" to {change.path}{kept}."))
 

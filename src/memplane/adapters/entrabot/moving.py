@@ -77,7 +77,7 @@ def move(sources: Sequence[MoveSource], store: ObjectStore) -> MoveResult:
     }
     try:
         differ = _entered(store, target, local)
-        wrong = _looked_at(store, local)
+        wrong = _differing(store, local)
     except RemoteError as exc:
         errors = [*report.errors, (manifest.KEY, str(exc))]
         return MoveResult(report=report, verified=0, differ=[], errors=errors)
@@ -99,11 +99,11 @@ def _entered(store: ObjectStore, target: "_Target", local: Mapping[str, Path]) -
             if data != path.read_bytes():
                 differ.append(key)
         entries[key] = manifest.entry_of(data, datetime.now(UTC), hashlib.sha256(data).hexdigest())
-    manifest.update(store, lambda known: known.with_entries(_news(known.entries, entries)))
+    manifest.update(store, lambda known: known.with_entries(_new_entries(known.entries, entries)))
     return differ
 
 
-def _news(
+def _new_entries(
     known: Mapping[str, ManifestEntry], entries: Mapping[str, ManifestEntry]
 ) -> dict[str, ManifestEntry]:
     """Entries that say something new, so that a second run changes nothing."""
@@ -114,7 +114,7 @@ def _news(
     }
 
 
-def _looked_at(store: ObjectStore, local: Mapping[str, Path]) -> list[tuple[str, str]]:
+def _differing(store: ObjectStore, local: Mapping[str, Path]) -> list[tuple[str, str]]:
     """What is not there as the manifest has it."""
     known, _ = manifest.read(store)
     wrong: list[tuple[str, str]] = []

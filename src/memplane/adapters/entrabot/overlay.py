@@ -21,7 +21,7 @@ REPLACED: Final = {
     "entrabot.tools.daily_summary": f"{_HERE}.tools.daily_summary",
     "entrabot.tools.promises": f"{_HERE}.tools.promises",
 }
-LENT: Final = {
+PROVIDED: Final = {
     "entrabot.errors": f"{_HERE}.errors",
     "entrabot.config": f"{_HERE}.environment",
     "entrabot.tools": f"{_HERE}.tools",
@@ -39,7 +39,7 @@ def install() -> None:
         sys.modules["entrabot"] = original
     teams = _imported("entrabot.tools.teams")
     errors = _imported("entrabot.errors")
-    for name, ours in LENT.items():
+    for name, ours in PROVIDED.items():
         if _imported(name) is None:
             _register(name, import_module(ours))
     for name, ours in REPLACED.items():

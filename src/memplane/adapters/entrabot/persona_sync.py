@@ -27,7 +27,7 @@ def pull(backend: Backend, folder: Folder) -> None:
         log(f"pull: {exc}")
         return
     log(f"pull: {report.pulled} files into {memory}")
-    _tell(report.errors)
+    _report(report.errors)
 
 
 def push(backend: Backend, folder: Folder) -> None:
@@ -39,7 +39,7 @@ def push(backend: Backend, folder: Folder) -> None:
         log(f"push: {exc}")
         return
     log(f"push: {report.copied} copied, {report.skipped} skipped (from {memory})")
-    _tell(report.errors)
+    _report(report.errors)
 
 
 def push_one(backend: Backend, folder: Folder, path: Path) -> None:
@@ -50,7 +50,7 @@ def push_one(backend: Backend, folder: Folder, path: Path) -> None:
         log(f"push-one: {path} was not copied: {exc}")
 
 
-def _tell(errors: list[tuple[str, str]]) -> None:
+def _report(errors: list[tuple[str, str]]) -> None:
     for key, message in errors[:_ERRORS_NAMED_MAX]:
         log(f"error: {key}: {message}")
     if len(errors) > _ERRORS_NAMED_MAX:

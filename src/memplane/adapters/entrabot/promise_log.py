@@ -19,7 +19,7 @@ from memplane.sync.store import ABSENT, ObjectStore
 
 KEY: Final = "promises.jsonl"
 LINES_MAX: Final = 1000
-RESOLVED_KEPT: Final = timedelta(days=30)
+RESOLVED_RETENTION: Final = timedelta(days=30)
 
 OPEN, RESOLVED = "open", "resolved"
 
@@ -123,7 +123,9 @@ def compacted(text: str, *, now: datetime) -> str:
     """One line a promise, without those that were settled more than thirty days ago. What cannot be read is kept: it is
     not known to be old."""
     unreadable = [line for line in text.split("\n") if line.strip() and _entry(line) is None]
-    kept = [line_of(entry) for entry in _folded(text).values() if not _is_past(entry, now - RESOLVED_KEPT)]
+    kept = [
+        line_of(entry) for entry in _folded(text).values() if not _is_past(entry, now - RESOLVED_RETENTION)
+    ]
     return "".join(f"{line}\n" for line in unreadable) + "".join(kept)
 
 

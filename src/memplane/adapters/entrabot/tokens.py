@@ -17,13 +17,13 @@ from memplane.adapters.entrabot.errors import TokenExpiredError
 
 STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 
-_KEPT_S = 300.0
+_CACHE_S = 300.0
 """Asking the command line takes a second, and every request wants a token."""
 _MARGIN_S = 120.0
 _PATIENCE_S = 60
 
 _lock = threading.Lock()
-_kept: dict[str, tuple[float, str]] = {}
+_cached: dict[str, tuple[float, str]] = {}
 
 
 def acquire_agent_user_storage_token(cfg: EntraBotConfig) -> str:
@@ -32,10 +32,10 @@ def acquire_agent_user_storage_token(cfg: EntraBotConfig) -> str:
         return cfg.storage_token
     tenant = cfg.tenant_id or ""
     with _lock:
-        until, token = _kept.get(tenant, (0.0, ""))
+        until, token = _cached.get(tenant, (0.0, ""))
         if time.monotonic() >= until:
             token, lifetime_s = _from_command_line(tenant)
-            _kept[tenant] = (time.monotonic() + min(_KEPT_S, lifetime_s - _MARGIN_S), token)
+            _cached[tenant] = (time.monotonic() + min(_CACHE_S, lifetime_s - _MARGIN_S), token)
         return token
 
 
@@ -65,7 +65,7 @@ def _from_command_line(tenant: str) -> tuple[str, float]:
     token, expires = answer.get("accessToken"), answer.get("expires_on")
     if not isinstance(token, str) or not token:
         raise TokenExpiredError("`az account get-access-token` answered without a token")
-    return token, float(expires) - time.time() if isinstance(expires, int | float) else _KEPT_S
+    return token, float(expires) - time.time() if isinstance(expires, int | float) else _CACHE_S
 
 
 def _answer(text: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from memplane.server.access import existing_space, open_space
 from memplane.space import Space
 from memplane.types import Memory
 
-DOOR = "facts"
+ADAPTER = "facts"
 ROWS_MAX = 100_000
 
 NOTE_NO_RUNS = "no audit history yet; defaults will fill in as packs/pipelines run under this caller"
@@ -182,16 +182,16 @@ class CallerFacts:
 
     def _count(self, name: str) -> int:
         try:
-            space = existing_space(self._plane, self._principal, Right.READ, door=DOOR, owner=name)
+            space = existing_space(self._plane, self._principal, Right.READ, door=ADAPTER, owner=name)
         except Forbidden:
             return 0
         return 0 if space is None else space.stats().keys
 
     def _existing(self, right: Right = Right.READ) -> Space | None:
-        return existing_space(self._plane, self._principal, right, door=DOOR, owner=self.name)
+        return existing_space(self._plane, self._principal, right, door=ADAPTER, owner=self.name)
 
     def _space(self, right: Right) -> Space:
-        return open_space(self._plane, self._principal, right, door=DOOR, owner=self.name)
+        return open_space(self._plane, self._principal, right, door=ADAPTER, owner=self.name)
 
     def _now(self) -> str:
         return seconds(to_datetime(self._plane.clock()))

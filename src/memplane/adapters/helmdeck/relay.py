@@ -23,7 +23,7 @@ _PARCEL_BYTES_MAX = MESSAGE_BYTES_MAX + (1 << 20)
 _ADDRESS_BYTES_MAX = 100
 """What fits into a socket address on every system."""
 _LENGTH_BYTES = 4
-_WAITING_MAX = 64
+_QUEUED_MAX = 64
 _SECONDS_MAX = 10.0
 
 _log = structlog.get_logger("memplane.helmdeck")
@@ -111,7 +111,7 @@ class SessionRelay:
         try:
             with self._address(f"{self._worker}.new", suffix="") as address:
                 listening.bind(address)
-            listening.listen(_WAITING_MAX)
+            listening.listen(_QUEUED_MAX)
             listening.setblocking(False)  # noqa: FBT003
             (self._folder / f"{self._worker}.new").rename(self._path(self._worker))
         except OSError:

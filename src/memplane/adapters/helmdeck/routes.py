@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from memplane.adapters.helmdeck import qmd, tools
-from memplane.adapters.helmdeck.caller import DOOR, CallerFacts
+from memplane.adapters.helmdeck.caller import ADAPTER, CallerFacts
 from memplane.adapters.helmdeck.errors import FORMAT
 from memplane.adapters.helmdeck.login import LogIn
 from memplane.adapters.helmdeck.packs import FORGET, STORE, pack_named, run_pack
@@ -66,7 +66,7 @@ class StreamTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     send_seconds_max: float = SEND_SECONDS_MAX
 
 
-def door(
+def adapter(
     plane: Engine,
     settings: Settings,
     authenticator: Authenticator | None = None,
@@ -75,7 +75,7 @@ def door(
 ) -> Adapter:
     facts = HelmdeckAdapter(plane, LogIn(authenticator, settings), bounds or StreamTimeouts())
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         title="Helmdeck: user facts",
         routes=(*facts.endpoints(), *facts.streams()),
         lifespan=facts.lifespan,
@@ -113,7 +113,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{MEMORY}/store",
-                door=DOOR,
+                door=ADAPTER,
                 summary="Put a fact under a key",
                 handle=self._store,
                 right=Right.WRITE,
@@ -126,7 +126,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{MEMORY}/forget",
-                door=DOOR,
+                door=ADAPTER,
                 summary="Forget facts and runs by scope; without a scope, all of them",
                 handle=self._forget,
                 right=Right.WRITE,
@@ -183,7 +183,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/packs/{{pack}}",
-                door=DOOR,
+                door=ADAPTER,
                 summary="Run a pack by another of its names",
                 handle=self._run_named,
                 right=Right.READ,
@@ -201,7 +201,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/auth/login",
-                door=DOOR,
+                door=ADAPTER,
                 summary="A token for a name and a password",
                 handle=self._log_in,
                 right=None,
@@ -214,7 +214,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="GET",
                 path=f"{PREFIX}/bridge/version",
-                door=DOOR,
+                door=ADAPTER,
                 summary="The version, for the bridge to compare with its own",
                 handle=_bridge_version,
                 right=None,
@@ -232,7 +232,7 @@ class HelmdeckAdapter:
             _stream(f"{QMD}/message", "A message to a QMD event stream", corpus.message, method="POST"),
             AsgiRoute(
                 path=WEBSOCKET,
-                door=DOOR,
+                door=ADAPTER,
                 summary="MCP over a websocket",
                 app=main.websocket,
                 right=Right.READ,
@@ -253,7 +253,7 @@ class HelmdeckAdapter:
         return Endpoint(
             method="GET",
             path=f"{MEMORY}/{path}",
-            door=DOOR,
+            door=ADAPTER,
             summary=summary,
             handle=handle,
             right=Right.READ,
@@ -267,7 +267,7 @@ class HelmdeckAdapter:
         return Endpoint(
             method="POST",
             path=f"{PREFIX}/packs/{name}",
-            door=DOOR,
+            door=ADAPTER,
             summary=f"Run the pack {name}",
             handle=partial(self._run, name),
             right=Right.WRITE,
@@ -338,7 +338,7 @@ class HelmdeckAdapter:
 
 
 def _stream(path: str, summary: str, app: Any, *, method: str = "GET") -> AsgiRoute:
-    return AsgiRoute(path=path, door=DOOR, summary=summary, app=app, right=Right.READ, methods=(method,))
+    return AsgiRoute(path=path, door=ADAPTER, summary=summary, app=app, right=Right.READ, methods=(method,))
 
 
 def _answer(value: Any) -> Response:

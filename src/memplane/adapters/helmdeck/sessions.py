@@ -11,8 +11,8 @@ from memplane.server.errors import HttpError
 
 TOTAL_MAX = 512
 PER_PRINCIPAL_MAX = 32
-_WAITING_MAX = 64
-_WAITING_BYTES_MAX = 4 << 20
+_QUEUED_MAX = 64
+_QUEUED_BYTES_MAX = 4 << 20
 _WORKER_CHARS = 8
 _ID_CHARS = 32
 
@@ -36,12 +36,12 @@ class SseSession:
         self.path = path
         self.principal = principal
         self.answer = answer
-        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_WAITING_MAX)
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_QUEUED_MAX)
         self._bytes = 0
 
     def give(self, message: bytes) -> bool:
         """False where too much waits already."""
-        if self._waiting.full() or self._bytes + len(message) > _WAITING_BYTES_MAX:
+        if self._waiting.full() or self._bytes + len(message) > _QUEUED_BYTES_MAX:
             return False
         self._bytes += len(message)
         self._waiting.put_nowait(message)
@@ -67,7 +67,7 @@ class SseSessions:
         return len(self._open)
 
     def open(self, path: str, principal: Principal, answer: Answer) -> SseSession:
-        whose = _whose(principal)
+        whose = _owner(principal)
         if len(self._open) >= self._total_max or self._per_principal[whose] >= self._per_principal_max:
             raise HttpError(
                 503, "too_many_sessions", "too many MCP sessions are open; close some", {"retry-after": "5"}
@@ -79,7 +79,7 @@ class SseSessions:
 
     def close(self, session: SseSession) -> None:
         if self._open.pop(session.id, None) is not None:
-            whose = _whose(session.principal)
+            whose = _owner(session.principal)
             self._per_principal[whose] -= 1
             if not self._per_principal[whose]:
                 del self._per_principal[whose]
@@ -87,7 +87,11 @@ class SseSessions:
     def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> DeliveryOutcome:
         """To a session of another caller, or of the same one with other rights, as to one that does not exist."""
         session = self._open.get(id_)
-        if session is None or session.path != path or _may(session.principal) != _may(principal):
+        if (
+            session is None
+            or session.path != path
+            or _permissions(session.principal) != _permissions(principal)
+        ):
             return DeliveryOutcome.UNKNOWN
         return DeliveryOutcome.TAKEN if session.give(message) else DeliveryOutcome.FULL
 
@@ -99,10 +103,10 @@ def worker_of(session_id: str) -> str | None:
     return session_id[:_WORKER_CHARS]
 
 
-def _whose(principal: Principal) -> tuple[str, str]:
+def _owner(principal: Principal) -> tuple[str, str]:
     return principal.tenant, principal.subject
 
 
-def _may(principal: Principal) -> tuple[object, ...]:
+def _permissions(principal: Principal) -> tuple[object, ...]:
     """What a renewed credential of the same caller has in common with the old one."""
     return principal.tenant, principal.subject, principal.spaces, principal.doors, principal.rights

@@ -20,7 +20,7 @@ SEND_SECONDS_MAX = 30.0
 
 MethodsFor = Callable[[Principal], Mapping[str, Method]]
 """What a caller may ask for, bound to them."""
-Again = Callable[[], Awaitable[object]]
+Reauthenticate = Callable[[], Awaitable[object]]
 """Checks the credential once more."""
 
 _HEADERS = [
@@ -69,7 +69,7 @@ class Streams:
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await self._event(send, f"event: endpoint\ndata: {self._message_path}?sessionId={session.id}\n\n")
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
+                tasks.start_soon(_until_disconnect, receive, tasks.cancel_scope)
                 await self._answer_all(session, send, scope)
                 tasks.cancel_scope.cancel()
             await self._send(send, {"type": "http.response.body"})
@@ -100,7 +100,9 @@ class Streams:
             await self._send(send, {"type": "websocket.accept"})
             while (frame := await receive())["type"] == "websocket.receive":
                 text = frame.get("text")
-                code = _refused(text) or (None if await _holds(scope["memplane.again"]) else _NOT_ALLOWED)
+                code = _refused(text) or (
+                    None if await _still_valid(scope["memplane.again"]) else _NOT_ALLOWED
+                )
                 if code is not None:
                     await self._send(send, {"type": "websocket.close", "code": code})
                     return
@@ -139,7 +141,7 @@ class Streams:
                 async with asyncio.timeout(self._keepalive_seconds):
                     message = await session.next()
             except TimeoutError:
-                if not await _holds(scope["memplane.again"]):
+                if not await _still_valid(scope["memplane.again"]):
                     return
                 await self._event(send, ": keepalive\n\n")
                 continue
@@ -166,7 +168,7 @@ async def _answered(session: SseSession, message: bytes, scope: Scope) -> bytes 
         return await anyio.to_thread.run_sync(session.answer, message)
 
 
-async def _holds(again: Again) -> bool:
+async def _still_valid(again: Reauthenticate) -> bool:
     """Whether the credential that opened the stream would open it now. Where that cannot be said, it does not."""
     try:
         await again()
@@ -175,7 +177,7 @@ async def _holds(again: Again) -> bool:
     return True
 
 
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def _until_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from memplane.adapters.mcp.install import CLIENTS, FileChange, carry_out, config_path, planned, server_entry
+from memplane.adapters.mcp.install import (
+    CLIENTS,
+    FileChange,
+    config_path,
+    planned,
+    server_entry,
+    write_change,
+)
 from memplane.config import is_url
 from memplane.errors import InvalidRequest
 from memplane.terminal.call import CommandContext
@@ -80,7 +87,7 @@ def install(
         return
     if not yes:
         _make_sure(call, change)
-    backup = carry_out(change)
+    backup = write_change(change)
     kept = f"; what was there is in {backup}" if backup else ""
     call.out.answer(
         _document(change, backup), line(("Written", "green"), f" to {change.path}{kept}. Restart the client.")

@@ -21,14 +21,14 @@ from memplane.clock import Clock, iso, system_clock
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
-from memplane.server.access import check_there, open_space
+from memplane.server.access import check_space_exists, open_space
 from memplane.server.endpoint import Adapter, AsgiRoute
 from memplane.server.errors import HttpError
 from memplane.server.responses import JSON
 from memplane.space import Space
 
 PATH = "/mcp"
-DOOR = "mcp"
+ADAPTER = "mcp"
 SESSION_META = "io.memplane/session"
 
 _BEGUN = "memplane.mcp_session"
@@ -37,17 +37,17 @@ _SESSION = re.compile(r"[\x21-\x7e]{1,128}")
 _HOUR_CHARS = len("2026-11-15T08")
 
 
-def door(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Adapter:
+def adapter(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Adapter:
     mcp = McpOverHttp(plane, settings, clock)
     route = AsgiRoute(
         path=PATH,
-        door=DOOR,
+        door=ADAPTER,
         summary="The Model Context Protocol over streamable HTTP.",
         app=mcp,
         right=Right.READ,
         methods=("POST",),
     )
-    return Adapter(name=DOOR, title="MCP", routes=(route,), lifespan=mcp.running)
+    return Adapter(name=ADAPTER, title="MCP", routes=(route,), lifespan=mcp.running)
 
 
 class McpOverHttp:
@@ -62,7 +62,7 @@ class McpOverHttp:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         server = build_server(lambda context: HttpMcpCaller(self._plane, context, self._clock))
-        server.middleware.append(_give_session)
+        server.middleware.append(_assign_session)
         manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=self._settings.body_bytes_max
         )
@@ -87,7 +87,7 @@ class McpOverHttp:
             await self._manager.handle_request(scope, receive, sending)
 
 
-async def _give_session(ctx: Context, call_next: CallNext) -> HandlerResult:
+async def _assign_session(ctx: Context, call_next: CallNext) -> HandlerResult:
     """An older client begins with a handshake and repeats the id it is given; nobody has to remember it here."""
     result = await call_next(ctx)
     if ctx.method == "initialize" and isinstance(ctx.request, Request):
@@ -104,16 +104,16 @@ class HttpMcpCaller:
         self._plane = plane
         self._principal: Principal = request.scope["memplane.principal"]
         self._owner = _owner(request, self._principal)
-        self._principal.check(Right.READ, door=DOOR, space=self._owner)
+        self._principal.check(Right.READ, door=ADAPTER, space=self._owner)
         self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
 
     def may(self, right: Right) -> bool:
-        return self._principal.allows(right, door=DOOR, space=self._owner)
+        return self._principal.allows(right, door=ADAPTER, space=self._owner)
 
     def space(self, right: Right) -> Space:
-        check_there(self._plane, self._principal, door=DOOR, owner=self._owner)
+        check_space_exists(self._plane, self._principal, door=ADAPTER, owner=self._owner)
         return open_space(
-            self._plane, self._principal, right, door=DOOR, owner=self._owner, session=self._session
+            self._plane, self._principal, right, door=ADAPTER, owner=self._owner, session=self._session
         )
 
 

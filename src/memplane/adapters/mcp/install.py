@@ -76,11 +76,11 @@ def config_path(client: str, environment: Mapping[str, str], platform: str) -> P
         case "cursor":
             return Path(home) / ".cursor" / "mcp.json"
         case "claude-desktop":
-            return _desktop_folder(Path(home), environment, platform) / "Claude" / _DESKTOP_FILE
+            return _desktop_directory(Path(home), environment, platform) / "Claude" / _DESKTOP_FILE
     raise InvalidRequest(f"the client {client!r} is not known; it is one of {', '.join(CLIENTS)}")
 
 
-def _desktop_folder(home: Path, environment: Mapping[str, str], platform: str) -> Path:
+def _desktop_directory(home: Path, environment: Mapping[str, str], platform: str) -> Path:
     if platform == "darwin":
         return home / "Library" / "Application Support"
     if platform == "win32":
@@ -111,7 +111,7 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
     return FileChange(path=target, before=before, after=after)
 
 
-def carry_out(change: FileChange) -> Path | None:
+def write_change(change: FileChange) -> Path | None:
     """Write it; returns the copy of what was there. A file that somebody changed meanwhile is left as it is."""
     if read_config(change.path) != change.before:
         raise InvalidRequest(f"{change.path} was changed meanwhile; run it again")

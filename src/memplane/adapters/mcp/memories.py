@@ -149,7 +149,7 @@ BRIEF = record(
     }
 )
 BLOCK = record({"id": TEXT, "kind": TEXT, "source": TEXT, "text": TEXT, "ts": TEXT, "score": NUMBER})
-TOLD = record({"text": TEXT, "tokens": COUNT, "blocks": listed(BLOCK), "degraded": listed(TEXT)})
+RECALL_TEXT = record({"text": TEXT, "tokens": COUNT, "blocks": listed(BLOCK), "degraded": listed(TEXT)})
 DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT})
 
 
@@ -159,11 +159,11 @@ DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT})
 def _store(space: Space, given: Arguments) -> McpToolResult:
     data = plugin.store(space, given)
     replaced = f", in the place of {data['supersedes']}" if data["supersedes"] else ""
-    return McpToolResult(f"Stored as {data['id']}{replaced}.", _neutral(data))
+    return McpToolResult(f"Stored as {data['id']}{replaced}.", _sanitized(data))
 
 
 def _search(space: Space, given: Arguments) -> McpToolResult:
-    results = [_neutral(result) for result in plugin.search(space, given)["results"]]
+    results = [_sanitized(result) for result in plugin.search(space, given)["results"]]
     lines = [f"- [{one['type']}] {one_line(one['content'])} ({one['id']})" for one in results]
     text = fence("\n".join(lines)) if lines else "Nothing in memory matches that."
     return McpToolResult(text, {"results": results})
@@ -172,11 +172,11 @@ def _search(space: Space, given: Arguments) -> McpToolResult:
 def _brief(space: Space, given: Arguments) -> McpToolResult:
     brief = space.brief()
     data = plugin.show_brief(space, brief, given)
-    entries = [_neutral(entry) for entry in data["entries"]]
+    entries = [_sanitized(entry) for entry in data["entries"]]
     return McpToolResult(brief.markdown or "There are no memories yet.", data | {"entries": entries})
 
 
-def _neutral(entry: dict[str, Any]) -> dict[str, Any]:
+def _sanitized(entry: dict[str, Any]) -> dict[str, Any]:
     tags = [as_data(tag) for tag in entry["tags"]]
     return entry | {"content": as_data(entry["content"]), "tags": tags}
 
@@ -281,7 +281,7 @@ TOOLS = (
             "conflicts, within a budget of tokens. Ask it before you answer from memory."
         ),
         arguments=RECALL_ARGUMENTS,
-        answer=TOLD,
+        answer=RECALL_TEXT,
         run=_recall,
         right=Right.READ,
         idempotent=True,

@@ -185,11 +185,11 @@ def _memory(space: Space, memory_id: str) -> dict[str, Any]:
         "expires_at": None if memory.expires_at is None else iso(memory.expires_at),
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
-        "evidence": [_place(place) for place in places],
+        "evidence": [_evidence(place) for place in places],
     }
 
 
-def _place(place: Memory) -> dict[str, Any]:
+def _evidence(place: Memory) -> dict[str, Any]:
     """A memory that was stored on purpose is its own evidence; one that was read out of a turn quotes it."""
     return {
         "entry_id": place.entry_id,

@@ -89,7 +89,7 @@ class _Handlers:
         try:
             answer = await anyio.to_thread.run_sync(work)
         except Exception as exc:  # noqa: BLE001 - the edge: a tool that fails says so to the model
-            return types.CallToolResult(content=[_text(told(exc))], is_error=True)
+            return types.CallToolResult(content=[_text(error_text(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.data)
 
     async def list_resources(self, _context: Context, _params: object) -> types.ListResourcesResult:
@@ -161,10 +161,10 @@ async def _answered(work: Callable[[], T]) -> T:
     except Exception as exc:
         code = exc.category.rpc_code if isinstance(exc, MemplaneError) else types.INTERNAL_ERROR
         data = {"uri": exc.name} if isinstance(exc, NotFound) and exc.what == "resource" else None
-        raise MCPError(code=code, message=told(exc), data=data) from exc
+        raise MCPError(code=code, message=error_text(exc), data=data) from exc
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What a caller may know of an error. Where the fault is ours, the log has the rest: messages of the storage name
     files, and those of a bug anything."""
     if isinstance(error, MemplaneError) and error.category.is_callers:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memplane.ledger import gojson
-from memplane.ledger.history_text import SYSTEM_ROLES, content_text, heard, question_in
+from memplane.ledger.history_text import SYSTEM_ROLES, content_text, latest_input, question_in
 
 # Where things stand in a JSON text, so that something can be put between them and every other byte stays as it was.
 #
@@ -189,7 +189,7 @@ class ChatRequest:
     @property
     def goes_on(self) -> bool:
         """Whether the agent works on what the user said before, as it does between the calls of its tools."""
-        last = heard({"messages": self.messages[-1:]})
+        last = latest_input({"messages": self.messages[-1:]})
         return not any(turn.role == "user" for turn in last)
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW, TOLD_HEADER, read_blocks
+from memplane.adapters.proxy.headers import RECALL_HEADER, RECALLED_HEADER, SHOW, read_blocks
 from memplane.auth.principal import Principal, Right, Unauthenticated
 from memplane.config import Settings, settings_from
 from memplane.engine import Engine
@@ -364,7 +364,7 @@ class ChatSession:
         content = choices[0].message.content if choices else None
         answered = content if isinstance(content, str) else ""
         self._messages = [*messages, {"role": "assistant", "content": answered}]
-        recalled = read_blocks(headers.get(TOLD_HEADER))
+        recalled = read_blocks(headers.get(RECALLED_HEADER))
         return ChatExchange(said=text, recalled=recalled, answered=answered)
 
 
@@ -384,7 +384,7 @@ def chat(call: CommandContext, url: str | None, model: str | None, conversation:
         call.out.note(
             f"Conversation {name} in space {call.space_name}, with {chosen}. Ctrl-D or /quit ends it."
         )
-        for said in _said(call):
+        for said in _input_lines(call):
             try:
                 exchange = talk.say(said)
             except InvalidRequest as exc:
@@ -417,7 +417,7 @@ def _reached(
     return place, key, model or (MODEL if url is None else _PROVIDER_MODEL)
 
 
-def _said(call: CommandContext) -> Iterator[str]:
+def _input_lines(call: CommandContext) -> Iterator[str]:
     """Line after line, from a person or a pipe."""
     while True:
         if sys.stdin.isatty():

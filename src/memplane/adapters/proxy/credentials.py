@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from memplane.auth.keys import holds_key, split_key
+from memplane.auth.keys import contains_key, split_key
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Unauthenticated
 from memplane.config import Settings
 from memplane.server.guard import MissingCredential, credential_of
 
 KEY_HEADER = "x-memplane-key"
-SERVERS_OWN = "memplane"
+SERVER_KEY = "memplane"
 """What a client gives that has no key at all, because it must give something: the server's own is used."""
 
-_PLACES = ("authorization", "x-api-key", "api-key")
+_HEADERS = ("authorization", "x-api-key", "api-key")
 """Where providers look for a key: OpenAI, Anthropic, Azure."""
 _AGENT = re.compile(r".+:[0-9a-f]{48,512}", re.ASCII | re.DOTALL)
 _TOKEN_DOTS = 2
@@ -53,7 +53,7 @@ class ProxyCredentials:
             raise Unauthenticated("the credential is not valid")
         if given:
             return given
-        found = [value for _, value in _given(headers)]
+        found = [value for _, value in _credentials_in(headers)]
         for value in found:
             if self._is_ours(value):
                 return value
@@ -71,14 +71,14 @@ class ProxyCredentials:
         used = self._used(headers, authenticated=authenticated)
         return frozenset(
             place
-            for place, value in _given(headers)
-            if value != SERVERS_OWN and not _holds(value, used) and not self._is_ours(value)
+            for place, value in _credentials_in(headers)
+            if value != SERVER_KEY and not _contains(value, used) and not self._is_ours(value)
         )
 
     def stays(self, headers: Mapping[str, str], *, authenticated: bool) -> Callable[[str], bool]:
         """Tells whether a text holds what let this request in, or a key of ours: then it goes nowhere."""
         used = self._used(headers, authenticated=authenticated)
-        return lambda text: _holds(text, used)
+        return lambda text: _contains(text, used)
 
     def _used(self, headers: Mapping[str, str], *, authenticated: bool) -> str:
         return self.ours(headers) if authenticated else ""
@@ -89,18 +89,18 @@ class ProxyCredentials:
         return credential.count(".") == _TOKEN_DOTS and _issuer_of(credential) in self._issuers
 
 
-def is_a_place(header: str) -> bool:
-    return header in _PLACES
+def is_credential_header(header: str) -> bool:
+    return header in _HEADERS
 
 
-def _holds(text: str, used: str) -> bool:
-    return bool(used and used in text) or holds_key(text)
+def _contains(text: str, used: str) -> bool:
+    return bool(used and used in text) or contains_key(text)
 
 
-def _given(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def _credentials_in(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """What stands in each of the places."""
     found = []
-    for place in _PLACES:
+    for place in _HEADERS:
         value = headers.get(place, "").strip()
         if place == "authorization":
             scheme, _, rest = value.partition(" ")

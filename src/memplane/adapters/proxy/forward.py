@@ -14,8 +14,8 @@ from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
 from memplane.adapters.proxy.apis import ChatRequest
 from memplane.adapters.proxy.headers import (
     RECALL_HEADER,
-    TOLD_HEADER,
-    spell_blocks,
+    RECALLED_HEADER,
+    encode_blocks,
     summary_of,
     to_client,
     to_upstream,
@@ -35,7 +35,7 @@ from memplane.server.errors import HttpError
 from memplane.server.exchange import PassedListener, ProviderCall
 from memplane.space import Space
 
-DOOR = "proxy"
+ADAPTER = "proxy"
 
 _SEND_SECONDS_MAX = 60.0
 _END_SECONDS = 0.25
@@ -123,7 +123,7 @@ class Carrier:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
-        may_read = self._request.principal.allows(Right.READ, door=DOOR, space=space.owner)
+        may_read = self._request.principal.allows(Right.READ, door=ADAPTER, space=space.owner)
         told = await parts.teller.tell(space, asked, conversation or asked.opening, may_read=may_read)
         changes = asked.with_memory(told.brief, told.context)
         if model is not None:
@@ -284,7 +284,7 @@ class Carrier:
             return []
         shown = [(RECALL_HEADER.encode(), summary_of(recalled).encode())]
         if self._request.shows and recalled.blocks:
-            shown.append((TOLD_HEADER.encode(), spell_blocks(recalled).encode()))
+            shown.append((RECALLED_HEADER.encode(), encode_blocks(recalled).encode()))
         return shown
 
     async def _start(

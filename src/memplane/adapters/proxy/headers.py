@@ -8,7 +8,7 @@ import msgspec
 from multidict import CIMultiDict
 
 from memplane.adapters.clawdapus.outcome import RecallOutcome
-from memplane.adapters.proxy.credentials import is_a_place
+from memplane.adapters.proxy.credentials import is_credential_header
 from memplane.safety.outgoing import ServiceBlock
 
 # What a turn was told, as a header of its answer says it: always how the recall went, and the blocks to whoever asks.
@@ -16,7 +16,7 @@ from memplane.safety.outgoing import ServiceBlock
 
 RECALL_HEADER = "x-memplane-recall"
 """`succeeded; blocks=2; bytes=310`. `show` in a request asks for the blocks."""
-TOLD_HEADER = "x-memplane-told"
+RECALLED_HEADER = "x-memplane-told"
 SHOW = "show"
 
 _BYTES_MAX = 32 * 1024
@@ -37,7 +37,7 @@ def summary_of(recalled: RecallOutcome) -> str:
     return f"{recalled.status.value}; blocks={len(recalled.blocks)}; bytes={size}"
 
 
-def spell_blocks(recalled: RecallOutcome) -> str:
+def encode_blocks(recalled: RecallOutcome) -> str:
     """JSON in base64, since a header is ASCII and memories are not; the first blocks where all would be too long."""
     for count in range(len(recalled.blocks), -1, -1):
         spelled = base64.b64encode(msgspec.json.encode(InjectedBlocks(recalled.blocks[:count])))
@@ -68,7 +68,7 @@ _ONE_HOP = frozenset(
         "upgrade",
     }
 )
-_MADE_ANEW = frozenset({"host", "content-length", "expect"})
+_REGENERATED = frozenset({"host", "content-length", "expect"})
 _OURS = frozenset({"cookie", "forwarded", "via", "x-real-ip"})
 """Said to us, by a browser or by a proxy before us."""
 _OUR_PREFIXES = ("x-memplane-", "x-forwarded-")
@@ -80,7 +80,7 @@ _NOT_BACK = frozenset(
         "alt-svc",
         "strict-transport-security",
         RECALL_HEADER,
-        TOLD_HEADER,
+        RECALLED_HEADER,
     }
 )
 """Each would speak for our address."""
@@ -97,12 +97,14 @@ def to_upstream(
 ) -> CIMultiDict[str]:
     """A client's headers as the provider gets them. With `readable`, only encodings are offered that are."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
-    dropped = _ONE_HOP | _MADE_ANEW | _OURS | _listed(value for name, value in pairs if name == "connection")
+    dropped = (
+        _ONE_HOP | _REGENERATED | _OURS | _listed(value for name, value in pairs if name == "connection")
+    )
     sent: CIMultiDict[str] = CIMultiDict()
     for name, value in pairs:
         if name in dropped or name.startswith(_OUR_PREFIXES):
             continue
-        if is_a_place(name) and (name not in provider_keys or name in sent):
+        if is_credential_header(name) and (name not in provider_keys or name in sent):
             continue  # only the first of several was looked at
         if name == "accept-encoding" and readable:
             sent.add(name, _readable(value))

@@ -101,7 +101,7 @@ def digest_of(*parts: str) -> str:
 
 _LIMITS = Limits(blocks=16, bytes=16_384)
 """Twice what is told: some of it may stand in the conversation already."""
-_LOOK_SHARE = 1 / 3
+_LOOKUP_SHARE = 1 / 3
 """Of the time box, for what must be known before anything is recalled."""
 
 
@@ -212,10 +212,10 @@ class Injector:
         try:
             if seconds > 0:
                 found = await self._box.awaited(
-                    lambda: _if_there(
+                    lambda: _if_exists(
                         self._plane, quiet, lambda: quiet.recall(asked.question, limits=_LIMITS)
                     ),
-                    lambda: _if_there(
+                    lambda: _if_exists(
                         self._plane, quiet, lambda: quiet.recall_by_words(asked.question, limits=_LIMITS)
                     ),
                     seconds=seconds,
@@ -240,9 +240,9 @@ class Injector:
         briefed = told.backend is None and self._settings.proxy_brief and not asked.kept_elsewhere
         if not briefed and not asked.has_tools:
             return None
-        share = _LOOK_SHARE if asked.has_tools else 1.0
+        share = _LOOKUP_SHARE if asked.has_tools else 1.0
         looked = await self._box.glance(
-            _looked, self._plane, space, asked, places, briefed, seconds=seconds * share
+            _pinned, self._plane, space, asked, places, briefed, seconds=seconds * share
         )
         if looked is not None:
             told.brief = looked.brief or ""
@@ -305,7 +305,7 @@ def _late() -> RecallOutcome:
 
 def _governed(found: Recall, asked: TurnRequest) -> RecallOutcome:
     """What the conversation says already was never returned, nor what is beyond the first eight."""
-    blocks = _news(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
+    blocks = _new_blocks(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
     governed = govern(blocks)
     return RecallOutcome(
         operation="recall",
@@ -317,14 +317,14 @@ def _governed(found: Recall, asked: TurnRequest) -> RecallOutcome:
     )
 
 
-def _if_there(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
+def _if_exists(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
     """A look must not create a space."""
     if not plane.has_space(space.owner, tenant=space.tenant):
         return Recall(query="", text="")
     return work()
 
 
-def _looked(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
+def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
     """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs. The
     conversation may also begin anew under the same name."""
     if not plane.has_space(space.owner, tenant=space.tenant):
@@ -352,7 +352,7 @@ def _context_in(pinned: str | None, asked: TurnRequest) -> str | None:
     return context if question == digest_of(asked.question) else None
 
 
-def _news(blocks: list[ServiceBlock], asked: TurnRequest) -> list[ServiceBlock]:
+def _new_blocks(blocks: list[ServiceBlock], asked: TurnRequest) -> list[ServiceBlock]:
     """What the conversation does not say already."""
     said = " ".join(" ".join(asked.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]

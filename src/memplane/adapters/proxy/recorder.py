@@ -27,7 +27,7 @@ from memplane.types import TENANT_DEFAULT, Caller, PinnedTexts
 # Turns that could not be written yet: each waits in a file of its own, so that the next process finds it.
 
 
-FOLDER = "proxy-pending"
+DIRECTORY = "proxy-pending"
 
 
 class PendingTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ def _lives(pid: int) -> bool:
 
 Record = Callable[[str, bytes], None]
 """Writes a line of an agent's session history."""
-Made = Callable[[], PendingTurn]
+TurnFactory = Callable[[], PendingTurn]
 """A turn as it is kept. Making it may take a while, so it is called in a thread, and may be called again."""
 
 THREADS = 8
@@ -141,9 +141,9 @@ class TurnRecorder:
         self._waiting: set[asyncio.Task[None]] = set()
         self._late = 0
         # Where everything on disk is encrypted, a file beside it must not be plain.
-        self._pending = PendingTurns(None if settings.key else settings.folder / FOLDER)
+        self._pending = PendingTurns(None if settings.key else settings.folder / DIRECTORY)
 
-    async def keep(self, turn: Made) -> bool:
+    async def keep(self, turn: TurnFactory) -> bool:
         """Wait until it is durable, or until it is clear that this takes longer; whether it is."""
         first = self._attempt(turn)
         done, _ = await asyncio.wait({first}, timeout=self._seconds)
@@ -173,16 +173,16 @@ class TurnRecorder:
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    async def _later(self, turn: Made, first: "asyncio.Future[None]") -> None:
+    async def _later(self, turn: TurnFactory, first: "asyncio.Future[None]") -> None:
         file = await asyncio.get_running_loop().run_in_executor(None, lambda: self._pending.put(turn()))
         await self._retried(turn, file, first)
 
     async def _retried(
-        self, turn: Made, file: Path | None, attempt: "asyncio.Future[None] | None" = None
+        self, turn: TurnFactory, file: Path | None, attempt: "asyncio.Future[None] | None" = None
     ) -> None:
         self._late += 1
         try:
-            for wait_s in _waits():
+            for wait_s in _retry_delays():
                 try:
                     await asyncio.shield(attempt or self._attempt(turn))
                     break
@@ -199,7 +199,7 @@ class TurnRecorder:
         if file is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._pending.drop, file)
 
-    def _attempt(self, turn: Made) -> "asyncio.Future[None]":
+    def _attempt(self, turn: TurnFactory) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._write(turn()))
 
     def _write(self, kept: PendingTurn) -> None:
@@ -238,7 +238,7 @@ def _as_it_is(kept: PendingTurn) -> PendingTurn:
     return kept
 
 
-def _waits() -> Iterator[float]:
+def _retry_delays() -> Iterator[float]:
     yield from _RETRY_S
     while True:
         yield _RETRY_S[-1]

@@ -83,10 +83,10 @@ async def next_piece(response: aiohttp.ClientResponse) -> bytes:
         raise ProviderDisconnected(_reason(exc)) from exc
 
 
-async def until_gone(receive: Receive, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+async def until_disconnect(receive: Receive, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
     """Work until it is done or the client hangs up, which cancels it; whether it was done."""
     working = asyncio.ensure_future(work())
-    leaving = asyncio.ensure_future(_gone(receive))
+    leaving = asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -99,7 +99,7 @@ async def until_gone(receive: Receive, work: Callable[[], Coroutine[Any, Any, No
     return False
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

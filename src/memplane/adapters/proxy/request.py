@@ -7,15 +7,15 @@ from urllib.parse import unquote
 from starlette.types import Scope
 
 from memplane.adapters.proxy.apis import api_of
-from memplane.adapters.proxy.credentials import is_a_place
+from memplane.adapters.proxy.credentials import is_credential_header
 from memplane.adapters.proxy.errors import speaks_anthropic
 from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW
 from memplane.auth.principal import Principal
 from memplane.server.errors import HttpError
 
-_OTHER_DOORS = frozenset({"usage", "deletion-receipts"})
+_OTHER_ADAPTERS = frozenset({"usage", "deletion-receipts"})
 """Paths below `/v1` that belong to the v6 door."""
-_LENT = (
+_SHARED_KEY_PATHS = (
     "completions",
     "embeddings",
     "moderations",
@@ -26,7 +26,7 @@ _LENT = (
     "input_tokens",
 )
 _COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
-_LENT_BELOW = ("audio", "images", "responses")
+_SHARED_KEY_PREFIXES = ("audio", "images", "responses")
 
 
 class ProxyRequest:
@@ -56,7 +56,7 @@ class ProxyRequest:
         self.raw_headers = [
             (name, value)
             for name, value in self.raw_headers
-            if is_a_place(name.decode("latin-1")) or not stays(value.decode("latin-1"))
+            if is_credential_header(name.decode("latin-1")) or not stays(value.decode("latin-1"))
         ]
 
     @property
@@ -93,9 +93,9 @@ class ProxyRequest:
             return False
         if self.method in {"GET", "HEAD"} and segments[0] == "models":
             return True
-        if segments[0] in _LENT_BELOW and len(segments) > 1:
+        if segments[0] in _SHARED_KEY_PREFIXES and len(segments) > 1:
             return True
-        return self.method == "POST" and segments[-1] in _LENT
+        return self.method == "POST" and segments[-1] in _SHARED_KEY_PATHS
 
     @property
     def space(self) -> str | None:
@@ -116,7 +116,7 @@ def _by_name(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 def _check_path(path: str) -> None:
     """What leads elsewhere at the provider's than it says is not passed on."""
     segments = unquote(path).replace("\\", "/").split("/")
-    if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_DOORS):
+    if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_ADAPTERS):
         raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
     if path.startswith("/v1/v1/"):
         raise HttpError(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")

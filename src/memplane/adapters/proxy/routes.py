@@ -11,11 +11,11 @@ from memplane.adapters.clawdapus.session_history import HistoryRecorder
 from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, model_in
 from memplane.adapters.proxy.credentials import ProxyCredentials
 from memplane.adapters.proxy.errors import FORMAT
-from memplane.adapters.proxy.forward import DOOR, Carrier, ProxyServices
+from memplane.adapters.proxy.forward import ADAPTER, Carrier, ProxyServices
 from memplane.adapters.proxy.injection import Injector
 from memplane.adapters.proxy.prices import Prices
 from memplane.adapters.proxy.recorder import TurnRecorder
-from memplane.adapters.proxy.relay import ProviderClient, until_gone
+from memplane.adapters.proxy.relay import ProviderClient, until_disconnect
 from memplane.adapters.proxy.request import ProxyRequest
 from memplane.adapters.proxy.upstreams import Upstream, Upstreams
 from memplane.auth.principal import Right
@@ -33,7 +33,7 @@ _OWN_HEADERS = frozenset({b"x-request-id"})
 """A provider's own id is what its support asks for."""
 
 
-def door(
+def adapter(
     plane: Engine,
     settings: Settings,
     *,
@@ -48,7 +48,7 @@ def door(
     def route(path: str, summary: str, *methods: str, right: Right = Right.WRITE) -> AsgiRoute:
         return AsgiRoute(
             path=path,
-            door=DOOR,
+            door=ADAPTER,
             summary=summary,
             app=proxy,
             right=right,
@@ -59,7 +59,7 @@ def door(
         )
 
     return Adapter(
-        name=DOOR,
+        name=ADAPTER,
         routes=(
             route("/v1/chat/completions", "OpenAI's chat completions, with memory"),
             route("/v1/responses", "OpenAI's responses, with memory"),
@@ -116,7 +116,7 @@ class Proxy:
             self._passed,
             relay=ProviderClient(idle_seconds_max=settings.proxy_timeout_s),
             teller=Injector(plane, settings, self._listener),
-            keeper=TurnRecorder(plane, settings, self._listener, door=DOOR, record=record),
+            keeper=TurnRecorder(plane, settings, self._listener, door=ADAPTER, record=record),
             prices=self._prices,
         )
         self._parts.keeper.resume()
@@ -139,12 +139,12 @@ class Proxy:
         carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
         if asked is not None and request.memory:
             space = self._space(request, asked)
-            done = await until_gone(receive, lambda: carrier.with_memory(asked, model, space))
+            done = await until_disconnect(receive, lambda: carrier.with_memory(asked, model, space))
         else:
             changes = asked.with_model(model) if asked is not None and model is not None else []
             content = asked.effective(changes) if asked is not None else body
             named = model or model_in(body if request.operation is not None else None)
-            done = await until_gone(receive, lambda: carrier.without_memory(content, named))
+            done = await until_disconnect(receive, lambda: carrier.without_memory(content, named))
         if not done:
             raise ClientDisconnect
 
@@ -194,5 +194,5 @@ class Proxy:
             )
         conversation = request.conversation or asked.named_conversation()
         return open_space(
-            self._plane, principal, Right.WRITE, door=DOOR, owner=owner, session=conversation or ""
+            self._plane, principal, Right.WRITE, door=ADAPTER, owner=owner, session=conversation or ""
         )

@@ -121,12 +121,12 @@ class ProxyTurn:
     def _newest(self) -> bytes:
         """The request with the last thing the user said and what came after, alone."""
         messages = self.asked.messages
-        last = next((at for at in range(len(messages) - 1, -1, -1) if _speaks(messages[at])), 0)
+        last = next((at for at in range(len(messages) - 1, -1, -1) if _has_content(messages[at])), 0)
         name = "input" if self.asked.api is Api.RESPONSES else "messages"
         return _sorted({"model": self.asked.model, name: messages[last:]})
 
 
-def _speaks(message: Any) -> bool:
+def _has_content(message: Any) -> bool:
     return isinstance(message, dict) and message.get("role") == "user"
 
 

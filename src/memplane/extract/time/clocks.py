@@ -53,10 +53,10 @@ def _led_short(line: TokenLine, at: int) -> bool:
 
 def clock(line: TokenLine, at: int) -> Read | None:
     """One time of day that shows itself to be one."""
-    return _told(line, at) or _past(line, at)
+    return _clock_hour(line, at) or _past(line, at)
 
 
-def _told(line: TokenLine, at: int) -> Read | None:
+def _clock_hour(line: TokenLine, at: int) -> Read | None:
     """A time told by its own hour, not by minutes past another."""
     if line.number(at) is not None:
         return _digits(line, at)
@@ -65,7 +65,7 @@ def _told(line: TokenLine, at: int) -> Read | None:
         return at + 1, _NAMED[word]
     if word == "mid" and line.word(at + 1) == "day":
         return at + 2, _NAMED["midday"]
-    return _spelled(line, at)
+    return _spelled_out(line, at)
 
 
 def _digits(line: TokenLine, at: int) -> Read | None:
@@ -158,7 +158,9 @@ def _past(line: TokenLine, at: int) -> Read | None:
     sign = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}.get(line.word(end))
     if sign is None or (sign < 0 and minutes <= NOON and not named and not led(line, at)):
         return None
-    hour = _told(line, end + 1) or (_hour(line, end + 1) if line.word(at) in {"half", "quarter"} else None)
+    hour = _clock_hour(line, end + 1) or (
+        _hour(line, end + 1) if line.word(at) in {"half", "quarter"} else None
+    )
     if hour is None or hour[1].minute:
         return None
     end, whole = hour
@@ -166,7 +168,7 @@ def _past(line: TokenLine, at: int) -> Read | None:
     return end, whole._replace(hour=total // MINUTES, minute=total % MINUTES)
 
 
-def _spelled(line: TokenLine, at: int) -> Read | None:
+def _spelled_out(line: TokenLine, at: int) -> Read | None:
     """`seven thirty p.m.`, `three am`, `ten o'clock`, and `twelve oh three` after `at`."""
     found = cardinal(line, at)
     if found is None or not 0 < found[1] <= NOON:

@@ -159,7 +159,7 @@ def day_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | N
     end, days, named = found
     words = line.number(at + article) is None
     beside = frame.weekday is not None or (frame.anchor is not None and frame.anchor.grain == "month")
-    beside = beside or (line.word(end) == "of" and _month_told(line, end + 1))
+    beside = beside or (line.word(end) == "of" and _day_of_month(line, end + 1))
     if not named and not beside:
         return (end, Frame(days=days, strong=False)) if article and not words and frame == Frame() else None
     if (line.word(end) == "." and line.number(at) is not None) or _counts_noun(line, end):
@@ -168,7 +168,7 @@ def day_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | N
     return end, Frame(days=days, strong=strong)
 
 
-def _month_told(line: TokenLine, at: int) -> bool:
+def _day_of_month(line: TokenLine, at: int) -> bool:
     """`20 of next month`, `20 of the current month`."""
     at += line.word(at) == "the"
     return line.word(at) in MODIFIER and line.word(at + 1) == "month"

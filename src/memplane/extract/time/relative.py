@@ -124,7 +124,7 @@ def counted(line: TokenLine, at: int, context: Context) -> Rule | None:
         return end, Frame(anchor=period(shift(context.now, unit, sign * count), "day"))
     if not sign or count > _AMOUNT_MAX or (ahead and _denied(line, at)):
         return None
-    return end, told(context.now, unit, sign * count)
+    return end, period_away(context.now, unit, sign * count)
 
 
 def _denied(line: TokenLine, at: int) -> bool:
@@ -167,7 +167,7 @@ def _direction(line: TokenLine, at: int) -> tuple[int, int]:
     return 0, at
 
 
-def told(now: datetime, unit: str, count: float) -> Frame:
+def period_away(now: datetime, unit: str, count: float) -> Frame:
     """The period a count of units away: a weekend for weekends, the day for weeks, the month for years."""
     if unit in {"weekend", "season"}:
         return Frame(anchor=period(now, unit, round(count)))

@@ -216,7 +216,7 @@ JOIN = (
 # Which words can open an expression at all.
 
 
-_TELLING = frozenset(
+_QUOTA_ADAPTERS = frozenset(
     listed(
         "today today's yesterday yesterday's tomorrow tomorrow's tomorrows tmrw tomorow tommorow "
         "tommorrow tonight tonight's tonite now noon midday midnight ago weekends weekdays q o'clock "
@@ -224,7 +224,7 @@ _TELLING = frozenset(
     )
 )
 HOT = (
-    _TELLING
+    _QUOTA_ADAPTERS
     | EDGE_SHORT.keys()
     | MONTH.keys()
     | PART.keys()

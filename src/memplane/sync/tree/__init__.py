@@ -2,7 +2,7 @@
 
 from memplane.sync.tree.names import BEHAVIORAL, CLAUDE, PREFIXES
 from memplane.sync.tree.report import TreeReport, WriteReport
-from memplane.sync.tree.tree import files_of, take_in
+from memplane.sync.tree.tree import files_of, import_tree
 from memplane.sync.tree.whole import read_tree, write_tree
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "TreeReport",
     "WriteReport",
     "files_of",
+    "import_tree",
     "read_tree",
-    "take_in",
     "write_tree",
 ]

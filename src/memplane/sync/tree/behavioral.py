@@ -16,7 +16,7 @@ from memplane.clock import STATED_MAX, Instant, iso, just_after, parse_instant
 from memplane.errors import InvalidRequest
 from memplane.ledger.ids import DERIVED_PREFIXES
 from memplane.ledger.payloads import FileFrame, StorePayload, encode
-from memplane.memory.checks import check_name, check_news, check_tags, check_text
+from memplane.memory.checks import check_name, check_not_injected, check_tags, check_text
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import SanitizedText, Splice
 from memplane.space import Space
@@ -208,7 +208,7 @@ def _members_of(versions: Versions, live: LiveVersion, odds: list[str]) -> dict[
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told(path: str, data: bytes) -> FileContent:
+def parse_file(path: str, data: bytes) -> FileContent:
     """What the file says; `InvalidRequest` where it cannot be a memory."""
     if len(data) > FILE_BYTES_MAX:
         raise InvalidRequest(
@@ -254,11 +254,11 @@ def judged(
         base = versions.get(str(file.id))
         base = None if base is None else versions.heads(base)[-1]
     if base is None:
-        at = _first_seen(space, file, modified)
+        at = _created_at(space, file, modified)
         return FileNews(NewEntry(entry_id, Op.STORE, _body(space, file, None, at), CALLER, None, at))
     if file.entry is None:
         base = _edited(versions, base)
-    if _says(file, base, versions) and not moved:
+    if _matches_version(file, base, versions) and not moved:
         return FileUnchanged()
     return _edit(space, versions, file, base, modified)
 
@@ -276,7 +276,7 @@ def _edit(
     space: Space, versions: Versions, file: FileContent, base: Version, modified: Instant | None
 ) -> Verdict:
     others = [head for head in versions.heads(base) if head.id != base.id]
-    if any(_says(file, head, versions) for head in others):
+    if any(_matches_version(file, head, versions) for head in others):
         return FileUnchanged()
     at = max(
         space.now() if modified is None else modified,
@@ -301,7 +301,7 @@ def _body(space: Space, file: FileContent, base: Version | None, at: Instant) ->
     content = file.content if base is None else restored(base.stored.content, file.content)
     stored = StorePayload(
         kind=_kind(file, base),
-        content=check_news(check_text(content, field="content"), field="content"),
+        content=check_not_injected(check_text(content, field="content"), field="content"),
         at=at,
         tags=check_tags(_tags(file, base), settings),
         conversation=check_name(_text(file.members, "conversation"), field="conversation"),
@@ -333,12 +333,15 @@ def restored(kept: str, edited: str) -> str:
     )
 
 
-def _says(file: FileContent, version: Version, versions: Versions) -> bool:
+def _matches_version(file: FileContent, version: Version, versions: Versions) -> bool:
     """Whether the file says what this version says, whatever its line ends and its YAML look like."""
     stored = version.stored
-    if _even(file.content) not in (_even(stored.content), _even(SanitizedText(stored.content).text)):
+    if _normalized(file.content) not in (
+        _normalized(stored.content),
+        _normalized(SanitizedText(stored.content).text),
+    ):
         return False
-    if _kind(file, version) is not stored.kind or _shown_tags(_tags(file, version)) != _shown_tags(
+    if _kind(file, version) is not stored.kind or _display_tags(_tags(file, version)) != _display_tags(
         stored.tags
     ):
         return False
@@ -360,11 +363,11 @@ def _bare(head: str) -> str:
     return with_members(head, dict.fromkeys((*_OURS, *_SAID))).replace("\r\n", "\n").removeprefix("\ufeff")
 
 
-def _shown_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+def _display_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(redact(tag).text for tag in tags))
 
 
-def _even(text: str) -> str:
+def _normalized(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
@@ -401,7 +404,7 @@ def _tags(file: FileContent, base: Version | None) -> tuple[str, ...]:
     return tags
 
 
-def _first_seen(space: Space, file: FileContent, modified: Instant | None) -> Instant:
+def _created_at(space: Space, file: FileContent, modified: Instant | None) -> Instant:
     """When a memory came to be that is not known here."""
     for name in ("updated", "created"):
         try:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from memplane.clock import DAY
-from memplane.compaction.days import in_short
-from memplane.compaction.retention import begin_of, retention_of
+from memplane.compaction.days import shortened_line
+from memplane.compaction.retention import day_start, retention_of
 from memplane.errors import InvalidRequest, NotFound
 from memplane.safety.sanitize import encodable
 from memplane.space import Space
@@ -45,7 +45,7 @@ class DailySummary(msgspec.Struct, frozen=True):
         return json.dumps({"day": self.day, "counts": self.counts, "note": NOTE}, indent=2) + "\n"
 
 
-def made_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
+def generated_files(space: Space, days: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
     """(path, content) of all that is made out of the rest: every digest, and the summaries of these days, or of all."""
     yield from digest_files(space)
     for summary in summaries_of(space, days):
@@ -55,16 +55,16 @@ def made_files(space: Space, days: Collection[str] | None = None) -> Iterator[tu
 
 def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[DailySummary]:
     """The oldest first: days that are over and that the policy still tells of."""
-    for day in days_told(space):
+    for day in summary_days(space):
         if (days is None or day in days) and (summary := _daily(space, day)):
             yield summary
 
 
 def summary_of(space: Space, day: str) -> DailySummary:
     """One day; `NotFound` where there is nothing to tell of it."""
-    if begin_of(checked_day(day)) + DAY > space.now():
+    if day_start(checked_day(day)) + DAY > space.now():
         raise InvalidRequest(f"{day} is not over yet (in UTC); ask for a day that is past", field="day")
-    summary = _daily(space, day) if _is_told(space, day) else None
+    summary = _daily(space, day) if _has_summary(space, day) else None
     if summary is None:
         raise NotFound("summary", day)
     return summary
@@ -75,12 +75,12 @@ def summary_in_part(space: Space, day: str, limit: int) -> DailySummary | None:
     return _daily(space, day, limit=limit)
 
 
-def is_over(space: Space, path: str) -> bool | None:
+def is_expired_summary(space: Space, path: str) -> bool | None:
     """Whether a summary's time is over; None where its day is not even past. False for any other file."""
     day = day_of_summary(path)
     if day is None:
         return False
-    return None if begin_of(day) + DAY > space.now() else not _is_told(space, day)
+    return None if day_start(day) + DAY > space.now() else not _has_summary(space, day)
 
 
 def day_of_summary(path: str) -> str | None:
@@ -92,12 +92,12 @@ def day_of_summary(path: str) -> str | None:
         return None
 
 
-def days_told(space: Space) -> list[str]:
+def summary_days(space: Space) -> list[str]:
     """The days that have a summary, the oldest first."""
-    return [day for day in space.days_said() if _is_told(space, day)]
+    return [day for day in space.days_said() if _has_summary(space, day)]
 
 
-def _is_told(space: Space, day: str) -> bool:
+def _has_summary(space: Space, day: str) -> bool:
     return retention_of(space.settings).keeps_summary_of(day, space.now())
 
 
@@ -105,7 +105,7 @@ def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary 
     """All in the order in which it was said, and by id where that was at once: what was said last, and what stands first,
     is the same before the day is removed and after."""
     found: list[tuple[Any, dict[str, Any]]] = []
-    begin = begin_of(day)
+    begin = day_start(day)
     for entry in space.said_on(day, limit=limit):
         for place, (at, made) in enumerate(interactions_of(entry)):
             role = (made.metadata or {}).get("role", Role.USER)
@@ -116,5 +116,5 @@ def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary 
     buckets = triage([line for _, line in found])
     for told in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
         told.sort(key=lambda line: order[line["id"]])
-        told[:] = [without_secrets(line | {"summary": in_short(line["summary"])}) for line in told]
+        told[:] = [without_secrets(line | {"summary": shortened_line(line["summary"])}) for line in told]
     return DailySummary(day, buckets) if found else None

@@ -15,7 +15,7 @@ PREFIXES = (BEHAVIORAL, CLAUDE)
 """Folders of memories; both are read, one is written."""
 INTERACTIONS, STATE, FILES, LEDGER = "interactions", "state", "files", "ledger"
 SUMMARIES, DIGESTS = "summaries", "compacted"
-MADE = (SUMMARIES, DIGESTS)
+GENERATED = (SUMMARIES, DIGESTS)
 """Folders of what is made out of the rest: read by people, written by programs."""
 INDEX = "MEMORY.md"
 FACTS = f"{STATE}/facts.json"

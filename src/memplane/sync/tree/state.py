@@ -29,7 +29,7 @@ from memplane.sync.tree.names import FILES, digits_of, put_id, quoted, unquoted
 from memplane.sync.tree.report import WrittenFiles
 from memplane.types import Memory, NewEntry, Op
 
-CARRIED = "tree_files"
+CARRIED_FILES = "tree_files"
 """The category of files that are carried along: no recall tells of them."""
 CARRIED_BYTES_MAX = 256 * 1024
 
@@ -232,11 +232,11 @@ def _beside(key: str, text: str) -> str:
 
 def carried_files(space: Space) -> Iterator[tuple[str, str, str]]:
     """(path, text, entry id) of every file that is carried along."""
-    rows = space.facts(f"{CARRIED}/", category=CARRIED, runs=True, limit=_ALL)
+    rows = space.facts(f"{CARRIED_FILES}/", category=CARRIED_FILES, runs=True, limit=_ALL)
     for memory in sorted(rows, key=lambda memory: memory.key or ""):
         found = _put(space, memory.id)
         if found is not None:
-            yield found[1].key.removeprefix(f"{CARRIED}/"), found[1].value, memory.id
+            yield found[1].key.removeprefix(f"{CARRIED_FILES}/"), found[1].value, memory.id
 
 
 def judged_carried(
@@ -251,12 +251,14 @@ def judged_carried(
     """What a file of others means: the newest is carried on, and those before it are in its history. `name` is what it
     is kept as, where that is not its path."""
     text = _decoded(data, CARRIED_BYTES_MAX)
-    key = f"{CARRIED}/{name or path}"
+    key = f"{CARRIED_FILES}/{name or path}"
     entry = written.base(path)
     known, forgotten = space.standing([entry] if entry is not None else [])
     if forgotten:
         return FileForgotten()
-    live = next((m for m in space.facts(key, category=CARRIED, runs=True, limit=_ALL) if m.key == key), None)
+    live = next(
+        (m for m in space.facts(key, category=CARRIED_FILES, runs=True, limit=_ALL) if m.key == key), None
+    )
     before = None if live is None else _put(space, live.id)
     if before is not None and before[1].value == text:
         return FileUnchanged()
@@ -268,7 +270,7 @@ def judged_carried(
     id_ = put_id(key, live.id if live is not None else "", text)
     if written.is_as_written(path, data) and entry is not None and _is_free(space, entry):
         id_ = entry
-    put = PutPayload(key=key, value=text, category=CARRIED, at=at)
+    put = PutPayload(key=key, value=text, category=CARRIED_FILES, at=at)
     odds = (live.id,) if live is not None and entry is not None and entry != live.id else ()
     return _news(space, id_, put, odds=odds)
 

@@ -1,6 +1,6 @@
 """A space as a tree of plain files, both ways.
 
-`files_of` tells what the files are, `take_in` what files mean for a space. `write_tree` and `read_tree` do the same over
+`files_of` tells what the files are, `import_tree` what files mean for a space. `write_tree` and `read_tree` do the same over
 an object store, together with the ledger, which is the truth: with it another space becomes the same, without it the
 readable files are all there is to take.
 """
@@ -15,7 +15,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest
 from memplane.space import Space
-from memplane.sync.digests import is_made
+from memplane.sync.digests import is_generated
 from memplane.sync.interactions import day_of_key
 from memplane.sync.tree.behavioral import (
     FileForgotten,
@@ -24,15 +24,15 @@ from memplane.sync.tree.behavioral import (
     is_our_index,
     judged,
     memory_files,
-    told,
+    parse_file,
 )
 from memplane.sync.tree.interactions import day_files, drafts_of, joined
 from memplane.sync.tree.names import (
     BEHAVIORAL,
     FACTS,
     FILES,
+    GENERATED,
     INDEX,
-    MADE,
     PREFIXES,
     STATE,
     WRITTEN,
@@ -119,7 +119,7 @@ def check_prefix(prefix: str) -> None:
         )
 
 
-def take_in(
+def import_tree(
     space: Space,
     files: Iterable[tuple[str, bytes]],
     *,
@@ -207,7 +207,7 @@ class _TreeImport:
             self._judge(path, partial(judged_carried, *told_of))
         elif day_of_key(path) is not None:
             self._day(path, data)
-        elif any(below(path, folder) for folder in MADE) and is_made(data):
+        elif any(below(path, folder) for folder in GENERATED) and is_generated(data):
             self._tally.unchanged[path] = None
         elif path != WRITTEN:
             self._tally.left.append(path)
@@ -248,7 +248,7 @@ class _TreeImport:
     def _memory(
         self, name: str, path: str, data: bytes, homes: Mapping[str, str], there: Collection[str]
     ) -> Verdict:
-        file = told(name, data)
+        file = parse_file(name, data)
         entry = file.entry
         if entry is not None and entry in self._touched:
             self._flush()

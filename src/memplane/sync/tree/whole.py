@@ -16,16 +16,25 @@ from memplane.space import Space
 from memplane.sync import manifest, segments
 from memplane.sync.lines import forgets_in, merge_lines
 from memplane.sync.store import ABSENT, ObjectStore, StoredObject
-from memplane.sync.tree.daily import is_over, made_files
+from memplane.sync.tree.daily import generated_files, is_expired_summary
 from memplane.sync.tree.interactions import joined
-from memplane.sync.tree.names import BEHAVIORAL, FACTS, FILES, INTERACTIONS, MADE, PREFIXES, WRITTEN, below
+from memplane.sync.tree.names import (
+    BEHAVIORAL,
+    FACTS,
+    FILES,
+    GENERATED,
+    INTERACTIONS,
+    PREFIXES,
+    WRITTEN,
+    below,
+)
 from memplane.sync.tree.report import TreeReport, WriteReport, compose, digest_of, parse
-from memplane.sync.tree.tree import Hook, check_prefix, files_of, take_in
+from memplane.sync.tree.tree import Hook, check_prefix, files_of, import_tree
 from memplane.transfer.full import TOMBSTONE, ExportLine, full_lines
 
 _REPLICA = "tree-replica"
 _NAME_BYTES = 8
-_NOT_TAKEN = "it holds what was not taken in; import it first"
+_NOT_IMPORTED = "it holds what was not taken in; import it first"
 
 
 def write_tree(
@@ -45,7 +54,7 @@ def write_tree(
     writing = _TreeExport(space, store)
     if ledger:
         writing.ledger()
-    writing.readable(prefix, chain(made_files(space), others))
+    writing.readable(prefix, chain(generated_files(space), others))
     space.note_audit("export", target="tree", outcome="ok")
     return writing.finish()
 
@@ -75,7 +84,7 @@ def read_tree(
     if dry_run and count:
         # What the ledger would bring cannot be told from what the files say without taking it in.
         files = {}
-    report = take_in(
+    report = import_tree(
         space,
         files.items(),
         prefix=prefix,
@@ -138,9 +147,9 @@ class _TreeExport:
             key: got for key in self._listed if not segments.is_segment(key) and (got := self._store.get(key))
         }
         files = {key: got.data for key, got in there.items()}
-        found = take_in(self._space, files.items(), prefix=prefix, modified=self._listed, dry_run=True)
-        theirs = {path for path in found.left if _is_made(path)}
-        apart = {path: _NOT_TAKEN for path in found.taken if below(path, INTERACTIONS) is None}
+        found = import_tree(self._space, files.items(), prefix=prefix, modified=self._listed, dry_run=True)
+        theirs = {path for path in found.left if _is_generated(path)}
+        apart = {path: _NOT_IMPORTED for path in found.taken if below(path, INTERACTIONS) is None}
         apart |= {path: why for path, why in found.rejected if path in files}
         for named, why in found.rejected:
             if named.startswith(f"{FACTS}:"):
@@ -179,9 +188,9 @@ class _TreeExport:
                     self._remove(path)
                 elif rest != data:
                     self._put(path, rest, self._store.get(path))
-            elif is_over(self._space, path) is None:
+            elif is_expired_summary(self._space, path) is None:
                 pass  # the clock of whoever wrote it is ahead
-            elif path in forgotten or (path in unchanged and _is_ours(path, prefix)):
+            elif path in forgotten or (path in unchanged and _is_own_file(path, prefix)):
                 self._remove(path)
             elif any(below(path, folder) for folder in PREFIXES) and path not in unchanged:
                 self._kept.setdefault(path, "it is not one of ours")
@@ -220,12 +229,12 @@ class _TreeExport:
         )
 
 
-def _is_ours(path: str, prefix: str) -> bool:
-    return path == FACTS or any(below(path, folder) is not None for folder in (prefix, FILES, *MADE))
+def _is_own_file(path: str, prefix: str) -> bool:
+    return path == FACTS or any(below(path, folder) is not None for folder in (prefix, FILES, *GENERATED))
 
 
-def _is_made(path: str) -> bool:
-    return any(below(path, folder) is not None for folder in MADE)
+def _is_generated(path: str) -> bool:
+    return any(below(path, folder) is not None for folder in GENERATED)
 
 
 def _with_records(made: bytes, before: bytes | None, apart: Mapping[str, str]) -> bytes:

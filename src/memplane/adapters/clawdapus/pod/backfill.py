@@ -16,13 +16,13 @@ from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, Serv
 from memplane.adapters.clawdapus.outcome import ServiceOutcome
 from memplane.adapters.clawdapus.pod.directory import PodDirectory
 from memplane.adapters.clawdapus.pod.targets import Target
-from memplane.adapters.clawdapus.pod.tombstones import buried_ids
-from memplane.adapters.clawdapus.session_history import agent_folder_name, read_session
+from memplane.adapters.clawdapus.pod.tombstones import tombstoned_ids
+from memplane.adapters.clawdapus.session_history import agent_directory_name, read_session
 from memplane.clock import Instant, to_instant, zoned_instant
 from memplane.errors import InvalidRequest
-from memplane.ledger.history import HistoryLine, RejectedLine, spell_ts
+from memplane.ledger.history import HistoryLine, RejectedLine, format_timestamp
 from memplane.ledger.history_text import FAILED
-from memplane.safety.safe_directory import Folder
+from memplane.safety.safe_directory import SafeDirectory
 
 _MARK_EVERY = 64
 _MARK_BYTES_MAX = 4_096
@@ -95,9 +95,9 @@ class PodBackfill:
         history = self._directory.history(target.agent)
         if history is None:
             return told
-        buried = buried_ids(self._directory, target.agent, self._service)
+        buried = tombstoned_ids(self._directory, target.agent, self._service)
         with history, self._directory.backfills(self._service) as marks:
-            name = f"{agent_folder_name(target.agent)}.json"
+            name = f"{agent_directory_name(target.agent)}.json"
             mark = None if self._restart else self._mark(marks, name)
             if mark is not None and not self._is_there(history, mark):
                 mark = None
@@ -109,7 +109,7 @@ class PodBackfill:
         self,
         client: BlockingMemoryClient,
         target: Target,
-        history: Folder,
+        history: SafeDirectory,
         buried: set[str],
         told: ReplayResult,
         marks: "_Marks",
@@ -146,7 +146,7 @@ class PodBackfill:
             reader.close()
         marks.clear()
 
-    def _mark(self, marks: Folder, name: str) -> _Mark | None:
+    def _mark(self, marks: SafeDirectory, name: str) -> _Mark | None:
         raw = marks.read(name, bytes_max=_MARK_BYTES_MAX)
         try:
             mark = None if raw is None else _MARK.decode(raw)
@@ -154,7 +154,7 @@ class PodBackfill:
         except (msgspec.DecodeError, ValueError):
             return None
 
-    def _is_there(self, history: Folder, mark: _Mark) -> bool:
+    def _is_there(self, history: SafeDirectory, mark: _Mark) -> bool:
         """A mark on an entry that is gone says nothing about where to go on."""
         reader = read_session(history, near=zoned_instant(mark.ts))
         try:
@@ -166,7 +166,7 @@ class PodBackfill:
 class _Marks:
     """Where the next run would go on. Written now and then: what is told twice changes nothing."""
 
-    def __init__(self, folder: Folder, name: str, task: str, found: _Mark | None) -> None:
+    def __init__(self, folder: SafeDirectory, name: str, task: str, found: _Mark | None) -> None:
         self._folder = folder
         self._name = name
         self._task = task
@@ -194,7 +194,7 @@ class _Marks:
 
     def save(self) -> None:
         if self._last is not None and self._unsaved:
-            mark = _Mark(task=self._task, id=self._last.id, ts=spell_ts(self._last.at))
+            mark = _Mark(task=self._task, id=self._last.id, ts=format_timestamp(self._last.at))
             self._folder.replace(self._name, msgspec.json.encode(mark), mode=0o600, durable=False)
             self._unsaved = 0
 

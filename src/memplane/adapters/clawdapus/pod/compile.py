@@ -21,8 +21,8 @@ from memplane.adapters.clawdapus.memory_manifest import (
     ManifestAuth,
     ManifestOperation,
     MemoryManifest,
+    encode_manifest,
     parse_manifest,
-    spell_manifest,
 )
 from memplane.adapters.clawdapus.pod.directory import (
     CONTEXT_MODE,
@@ -43,7 +43,7 @@ from memplane.adapters.clawdapus.pod.podfile import (
 )
 from memplane.errors import InvalidRequest, StorageUnavailable
 from memplane.ledger import gojson
-from memplane.safety.safe_directory import Folder
+from memplane.safety.safe_directory import SafeDirectory
 
 # What a service says of itself: its `claw.describe` document, as far as memory is concerned.
 
@@ -261,7 +261,7 @@ def _from_build(directory: PodDirectory, target: Service, variables: Mapping[str
         return None
     label = Path(target.labels.get("claw.describe", DESCRIPTOR_NAME)).name or DESCRIPTOR_NAME
     try:
-        with Folder.root(directory.path / interpolate(context, variables)) as folder:
+        with SafeDirectory.root(directory.path / interpolate(context, variables)) as folder:
             return folder.read(label, bytes_max=SMALL_BYTES_MAX)
     except StorageUnavailable:
         return None
@@ -332,11 +332,11 @@ def _manifest(
         auth=auth,
         **operations,
     )
-    return parse_manifest(spell_manifest(manifest))  # nothing is written that a proxy would not read
+    return parse_manifest(encode_manifest(manifest))  # nothing is written that a proxy would not read
 
 
 def _projected(
-    context: Folder | None, service: Service, subscription: Subscription, described: MemoryDescription
+    context: SafeDirectory | None, service: Service, subscription: Subscription, described: MemoryDescription
 ) -> ManifestAuth | None:
     """A credential that was given for this very service, else the variable that its descriptor names."""
     given = _service_auth(context, subscription.service)
@@ -353,7 +353,7 @@ def _projected(
     return ManifestAuth("bearer", token)
 
 
-def _service_auth(context: Folder | None, service: str) -> ServiceAuth | None:
+def _service_auth(context: SafeDirectory | None, service: str) -> ServiceAuth | None:
     if context is None or not context.has(SERVICE_AUTH):
         return None
     with context.below(SERVICE_AUTH) as folder:
@@ -379,13 +379,13 @@ def _replay_tokens(directory: PodDirectory, pod: Pod) -> dict[str, str]:
     }
 
 
-def _context(directory: PodDirectory, agent: str) -> AbstractContextManager[Folder | None]:
+def _context(directory: PodDirectory, agent: str) -> AbstractContextManager[SafeDirectory | None]:
     if not directory.path.joinpath(*CONTEXTS, agent).exists():
         return nullcontext()
     return directory.folder.below(*CONTEXTS, agent)
 
 
-def _read_object(context: Folder | None, name: str) -> dict[str, Any]:
+def _read_object(context: SafeDirectory | None, name: str) -> dict[str, Any]:
     raw = None if context is None else context.read(name, bytes_max=SMALL_BYTES_MAX)
     if raw is None:
         return {}
@@ -416,7 +416,7 @@ def _write_contexts(directory: PodDirectory, plans: list[_Plan]) -> None:
                 continue
             with context.below(SERVICE_AUTH, create=True, mode=CONTEXT_MODE) as folder:
                 folder.replace(f"{HISTORY_SERVICE}.json", plan.replay, mode=_SECRET_MODE)
-            context.replace(MEMORY_NAME, spell_manifest(plan.manifest), mode=_MANIFEST_MODE)
+            context.replace(MEMORY_NAME, encode_manifest(plan.manifest), mode=_MANIFEST_MODE)
 
 
 def _write_generated(directory: PodDirectory, pod: Pod, tokens: Mapping[str, str], history_url: str) -> bool:

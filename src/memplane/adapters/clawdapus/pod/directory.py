@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from memplane.adapters.clawdapus.pod.podfile import FILE_BYTES_MAX, load_yaml
-from memplane.adapters.clawdapus.session_history import agent_folder_name
+from memplane.adapters.clawdapus.session_history import agent_directory_name
 from memplane.errors import InvalidRequest, StorageUnavailable
-from memplane.safety.safe_directory import Folder, translated
+from memplane.safety.safe_directory import SafeDirectory, translated
 
 POD_FILE = "claw-pod.yml"
 GENERATED = "compose.generated.yml"
@@ -29,7 +29,7 @@ class PodDirectory:
     def __init__(self, pod_file: Path) -> None:
         self.file = pod_file
         self.path = pod_file.parent
-        self.folder = Folder.root(self.path)
+        self.folder = SafeDirectory.root(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +69,7 @@ class PodDirectory:
         raw = self.folder.read(GENERATED, bytes_max=FILE_BYTES_MAX)
         return {} if raw is None else load_yaml(raw, GENERATED)
 
-    def contexts(self) -> Iterator[tuple[str, Folder]]:
+    def contexts(self) -> Iterator[tuple[str, SafeDirectory]]:
         """Agents by id, each with the directory of its context, which is closed when the next is asked for."""
         try:
             root = self.folder.below(*CONTEXTS)
@@ -81,26 +81,26 @@ class PodDirectory:
                     if folder is not None:
                         yield name, folder
 
-    def history(self, agent: str) -> Folder | None:
+    def history(self, agent: str) -> SafeDirectory | None:
         """The session history of an agent; None where there is none."""
-        return self._existing(HISTORIES, agent_folder_name(agent))
+        return self._existing(HISTORIES, agent_directory_name(agent))
 
     def history_path(self, agent: str) -> Path:
-        return self.path / HISTORIES / agent_folder_name(agent) / "history.jsonl"
+        return self.path / HISTORIES / agent_directory_name(agent) / "history.jsonl"
 
-    def tombstones(self, agent: str, *, create: bool = False) -> Folder | None:
-        return self._existing(TOMBSTONES, agent_folder_name(agent), create=create)
+    def tombstones(self, agent: str, *, create: bool = False) -> SafeDirectory | None:
+        return self._existing(TOMBSTONES, agent_directory_name(agent), create=create)
 
-    def backfills(self, service: str) -> Folder:
-        return self.folder.below(BACKFILLS, agent_folder_name(service), create=True, mode=0o700)
+    def backfills(self, service: str) -> SafeDirectory:
+        return self.folder.below(BACKFILLS, agent_directory_name(service), create=True, mode=0o700)
 
-    def _existing(self, *names: str, create: bool = False) -> Folder | None:
+    def _existing(self, *names: str, create: bool = False) -> SafeDirectory | None:
         if not create and not os.path.lexists(self.path.joinpath(*names)):
             return None
         return self.folder.below(*names, create=create)
 
 
-def _opened(root: Folder, name: str) -> AbstractContextManager[Folder | None]:
+def _opened(root: SafeDirectory, name: str) -> AbstractContextManager[SafeDirectory | None]:
     """A file among the directories is none of ours."""
     try:
         return root.below(name)

@@ -8,7 +8,7 @@ from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient, Serv
 from memplane.adapters.clawdapus.pod.backfill import refusal
 from memplane.adapters.clawdapus.pod.directory import PodDirectory
 from memplane.adapters.clawdapus.pod.targets import Target
-from memplane.adapters.clawdapus.pod.tombstones import ServiceTombstone, buried_ids, bury
+from memplane.adapters.clawdapus.pod.tombstones import ServiceTombstone, append_tombstones, tombstoned_ids
 from memplane.adapters.clawdapus.session_history import read_session
 from memplane.clock import Clock, system_clock
 from memplane.errors import InvalidRequest
@@ -38,18 +38,18 @@ def plan_forget(
     Agents that were `named` must have every id in their history. Where none was, each is asked to forget those it has, and
     an id that nobody has is the mistake.
     """
-    plans = [_wanted(directory, service, target, ids, named=named) for target in targets]
+    plans = [_plan(directory, service, target, ids, named=named) for target in targets]
     if not named:
         known = {id_ for plan, met in plans for id_ in (*plan.entry_ids, *met)}
         _refuse_missing("", [id_ for id_ in ids if id_ not in known])
     return [plan for plan, _ in plans]
 
 
-def _wanted(
+def _plan(
     directory: PodDirectory, service: str, target: Target, ids: Sequence[str], *, named: bool
 ) -> tuple[PodForget, set[str]]:
     """The plan, and which of the ids were forgotten before."""
-    buried = buried_ids(directory, target.agent, service) & set(ids)
+    buried = tombstoned_ids(directory, target.agent, service) & set(ids)
     open_ids = [id_ for id_ in ids if id_ not in buried]
     there = _present(directory, target.agent, open_ids, required=named) if open_ids else set()
     if named:
@@ -58,7 +58,7 @@ def _wanted(
     return PodForget(target=target, entry_ids=wanted, skipped=len(buried)), buried
 
 
-def carry_out(
+def forget_at_service(
     client: BlockingMemoryClient,
     directory: PodDirectory,
     wanted: PodForget,
@@ -77,7 +77,7 @@ def carry_out(
         raise InvalidRequest(f'forget "{target.agent}": {refusal(outcome)}')
     service = target.manifest.service
     now = clock()
-    bury(
+    append_tombstones(
         directory,
         target.agent,
         [ServiceTombstone(now, target.agent, service, id_, reason) for id_ in wanted.entry_ids],

@@ -27,9 +27,9 @@ from memplane.errors import InvalidRequest
 _SECONDS_MAX = 60
 
 
-def published_place(compose_file: Path, service: str, port: int) -> tuple[str, str] | None:
+def published_address(compose_file: Path, service: str, port: int) -> tuple[str, str] | None:
     """Address and port on this machine; None where nobody can say."""
-    said = _ask("compose", "-f", str(compose_file), "port", service, str(port))
+    said = _run("compose", "-f", str(compose_file), "port", service, str(port))
     address, _, out = (said or b"").decode("utf-8", "replace").strip().rpartition(":")
     return (address, out) if out.isdecimal() and out != "0" else None
 
@@ -37,12 +37,12 @@ def published_place(compose_file: Path, service: str, port: int) -> tuple[str, s
 def proxy_lines(pod: str, since: str | None) -> Iterator[bytes]:
     """Line after line of each proxy. Raises `InvalidRequest` where docker does not tell."""
     labels = ("--filter", f"label=claw.pod={pod}", "--filter", "label=claw.role=proxy")
-    names = _told(_ask("ps", "--all", *labels, "--format", "{{.Names}}"))
+    names = _address(_run("ps", "--all", *labels, "--format", "{{.Names}}"))
     for name in names.decode("utf-8", "replace").split():
-        yield from _told(_ask("logs", *(("--since", since) if since else ()), name)).splitlines()
+        yield from _address(_run("logs", *(("--since", since) if since else ()), name)).splitlines()
 
 
-def _told(said: bytes | None) -> bytes:
+def _address(said: bytes | None) -> bytes:
     if said is None:
         raise InvalidRequest(
             "the logs of the pod's proxies cannot be had from docker; name them with --log FILE"
@@ -50,7 +50,7 @@ def _told(said: bytes | None) -> bytes:
     return said
 
 
-def _ask(*words: str) -> bytes | None:
+def _run(*words: str) -> bytes | None:
     """What it says; None where it fails or is not there."""
     try:
         done = subprocess.run(["docker", *words], capture_output=True, timeout=_SECONDS_MAX, check=True)  # noqa: S603, S607
@@ -195,7 +195,7 @@ def published(service: Any, port: int) -> str | None:
 
 def _asker(directory: PodDirectory) -> AskCompose:
     def ask(service: str, port: int) -> str | None:
-        found = published_place(directory.path / GENERATED, service, port)
+        found = published_address(directory.path / GENERATED, service, port)
         if found is None:
             return None
         address, out = found

@@ -11,7 +11,7 @@ from memplane.clock import Instant
 from memplane.errors import InvalidRequest
 from memplane.ledger import gojson
 from memplane.ledger.gojson import Json
-from memplane.ledger.history import VERSION, BadLine, instant_of, spell_ts
+from memplane.ledger.history import VERSION, BadLine, format_timestamp, instant_of
 
 
 class ServiceTombstone(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def compose_tombstone(tombstone: ServiceTombstone) -> bytes:
     """The line without its newline; the time in whole seconds."""
     members: dict[str, Json] = {
         "version": VERSION,
-        "ts": spell_ts(tombstone.at),
+        "ts": format_timestamp(tombstone.at),
         "agent_id": tombstone.agent_id,
         "memory_service": tombstone.memory_service,
         "entry_id": tombstone.entry_id,
@@ -68,7 +68,7 @@ TOMBSTONES_NAME = "tombstones.jsonl"
 _FILE_BYTES_MAX = 1024 * 1024 * 1024
 
 
-def buried_ids(directory: PodDirectory, agent: str, service: str) -> set[str]:
+def tombstoned_ids(directory: PodDirectory, agent: str, service: str) -> set[str]:
     """Ids that this service must not be told again. A line that cannot be read is an error: it may name one of them."""
     folder = directory.tombstones(agent)
     if folder is None:
@@ -78,7 +78,7 @@ def buried_ids(directory: PodDirectory, agent: str, service: str) -> set[str]:
     return {it.entry_id for it in _parsed(raw) if it.memory_service == service}
 
 
-def bury(directory: PodDirectory, agent: str, tombstones: Sequence[ServiceTombstone]) -> None:
+def append_tombstones(directory: PodDirectory, agent: str, tombstones: Sequence[ServiceTombstone]) -> None:
     """On disk when this returns."""
     folder = directory.tombstones(agent, create=True)
     assert folder is not None
