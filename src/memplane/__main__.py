@@ -1,4 +1,4 @@
-"""The `memplane` command: the one place that reads the environment and gives the CLI its parts."""
+"""The `memplane` command: the entry point that reads the environment and wires the CLI."""
 
 import getpass
 import os
@@ -12,7 +12,7 @@ from memplane.telemetry import Listener
 from memplane.terminal.call import Wiring
 
 _PATIENCE = {"MEMPLANE_RECALL_WORK_MS": "10000"}
-"""A command works alone and is worth waiting for: an answer at once that lacks half of it is of no use to a person."""
+"""A person prefers to wait for a complete answer."""
 
 
 def open_plane(data: str | None, environment: Mapping[str, str]) -> Memplane:
@@ -38,7 +38,7 @@ def run() -> None:
 
 
 def _actor() -> str:
-    """Who is at the keyboard, for the audit log; a container's nameless user is nobody."""
+    """The user name for the audit log; empty in a container without one."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

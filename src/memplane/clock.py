@@ -1,4 +1,4 @@
-"""Time, injected: nothing below the doors asks the machine what time it is except through a `Clock`."""
+"""Time as an injected dependency: the engine reads the time only through a `Clock`, so tests can control it."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from memplane.errors import InvalidRequest
 
 Instant = int
-"""Microseconds since 1970 in UTC: what the store keeps and what is compared."""
+"""Microseconds since 1970 in UTC, as stored and compared."""
 
 Clock = Callable[[], Instant]
 
@@ -20,10 +20,10 @@ _MICROSECOND = timedelta(microseconds=1)
 _YEAR_MIN, _YEAR_MAX = 1, 9999
 
 INSTANT_MAX: Instant = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The last moment that can be told."""
+"""The latest representable moment."""
 STATED_MAX: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The last one that a file is believed. Some write the end of time for "never", and what comes after what a file says has to
-have a time too."""
+"""The latest moment accepted from a file. Some files write the end of time for "never", and entries that follow need
+a later time."""
 
 
 def system_clock() -> Instant:
@@ -35,19 +35,19 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def to_instant(moment: datetime) -> Instant:
-    """An aware datetime in any zone; a naive one is taken as UTC."""
+    """Convert an aware datetime in any zone; a naive one is taken as UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def just_after(instant: Instant) -> Instant:
-    """The next moment; the last one where there is none."""
+    """The next moment, or the same one at the end of the range."""
     return min(instant + 1, INSTANT_MAX)
 
 
 def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
-    """Accept a datetime, an ISO 8601 string or Unix seconds; refuse what is not a real moment."""
+    """Accept a datetime, an ISO 8601 string or Unix seconds; reject anything else."""
     try:
         if isinstance(value, datetime):
             return _within_years(to_instant(value))
@@ -65,7 +65,7 @@ def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
 
 
 def zoned_instant(text: str) -> Instant:
-    """A time as files and logs have it. Raises `ValueError` on one that does not say in which zone it is."""
+    """Parse a timestamp from a file or log; raise `ValueError` if it has no time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(text)
@@ -73,7 +73,7 @@ def zoned_instant(text: str) -> Instant:
 
 
 def _within_years(instant: Instant) -> Instant:
-    """An offset can carry a date of the first or the last year out of what UTC can say."""
+    """An offset can push a date in the first or last year out of the range of UTC."""
     to_datetime(instant)
     return instant
 

@@ -1,4 +1,4 @@
-"""One frozen `Settings`, built where the program starts and passed down; nothing else reads the environment."""
+"""One frozen `Settings`, built at program start and passed down; no other module reads the environment."""
 
 import re
 from collections.abc import Mapping
@@ -19,74 +19,74 @@ _KEYWORDS = re.compile(
     r"\s*(?![/.~])(?:[^=]*=.*\s)?(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=",
     re.IGNORECASE | re.DOTALL,
 )
-"""How libpq takes an address besides."""
+"""The keyword form of a libpq connection string."""
 _PASSWORD_IN_URL = re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?")
 
 
 def is_url(data: str) -> bool:
-    """Whether a place for data is a database rather than a directory. What is almost an address is refused: as a directory
-    it would be made, and named in messages, with the password in its name."""
+    """Whether `data` is a database URL rather than a directory. A malformed URL is rejected: as a directory it would be
+    created, and shown in messages, with the password in its name."""
     if data.startswith(("postgresql://", "postgres://")):
         return True
     if "://" in data or _ALMOST_URL.match(data):
         raise SettingsInvalid(
-            "data: this is neither a directory nor an address that Memplane knows; write postgresql://user@host/name"
+            "data: neither a directory nor a supported URL; use postgresql://user@host/name"
         )
     if _KEYWORDS.match(data):
         raise SettingsInvalid(
-            "data: an address in keywords (host=… dbname=…) is not taken; write postgresql://user@host/name?sslmode=…, with the "
-            "password in ~/.pgpass or as user:password. A directory that is called so is written ./…"
+            "data: keyword connection strings (host=… dbname=…) are not supported; use postgresql://user@host/name?sslmode=…, "
+            "with the password in ~/.pgpass or as user:password. To name a directory like this, prefix it with ./"
         )
     return False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be set. The names are those of docs/reference/settings.md."""
+    """All settings; docs/reference/settings.md documents each."""
 
     data: str = DATA_DEFAULT
-    """Where memory lives: a directory, or `postgresql://…`."""
+    """Where data is stored: a directory, or `postgresql://…`."""
     state: str = DATA_DEFAULT
-    """Where this machine keeps what is its own when memory lives in a database."""
+    """Where this machine keeps its local files when data is stored in a database."""
     database_connections_max: int = 20
-    """How many connections to a database one process may have."""
+    """Maximum database connections per process."""
     database_statement_seconds_max: int = 60
-    """How long one statement may take, or wait for others; what takes longer is stuck."""
+    """Timeout of one statement, including lock waits."""
     key: str | None = None
-    """The encryption key, 64 hexadecimal digits; None leaves files plain."""
+    """The encryption key, 64 hexadecimal digits; None disables encryption."""
 
     embedding: str = "local"
-    """What turns text into vectors: `local`, `openai` or `none`."""
+    """The embedding provider: `local`, `openai` or `none`."""
     embedding_model: str | None = None
-    """`local`: a folder with a model of your own; `openai`: the model's name."""
+    """`local`: a directory with your own model; `openai`: the model's name."""
     embedding_url: str = "https://api.openai.com/v1"
     embedding_key: str | None = None
     embedding_dimension: int = 1_536
-    """Of an `openai` model; a local one says it itself."""
+    """Vector size of an `openai` model; a local model declares its own."""
     llm: str = "none"
-    """What reads facts out of turns besides the rules: `none`, `openai` or `anthropic`."""
+    """The LLM provider that extracts facts in addition to the rules: `none`, `openai` or `anthropic`."""
     llm_model: str | None = None
     llm_url: str = ""
-    """Empty: the provider's own address."""
+    """Empty for the provider's default address."""
     llm_key: str | None = None
     catalog: str | None = None
-    """A file with predicates of your own."""
+    """A file with your own predicates."""
 
     jwt_secret: str | None = None
-    """Signs and checks tokens; at least 32 bytes. None: no token signed with a secret is taken."""
+    """Signs and verifies tokens; at least 32 bytes. None disables tokens signed with a shared secret."""
     jwt_issuer: str = "helmdeck"
-    """What `iss` of such a token must be; the default is that of the tokens Helmdeck's clients have."""
+    """The required `iss` of such a token; the default matches tokens of Helmdeck's clients."""
     jwt_audience: str | None = None
-    """What `aud` must name; None: it is not looked at."""
+    """The required `aud`; None disables the check."""
     jwks: str | None = None
-    """The public keys of an issuer: a file or an https:// address. None: no token signed with such a key is taken."""
+    """The public keys of an issuer: a file or an https:// URL. None disables tokens signed with a public key."""
     jwks_issuer: str | None = None
-    """Needed with `jwks`, as is the audience: others trust the same issuer, and their tokens are not for us."""
+    """Required with `jwks`, like the audience: the same issuer also signs tokens for other services."""
     jwks_audience: str | None = None
 
     admin_name: str = "admin"
-    """Who may log in with a password, for clients that cannot be given a token."""
+    """The user name for password login, for clients that cannot use a token."""
     admin_password: str | None = None
-    """None: nobody can log in."""
+    """None disables password login."""
 
     content_chars_max: int = 2_000
     tags_max: int = 10
@@ -95,9 +95,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     entry_bytes_max: int = 8 * 1024 * 1024
 
     document_bytes_max: int = 16 * 1024 * 1024
-    """Of one document as it is uploaded."""
+    """Maximum size of an uploaded document."""
     file_bytes_max: int = 256 * 1024
-    """Of one file that an agent keeps."""
+    """Maximum size of one agent file."""
     files_max: int = 1_000
 
     session_stores_max: int = 20
@@ -111,118 +111,117 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_turns_max: int = 6
     recall_tokens_max: int = 2_000
     recall_memory_percent: int = 50
-    """Of these tokens, what memory may have at least where documents have more to say too; half of it where documents
-    were asked for."""
+    """The minimum share of the tokens reserved for memory when documents match too; halved when the query asks for
+    documents."""
     recall_work_ms: int = 1_000
-    """How long a recall may work off what waits for enrichment, where no worker does."""
+    """How long a recall may run pending enrichment when no worker runs."""
 
     purge_superseded_days: int = 90
     retention: Literal["forever", "adr"] = "forever"
-    """How long raw days and digests are kept: `forever`, or `adr` for 7 days of what was said and 30 of summaries and
-    digests."""
+    """The retention profile: `forever`, or `adr` (7 days of raw turns, 30 days of summaries and digests)."""
     retention_raw_days: int | None = None
-    """Instead of the profile's days; 0 is for ever."""
+    """Overrides the profile; 0 keeps forever."""
     retention_summary_days: int | None = None
     retention_digest_days: int | None = None
     compact_confirm: Literal["person", "auto"] = "person"
-    """Who confirms what compaction learned: a person, or this policy."""
+    """Who confirms drafts from compaction: a person, or automatic."""
     budget_tokens: int = 400_000
-    """How many tokens of memory an agent may load at its start."""
+    """Token budget for memory an agent loads at start."""
     budget_window_tokens: int = 1_000_000
-    """How many tokens its model reads in all."""
+    """Context window of the agent's model, in tokens."""
     wipe_now_bytes_max: int = 256 * 1024 * 1024
-    """A larger space is not written anew at every forget; its receipts say `off_disk: false` until `wipe`."""
+    """A larger space is not rewritten on every forget; its receipts say `off_disk: false` until `wipe`."""
     redact_ledger: bool = False
-    """Redact secrets before they reach the ledger. Off, the ledger keeps what was said and only what is derived
-    from it is redacted; on, a wrongly redacted word is lost for good."""
+    """Redact secrets before they reach the ledger. When off, the ledger keeps the original text and only derived data is
+    redacted; when on, a false positive is lost permanently."""
 
     keep_memory_local: bool = False
-    """Memory stays on this machine: a sync with anything but a directory is refused."""
+    """Refuse to sync with anything but a local directory."""
 
     recall_answer_ms: int = 150
-    """How long the memory-plane door lets a recall take; then it answers with what is there. Its clients wait 300."""
+    """Time limit of a Clawdapus recall, after which it returns a partial answer; its clients time out after 300 ms."""
     claw_history_url: str | None = None
-    """Where a Clawdapus proxy tells session histories, to be caught up with at the start."""
+    """The session history URL of a Clawdapus proxy, imported at start."""
     claw_history_token: str | None = None
     claw_history_agent_ids: tuple[str, ...] = ()
 
     plan: str = "self-hosted"
-    """What the usage of a tenant is called to be under; a name, nothing else."""
+    """The plan name shown in usage reports."""
     quota_ingest_events: int | None = None
-    """Events that a tenant may ingest in a billing cycle; None: as many as it likes."""
+    """Maximum ingested events per tenant and billing cycle; None for no limit."""
     billing_cycle_day: int = 1
-    """Of the month, from 1 to 28: when a cycle begins, at midnight in UTC."""
+    """Day of the month, 1 to 28, on which a cycle begins at midnight UTC."""
     ingest_per_minute: int | None = None
-    """Ingests of a tenant within any minute; None: as many as it likes."""
+    """Maximum ingest calls per tenant and minute; None for no limit."""
     recall_per_minute: int | None = None
 
     session_history_dir: str | None = None
-    """Where every turn of an agent is written to its `history.jsonl` too; None writes none."""
+    """Directory for `history.jsonl` session histories; None disables them."""
     session_history_max_bytes: int = SESSION_HISTORY_MAX_BYTES
-    """A file that would grow beyond it is rotated."""
+    """Maximum size of a history file before it is rotated."""
 
     openai_base_url: str = "https://api.openai.com/v1"
-    """Where the proxy sends what is not for another upstream."""
+    """The proxy's default upstream."""
     openai_api_key: str | None = None
-    """The server's own key, for clients that bring none."""
+    """The server's key, used for clients without one."""
     anthropic_base_url: str = "https://api.anthropic.com"
     anthropic_api_key: str | None = None
     upstreams: tuple[str, ...] = ()
-    """Further upstreams, `name=url`; `anthropic+` or `azure+` before the URL where it speaks like those."""
+    """Additional upstreams, `name=url`; prefix the URL with `anthropic+` or `azure+` for those APIs."""
     upstream_keys: tuple[str, ...] = ()
-    """The server's own keys for them, `name=key`."""
+    """The server's keys for these upstreams, `name=key`."""
     proxy_recall_ms: int = 300
-    """How long the proxy waits for memory before a turn goes on without."""
+    """How long the proxy waits for a recall before it forwards the turn without memory."""
     proxy_retain_ms: int = 1_000
-    """How long the end of an answer is held back until the turn is in the ledger; then it is written later."""
+    """How long the end of an answer waits for the turn to be durable; after that it is written later."""
     proxy_timeout_s: int = 600
-    """How long an upstream may be silent."""
+    """Read timeout of an upstream."""
     proxy_brief: bool = True
-    """Whether a conversation through the proxy begins with the brief."""
+    """Whether the proxy injects the brief at the start of a conversation."""
     proxy_prices: tuple[str, ...] = ()
-    """What models cost, `model=prompt/completion/cached` in dollars for a million tokens, where providers do not say."""
+    """Model prices, `model=prompt/completion/cached` in dollars per million tokens, for providers that report none."""
     claw_context_root: str | None = None
-    """Where each agent's folder with its `memory.json` is; None: memory is this process's."""
+    """Directory with one folder per agent holding its `memory.json`; None uses this server's memory."""
 
     host: str = "127.0.0.1"
-    """Where the server listens."""
+    """The address the server listens on."""
     port: int = 8_700
     workers: int = 1
-    """Server processes on the same data directory."""
+    """Number of server processes on the same data directory."""
     serve_enriches: bool = True
-    """Whether a server on a database enriches what comes in; with False, `memplane worker` processes do."""
+    """Whether a server on a database runs enrichment; if False, run `memplane worker` processes."""
     worker_lease_s: int = 60
-    """How long a space is a worker's own without being heard of; then another takes it over."""
+    """Lease time: a worker that does not renew its lease loses the space to another worker."""
     worker_failures_max: int = 10
-    """After so many failures of its own a space waits for a person."""
+    """Failures after which a space becomes a dead letter and waits for a manual retry."""
     hosts: tuple[str, ...] = ()
-    """Names besides loopback and addresses that the server answers to; `*` is any."""
+    """Accepted host names besides loopback and addresses; `*` accepts any."""
     origins: tuple[str, ...] = ()
-    """Origins of pages that may call the server from a browser."""
+    """Origins allowed to call the server from a browser."""
     body_bytes_max: int = 32 * 1024 * 1024
     body_seconds_max: int = 60
-    """How long a body may take to arrive."""
+    """Time limit for receiving a request body."""
     metrics_open: bool = False
-    """Whether `/metrics` answers without a credential."""
+    """Whether `/metrics` needs no credential."""
     shutdown_seconds_max: int = 30
-    """How long requests may take to finish once the server is told to end."""
+    """How long running requests may take to finish on shutdown."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
+    """Addresses of reverse proxies whose `X-Forwarded-For` is trusted."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     memory_log: str | None = None
-    """Where `memory_op` lines go: a file, or `-` for stdout; None writes none."""
+    """Destination of `memory_op` lines: a file, or `-` for stdout; None disables them."""
     otlp_endpoint: str | None = None
-    """Where OpenTelemetry spans go; None makes none."""
+    """OpenTelemetry endpoint for spans; None disables tracing."""
 
     @property
     def place(self) -> str:
-        """Where memory lives, to be shown: without a password."""
+        """`data` for display, without the password."""
         return _PASSWORD_IN_URL.sub("", _PASSWORD.sub(r"\1@", self.data)) if is_url(self.data) else self.data
 
     @property
     def folder(self) -> Path:
-        """Where this machine's own files are: turns that wait to be kept, how far a sync is, who runs. The data directory;
-        beside a database, one for each."""
+        """The directory for this machine's local files (pending turns, sync state, process ids): the data directory, or one
+        directory per database below `state`."""
         if not is_url(self.data):
             return Path(self.data).expanduser()
         return Path(self.state).expanduser() / "databases" / sha256(self.place.encode()).hexdigest()[:16]
@@ -334,7 +333,7 @@ _LISTS = frozenset(
         "proxy_prices",
     }
 )
-"""Settings that hold several values; their variables hold them with commas between."""
+"""Settings with several values; their variables are comma-separated."""
 
 _SECRETS = {
     "MEMPLANE_KEY": "key",
@@ -343,7 +342,7 @@ _SECRETS = {
     "OPENAI_API_KEY": "openai_api_key",
     "ANTHROPIC_API_KEY": "anthropic_api_key",
 }
-"""Each may also come from a file that the variable with `_FILE` at its end names: `MEMPLANE_KEY_FILE`,
+"""Each can also be read from the file named by the variable with the suffix `_FILE`: `MEMPLANE_KEY_FILE`,
 `MEMPLANE_JWT_SECRET_FILE`, `MEMPLANE_ADMIN_PASSWORD_FILE`, `OPENAI_API_KEY_FILE`, `ANTHROPIC_API_KEY_FILE`."""
 
 
@@ -353,7 +352,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         if environment.get(variable):
             value = environment[variable]
             if name == "session_history_max_bytes" and not _is_count(value):
-                continue  # Clawdapus goes on with the default, and so do we
+                continue  # Clawdapus falls back to the default here; so do we
             values[name] = _listed(value) if name in _LISTS else value
     for variable, name in _SECRETS.items():
         secret = _secret_from(environment, variable)
@@ -374,18 +373,18 @@ def _listed(value: str) -> list[str]:
 
 
 def _named(error: msgspec.ValidationError) -> str:
-    """What is wrong, under the name of the variable: whoever set it never saw ours."""
+    """The problem, under the name of the environment variable rather than of our field."""
     why, _, where = str(error).partition(" - at `$.")
     found = _FIELD.match(where)
     variables = [variable for variable, name in _ENVIRONMENT.items() if found and name == found[0]]
     choices = get_args(Settings.__annotations__[found[0]]) if variables and found else ()
     words = [choice for choice in choices if isinstance(choice, str)]
-    more = f"; it is one of {', '.join(words)}" if words else ""
-    return f"{variables[0] if variables else 'an environment variable'} cannot be used: {why}{more}"
+    more = f"; use one of {', '.join(words)}" if words else ""
+    return f"{variables[0] if variables else 'an environment variable'} is invalid: {why}{more}"
 
 
 def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:
-    """The variable itself, or the file that the one beside it names: a file does not show in a list of processes."""
+    """The variable's value, or the content of the file named by `…_FILE`, which does not show in a process list."""
     if environment.get(variable):
         return environment[variable]
     file = environment.get(f"{variable}_FILE")
@@ -398,5 +397,5 @@ def _secret_from(environment: Mapping[str, str], variable: str) -> str | None:
 
 
 def reason_of(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, without repeating its name or what is in it."""
+    """Why a file cannot be read, without its name or content."""
     return "it is not text" if isinstance(error, UnicodeDecodeError) else error.strerror or "unreadable"

@@ -1,4 +1,5 @@
-"""The engine: spaces and what is done over all of them. It knows protocols only; `main.py` brings the real parts."""
+"""The engine: opens spaces and runs what concerns all of them. It depends on protocols; `main.py` supplies the concrete
+parts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -37,20 +38,20 @@ from memplane.worker.distillation import Distiller
 from memplane.worker.pipeline import Worker, model_of, note_accesses
 
 Daily = Callable[[Space, str], None]
-"""Something to do for a space once a day; it is given the day (UTC) that is over. Done again after a crash."""
+"""A daily job for a space. Its second argument is the day (UTC) that just ended. It may run again after a crash."""
 
 _MAINTENANCE_BOOKMARK = "looked-after"
-"""The bookmark of the last day on which a space was looked after."""
+"""The bookmark of the last day on which a space's daily jobs ran."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the installation can be used. Codes only: who asks may be anybody."""
+    """Whether the installation is usable. Holds error codes only, because `/readyz` is public."""
 
     ready: bool = True
     problems: tuple[str, ...] = ()
-    """Why not: codes of errors."""
+    """Error codes of what prevents reading or writing."""
     degraded: tuple[str, ...] = ()
-    """What does not get on meanwhile, though reading and writing do."""
+    """What is failing while reading and writing work."""
 
 
 class Engine:
@@ -68,8 +69,8 @@ class Engine:
         listener: Listener | None = None,
         daily: Sequence[Daily] = (),
     ) -> None:
-        """`daily` is done once a day for every space, in the background, before the day's raw traces decay. Where workers on
-        several machines share the spaces, the background is one of them; `elsewhere` leaves all of it to others."""
+        """`daily` jobs run once a day for every space, in the background, before retention removes raw days. Where workers on
+        several machines share the spaces, the background is one of them; `elsewhere` leaves enrichment to the others."""
         self._daily = tuple(daily)
         self.settings = settings or Settings()
         self.clock = clock
@@ -98,23 +99,23 @@ class Engine:
         )
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
-        """Counts what tenants do; the HTTP frame tells it."""
+        """Counts usage per tenant; the HTTP server reports to it."""
         self.allowance = QuotaGuard(accounts, self.settings, clock)
-        """Whether a tenant may do one more."""
+        """Enforces quotas and rate limits."""
         self.usage = UsageReports(accounts, self.meter, self.allowance, clock)
         self._whereabouts = Locator(stores, self._parts.directory, clock)
         self.work = stores.work()
-        """Which spaces have something waiting, where workers on several machines share them; else None."""
+        """The queue of spaces that need enrichment, on a database shared by workers; else None."""
         self._parts = msgspec.structs.replace(self._parts, background=self._begun(background=background))
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
-        """The space of one owner; any text is a legal owner id. It comes into being with its first use."""
+        """The space of one owner; any text is a valid owner id. The space is created on first use."""
         for field in ("actor", "door", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
         return Space(self._parts, tenant, owner, caller or Caller())
 
     def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
-        """Whether this owner has one: looking at a space that is not there would create it."""
+        """Whether this owner's space exists. Opening a missing space would create it."""
         try:
             with self._stores.open(tenant, owner, create=False):
                 return True
@@ -126,33 +127,33 @@ class Engine:
         return iter(self._stores.owners(tenant))
 
     def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
-        """Every owner in whose space a document, collection or receipt of this id is."""
+        """The owners whose spaces contain a document, collection or receipt with this id."""
         return self._whereabouts.whose(tenant, sort, id)
 
     def receipts(
         self, tenant: str, *, owners: Collection[str] | None = None, limit: int = 20, offset: int = 0
     ) -> ReceiptPage:
-        """Every forget there was in the spaces of these owners, or of all; the newest first."""
+        """Receipts of every forget in the spaces of these owners, or of all, newest first."""
         return self._whereabouts.receipts(tenant, owners=owners, limit=limit, offset=offset)
 
     def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None = None) -> OwnedReceipt:
-        """One of them by its id; `NotFound` where none of these owners has it."""
+        """One receipt by its id; `NotFound` if none of these owners has it."""
         return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
 
     def answering(self) -> AbstractContextManager[None]:
-        """Inside, somebody waits for an answer; what goes on beside gives way to it."""
+        """While the context is open, a request is being answered and background work yields to it."""
         background = self._parts.background
         return nullcontext() if background is None else background.giving_way()
 
     @property
     def worker_name(self) -> str | None:
-        """What the other workers of a database know this one by; None where none works in this process."""
+        """The name of this process's cluster worker; None without one."""
         background = self._parts.background
         return background.holder if isinstance(background, ClusterWorker) else None
 
     def warm_up(self) -> None:
-        """Load the model that embeds questions, so that the first one need not wait for it; nor, where a database is
-        asked, for a connection and for the plan of every statement."""
+        """Load the embedding model and, on a database, open a connection and prepare statements, so the first recall is
+        not slow."""
         embedder = self._parts.embedder
         if embedder is not None:
             with suppress(EmbeddingFailed):
@@ -163,7 +164,7 @@ class Engine:
                     self.space(owner, tenant=tenant).recall("good morning", noted=False)
 
     def readiness(self) -> Readiness:
-        """Try the data directory, and ask the background how it gets on."""
+        """Probe the storage and check the background worker for failures."""
         try:
             self._stores.probe()
             background = self._parts.background
@@ -185,19 +186,19 @@ class Engine:
         self._stores.close()
 
     def _write_uses(self) -> None:
-        """What was told since the last write. Whoever closes is done with us: what cannot be written is let go."""
+        """Write the access counts collected since the last write. On close, a failure to write them is ignored."""
         catalog, now = self._parts.catalog, self.clock()
         for (tenant, owner), ids in self._parts.uses.take_all().items():
             with suppress(MemplaneError), self._stores.open(tenant, owner, create=False) as store:
                 store.write(partial(note_accesses, ids=ids, catalog=catalog, now=now))
 
     def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enricher | None:
-        """Whoever enriches, at work from now on."""
+        """Start the enrichment runner."""
         stores, worker, work = self._stores, self._parts.worker, self.work
         if background == "elsewhere":
             if work is None:
                 raise SettingsInvalid(
-                    "serve_enriches: a data directory is enriched by the process that serves it; leave --no-worker out"
+                    "serve_enriches: enrichment of a data directory runs in the server process; remove --no-worker"
                 )
             return RemoteEnrichment(work)
         if not background:
@@ -225,8 +226,8 @@ class Engine:
         self._stores.accounts().add({}, oldest=self.clock() // DAY - RETENTION_DAYS)
 
     def _look_after(self, tenant: str, owner: str) -> None:
-        """Once a day: what else is to be done daily, then compaction and retention; what has expired is erased, and what was
-        superseded long ago is purged. What fails is tried again, ever later, as enrichment is."""
+        """Once a day: run the daily jobs, then compaction and retention, erase expired facts and purge old superseded
+        memories. Failures are retried with back-off, like enrichment."""
         now = self.clock()
         today = day_of(now)
         space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))

@@ -1,5 +1,5 @@
-"""Random bytes from the system, fetched many at a time: a call for every id and salt would let go of Python's lock each
-time, and with many writers that costs more than the rest of a write."""
+"""Random bytes from the system, fetched in blocks: one system call per id and salt releases the GIL each time, and with
+many writers that costs more than the rest of a write."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ def random_bytes(count: int) -> bytes:
 
 
 def _forget_pool() -> None:
-    """A child must not draw what its parent draws."""
+    """A forked child must not reuse its parent's random bytes."""
     global _pool, _used, _lock
     _pool, _used, _lock = b"", 0, threading.Lock()
 

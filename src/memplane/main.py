@@ -1,4 +1,4 @@
-"""The one place that names concrete engines and wires them."""
+"""The composition root: the only module that names concrete storage engines and model clients."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,10 +51,9 @@ class Memplane(Engine):
     ) -> Self:
         """Open a data directory. With a key, everything in it is encrypted.
 
-        `embedder` and `llm` take the place of those that the settings name; with None, recall goes by words alone and
-        facts are read by rules. With `background`, a thread enriches what comes in; without, a recall does it, for at
-        most `recall_work_ms`, or `space.enrich()`. That thread also does what is `daily` to be done for every space, and
-        keeps to the retention policy.
+        `embedder` and `llm` override the settings; None means keyword search only, and extraction by rules. With
+        `background`, a thread runs enrichment, the `daily` jobs and the retention policy. Without it, a recall runs
+        pending enrichment for at most `recall_work_ms`, and `space.enrich()` runs all of it.
         """
         settings = settings or Settings()
         changes = {"data": str(data)} if data is not None else {}
@@ -78,12 +77,12 @@ class Memplane(Engine):
         return plane
 
     def identity(self) -> Identity:
-        """The keys and tokens of this data directory; whoever asks closes it. An `Authenticator` for doors."""
+        """The keys and tokens of this data directory, an `Authenticator` for the server; the caller closes it."""
         tokens = tokens_of(self.settings, self._clock)
         return Identity(self._concrete.credentials(), tokens, clock=self._clock)
 
     def readiness(self) -> Readiness:
-        """As the engine's; the catalog of keys must be readable too."""
+        """Like the engine's check; the catalog of keys must be readable too."""
         found = super().readiness()
         if not found.ready:
             return found
@@ -97,29 +96,29 @@ class Memplane(Engine):
         return found
 
     def holds_anything(self) -> bool:
-        """Whether there is a space, or a key."""
+        """Whether any space or key exists."""
         return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
 
     def move_to(
         self, target: "Memplane", progress: Callable[[MoveProgress], None], *, passes_max: int = PASSES_MAX
     ) -> MoveReport:
-        """Make another installation the same as this one; see `memplane.transfer.move`."""
+        """Copy this installation to another; see `memplane.transfer.move`."""
         stores, wipe_bytes_max = target._stores, target.settings.wipe_now_bytes_max  # noqa: SLF001 - of its own kind
         move = Move(self._stores, stores, progress=progress, wipe_bytes_max=wipe_bytes_max)
         return move.run(passes_max=passes_max)
 
     def compare_with(self, target: "Memplane", progress: Callable[[MoveProgress], None]) -> MoveReport:
-        """Whether another installation is the same as this one, row by row; writes nothing."""
+        """Compare another installation with this one, row by row, without writing."""
         return Move(self._stores, target._stores, progress=progress).check()  # noqa: SLF001
 
     def rotate_key(
         self, new_key: str | None, *, progress: Callable[[str, bool], None] = lambda _owner, _changed: None
     ) -> int:
-        """Put every space, and the catalog, under another key or none; returns how many spaces were changed. Run it
-        again if it was cut off: what is done stays done. Nobody else may use the data directory meanwhile."""
+        """Re-encrypt every space and the catalog with another key, or none; return the number of changed spaces. Safe to
+        run again after an interruption. No other process may use the data directory."""
         stores = self._concrete
         if not isinstance(stores, SqliteStores):
-            raise SettingsInvalid("key: a database is not encrypted by Memplane; encrypt its disks")
+            raise SettingsInvalid("key: Memplane does not encrypt a database; use disk encryption")
         key = None if new_key is None else parse_key(new_key)
         changed = 0
         stores.rekey_catalog(key)
@@ -133,7 +132,7 @@ class Memplane(Engine):
 
 
 def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
-    """Where the data is: a directory of SQLite files, or a PostgreSQL database."""
+    """The storage named by the settings: a directory of SQLite files, or a PostgreSQL database."""
     if not is_url(settings.data):
         folder = Path(settings.data).expanduser()
         if folder.is_file():
@@ -144,7 +143,7 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
         return SqliteStores(folder, key)
     if settings.key is not None:
         raise SettingsInvalid(
-            "key: a database is not encrypted by Memplane; encrypt its disks, and unset MEMPLANE_KEY"
+            "key: Memplane does not encrypt a database; use disk encryption and unset MEMPLANE_KEY"
         )
     from memplane.storage.postgres.stores import PostgresStores  # psycopg is slow to load
 
@@ -171,16 +170,16 @@ def embedder_of(settings: Settings) -> Embedder | None:
                     key=settings.embedding_key,
                 )
             )
-    raise SettingsInvalid(f"embedding: {settings.embedding!r} is not known; it is local, openai or none")
+    raise SettingsInvalid(f"embedding: {settings.embedding!r} is not supported; use local, openai or none")
 
 
 def llm_of(settings: Settings) -> LLM | None:
     if settings.llm == "none":
         return None
     if settings.llm not in {"openai", "anthropic"}:
-        raise SettingsInvalid(f"llm: {settings.llm!r} is not known; it is openai, anthropic or none")
+        raise SettingsInvalid(f"llm: {settings.llm!r} is not supported; use openai, anthropic or none")
     if settings.llm_model is None:
-        raise SettingsInvalid("llm_model: name the model that is to read facts")
+        raise SettingsInvalid("llm_model: name the model that extracts facts")
     endpoint = LLMEndpoint(model=settings.llm_model, url=settings.llm_url, key=settings.llm_key)
     return OpenAIChat(endpoint) if settings.llm == "openai" else AnthropicMessages(endpoint)
 
@@ -197,7 +196,7 @@ def tokens_of(settings: Settings, clock: Clock) -> Signer:
         return Tokens(secret, expected)
     if settings.jwks_issuer is None or settings.jwks_audience is None:
         raise SettingsInvalid(
-            "jwks: set jwks_issuer and jwks_audience too; an issuer signs tokens for others as well"
+            "jwks: set jwks_issuer and jwks_audience too; the issuer also signs tokens for other services"
         )
     return Tokens(
         secret,

@@ -1,5 +1,5 @@
-"""Structured `memory_op` events: one JSON line per operation, on the logger `memplane.memory_op`. Nothing leaves the
-machine, and no content is in them."""
+"""Structured `memory_op` events: one JSON line per operation, on the logger `memplane.memory_op`. Events stay on the
+machine and carry no content."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ _NO_LISTENER: AbstractContextManager[None] = nullcontext()
 
 
 class MemoryOp(msgspec.Struct, kw_only=True):
-    """One operation on memory, in the words of the memory plane's telemetry."""
+    """One memory operation, with the field names of Clawdapus' telemetry."""
 
     ts: str
     claw_id: str
@@ -40,7 +40,7 @@ Listener = Callable[[MemoryOp], None]
 
 
 def ignore_event(_: MemoryOp) -> None:
-    """A `Listener` for what somebody else tells of."""
+    """A `Listener` that ignores events which another component reports."""
 
 
 _OMITTED_IF_ZERO = ("model", "latency_ms", "status_code", "error", "memory_removed")
@@ -48,7 +48,7 @@ _OMITTED_IF_NONE = ("memory_blocks", "memory_bytes")
 
 
 def format_event(event: MemoryOp) -> str:
-    """The line as cllama writes it: its keys in its order, and without those that say nothing."""
+    """The line as cllama writes it: the same keys in the same order, empty ones omitted."""
     members = msgspec.structs.asdict(event)
     for name in _OMITTED_IF_ZERO:
         if not members[name]:
@@ -64,7 +64,7 @@ def log_event(event: MemoryOp) -> None:
 
 
 class Events:
-    """Times operations and tells a listener how they went."""
+    """Times operations and reports each to a listener."""
 
     def __init__(self, clock: Clock, listener: Listener | None) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The nouns. One word per concept, the same in code, SQL, HTTP and docs (see docs/glossary.md)."""
+"""The core data types. One word per concept, the same in code, SQL, HTTP and docs (see docs/glossary.md)."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -10,11 +10,11 @@ import msgspec
 from memplane.clock import Instant
 
 TENANT_DEFAULT = "default"
-"""Whose everything is in an installation that has one customer."""
+"""The tenant of a single-tenant installation."""
 
 
 class Kind(StrEnum):
-    """What sort of thing a memory is."""
+    """The type of a memory."""
 
     PREFERENCE = "preference"
     FACT = "fact"
@@ -25,22 +25,22 @@ class Kind(StrEnum):
 
     @property
     def behavioral(self) -> bool:
-        """Whether it steers how an agent acts; derived, so that nobody can set it."""
+        """Whether the memory steers how an agent acts. Derived from the kind, so callers cannot set it."""
         return self in _BEHAVIORAL
 
 
 _BEHAVIORAL = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.CORRECTION})
 
 STORABLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.EPISODE)
-"""What a caller may store; episodes are only ever derived."""
+"""Kinds a caller may store; episodes are always derived."""
 
 
 RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history", "tree_files")
-"""Categories of keyed rows that only the engine writes: what it learned or carries along, not what a user said."""
+"""Categories of keyed rows that only the engine writes."""
 
 
 class State(StrEnum):
-    """Where a memory stands in its life. A forgotten one is gone; its tombstone stays."""
+    """The lifecycle state of a memory. A forgotten memory is gone; its tombstone remains."""
 
     ACTIVE = "active"
     CONTESTED = "contested"
@@ -49,7 +49,7 @@ class State(StrEnum):
 
 
 class Tier(StrEnum):
-    """How a memory surfaces: always, when relevant, or as history only."""
+    """When a memory is recalled: always, when relevant, or as history only."""
 
     HOT = "hot"
     WARM = "warm"
@@ -57,7 +57,7 @@ class Tier(StrEnum):
 
 
 class Role(StrEnum):
-    """Who spoke."""
+    """The role of a speaker."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -66,7 +66,7 @@ class Role(StrEnum):
 
 
 class Visibility(StrEnum):
-    """Where something that was said may be told: everywhere, in its project, or in its conversation."""
+    """Where a turn or memory may be recalled: everywhere, in its project, or in its conversation."""
 
     GLOBAL = "global"
     PROJECT = "project"
@@ -74,7 +74,7 @@ class Visibility(StrEnum):
 
 
 def within(reach: Visibility, *, conversation: str | None, project: str | None) -> str | None:
-    """The place outside of which nothing is told; None where there is no such place."""
+    """The scope a row is limited to, such as `project:x`; None for no limit."""
     if reach is Visibility.GLOBAL:
         return None
     name = project if reach is Visibility.PROJECT else conversation
@@ -84,7 +84,7 @@ def within(reach: Visibility, *, conversation: str | None, project: str | None) 
 
 
 class Op(StrEnum):
-    """What a ledger entry records."""
+    """The kind of event a ledger entry records."""
 
     TURN = "turn"
     HISTORY = "history"
@@ -110,7 +110,7 @@ class Op(StrEnum):
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
-    """Who is asking, set by the door and never by an argument."""
+    """Who makes a call. Set by the adapter, never by a request argument."""
 
     actor: str = ""
     door: str = "python"
@@ -118,25 +118,25 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
 
 
 class NewEntry(msgspec.Struct, frozen=True, gc=False):
-    """A ledger entry before the ledger gave it a place."""
+    """A ledger entry before it is appended."""
 
     id: str
     op: Op
     body: bytes
     caller: Caller = Caller()
     ref: str | None = None
-    """The entry this one supersedes. It is kept when the body is erased, so that forgetting a
-    replacement never brings the replaced back."""
+    """The entry this one supersedes. It is kept when the body is erased, so forgetting a replacement never restores the
+    entry it replaced."""
     recorded: Instant | None = None
-    """When another ledger recorded it first; None for what comes in now."""
+    """When another ledger first recorded it; None for new entries."""
     origin: str = ""
-    """The replica it comes from; empty for this one."""
+    """The replica it came from; empty for this one."""
     erased: bool = False
-    """It is forgotten, so that only its header is kept."""
+    """The entry is forgotten; only its header is kept."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An immutable record of something that came in."""
+    """An immutable record of one event."""
 
     seq: int
     id: str
@@ -145,11 +145,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     caller: Caller
     ref: str | None
     body: bytes | None
-    """The payload as it was written; None once it is erased."""
+    """The payload as written; None once erased."""
 
 
 class LedgerHead(msgspec.Struct, frozen=True, gc=False):
-    """The last place of a ledger, how long its chain is, and the digest over all of that."""
+    """The last sequence number of a ledger, the length of its chain, and the chain's digest."""
 
     seq: int
     digest: bytes
@@ -157,7 +157,7 @@ class LedgerHead(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One thing said, as it can be searched: scrubbed of secrets, without injected memory."""
+    """One message as it can be searched: secrets redacted, injected memory removed."""
 
     entry_id: str
     seq: int
@@ -168,22 +168,22 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     conversation: str | None = None
     project: str | None = None
     speaker: str | None = None
-    """Who spoke, where a name is known."""
+    """The name of the speaker, if known."""
     within: str | None = None
-    """The only place where it is told, `project:…` or `conversation:…`; None: everywhere."""
+    """The scope it is limited to, `project:…` or `conversation:…`; None for no limit."""
     flags: tuple[str, ...] | None = None
-    """What it is flagged for; None: it was kept before anything was, and nobody has looked."""
+    """Injection flags; None for rows written before flagging existed."""
     released: bool = False
-    """Somebody looked at it, and it is told as any other."""
+    """A person reviewed it and released it from quarantine."""
 
     @property
     def quarantined(self) -> bool:
-        """Told last and with a warning, until somebody has released it."""
+        """Flagged and not released: ranked last in a recall, with a warning."""
         return bool(self.flags) and not self.released
 
 
 class MentionedTime(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A time that a memory speaks of, told as a range."""
+    """A time mentioned in a memory, as a range."""
 
     begin: datetime
     until: datetime
@@ -217,44 +217,44 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str | None = None
     caller: Caller = Caller()
     ordinal: int | None = None
-    """Which turn of its entry it was read out of; None for what was stored on purpose."""
+    """The turn of its entry it was derived from; None for stored memories."""
     quote: str | None = None
-    """The words it was read from: the turn's text from `start` to `end`, exactly."""
+    """The source text: exactly the turn's text from `start` to `end`."""
     extractor: str | None = None
     role: str | None = None
-    """Who said what it was read out of. Only a user's word is taken for the user's."""
+    """The role of the source turn. Only a user turn can overrule a user statement."""
     subject: str | None = None
     predicate: str | None = None
     object_text: str | None = None
     claim: str | None = None
-    """The proposition it was derived from, as JSON: what a later statement is compared with."""
+    """The proposition it was derived from, as JSON; later statements are compared with it."""
     importance: float = 0.5
     confidence: float = 1.0
     times: tuple[MentionedTime, ...] = ()
     within: str | None = None
-    """The only place where it is told, that of the turn it was read out of; None: everywhere."""
+    """The scope of its source turn; None for no limit."""
     chosen: int = 0
     passed_over: int = 0
-    """How often agents said that they used it, or did not."""
+    """How often feedback marked it as used or as not used."""
     leaning: float = 0.0
-    """Which way that points: from -1, never of use, to 1, always."""
+    """The trend of the feedback, from -1 (never used) to 1 (always used)."""
     importance_base: float | None = None
-    """Its importance without feedback, where there was some."""
+    """Its importance before feedback, if there was any."""
     flags: tuple[str, ...] | None = None
-    """What it is flagged for; None: it was kept before anything was, and nobody has looked."""
+    """Injection flags; None for rows written before flagging existed."""
     released: bool = False
-    """Somebody looked at it, and it is told as any other."""
+    """A person reviewed it and released it from quarantine."""
     pinned: bool = False
-    """Somebody wants it always told, as long as it holds."""
+    """Pinned by a person: always recalled while active."""
 
     @property
     def quarantined(self) -> bool:
-        """Not in a brief, never hot, and in a recall last and with a warning, until somebody has released it."""
+        """Flagged and not released: excluded from briefs, never hot, and ranked last in a recall, with a warning."""
         return bool(self.flags) and not self.released
 
     @property
     def derived(self) -> bool:
-        """Whether it was read out of what was said, rather than stored on purpose."""
+        """Whether it was extracted from a turn rather than stored by a caller."""
         return self.extractor is not None
 
     @property
@@ -263,12 +263,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def searchable(self) -> str:
-        """What it is found by: its key, what it says, its tags."""
+        """The indexed text: key, text and tags."""
         return searchable(self.text, self.key, self.tags)
 
     @property
     def line(self) -> str:
-        """The memory as one can read it alone: a keyed fact says its key."""
+        """The memory as one readable line; a keyed fact begins with its key."""
         return self.text if self.key is None else f"{self.key}: {self.text}"
 
 
@@ -277,7 +277,7 @@ def searchable(text: str, key: str | None, tags: Iterable[str]) -> str:
 
 
 class DocumentStatus(StrEnum):
-    """How far a document is. Its spans are found from the moment it is kept; distillations follow."""
+    """The processing state of a document. Its spans are searchable at once; summaries follow."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -285,7 +285,7 @@ class DocumentStatus(StrEnum):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something to look things up in, kept under an id: sections, and spans that together are its text."""
+    """An uploaded document: sections, and spans that together make up its text."""
 
     id: str
     entry_id: str
@@ -294,9 +294,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     project: str | None = None
     media_type: str = "text/plain"
     bytes: int
-    """Of what was uploaded."""
+    """The size of the upload."""
     chars: int
-    """Of its text; sections and spans say where in it they are."""
+    """The length of the text; sections and spans are offsets into it."""
     sections: int
     spans: int
     created_at: datetime
@@ -304,44 +304,43 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     status: DocumentStatus = DocumentStatus.PROCESSING
     error: str | None = None
     distillation: str | None = None
-    """What it says, in short."""
+    """A short summary."""
     collections: tuple[str, ...] = ()
 
 
 class AboutDocument(NamedTuple):
-    """The document that something said is about; it need not be kept here."""
+    """The document a turn refers to; it need not be stored here."""
 
     id: str
     name: str | None
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A part of a document under one heading. Sections stand one after the other and leave nothing out."""
+    """A part of a document under one heading. Sections are contiguous and cover the whole text."""
 
     id: str
     ordinal: int
     title: str | None = None
     level: int = 0
-    """Of its heading, 1 the highest; 0 for what stands under none."""
+    """The heading level, 1 the highest; 0 for text without a heading."""
     path: tuple[str, ...] = ()
-    """The titles it stands under, its own the last."""
+    """The titles from the top down to its own."""
     start: int
     end: int
     distillation: str | None = None
 
 
 class WholeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document and what it is made of, all of it as it was at one moment."""
+    """A document with its sections, and its text on request, read in one snapshot."""
 
     document: Document
     sections: tuple[Section, ...]
     text: str | None = None
-    """None where it was not asked for."""
+    """None unless requested."""
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A passage of a document, whose text from `start` to `end` it is, exactly. Spans stand one after the other and
-    leave nothing out: joined, they are the text."""
+    """A passage of a document: exactly the text from `start` to `end`. Spans are contiguous; joined, they are the text."""
 
     id: str
     document: str
@@ -352,11 +351,11 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     end: int
     text: str
     place: int | None = None
-    """Where it stands in what was uploaded: the page of a PDF, counted from 1; the character of an HTML source."""
+    """Its position in the upload: the page of a PDF, from 1, or the character offset in an HTML source."""
 
 
 class Collection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Documents that belong together, perhaps in an order."""
+    """A group of documents, optionally ordered."""
 
     id: str
     entry_id: str
@@ -381,25 +380,25 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: str
     project: str | None = None
-    """That of its last turn."""
+    """The project of its last turn."""
     turns: int
     first_at: datetime
     last_at: datetime
 
 
 class Retained(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to a retain: it is durable."""
+    """The result of a retain: the entry is durable."""
 
     id: str
     seq: int
     deduped: bool = False
-    """An entry with this id was there already."""
+    """An entry with this id already existed."""
     suppressed: bool = False
-    """The id was forgotten before; nothing was written."""
+    """The id was forgotten earlier; nothing was written."""
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to a bulk append."""
+    """The result of a bulk append."""
 
     added: int
     known: int
@@ -407,25 +406,25 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a merge with what another replica of the same space knows."""
+    """The result of a merge with another replica of the same space."""
 
     added: int
     known: int
     forgotten: int
-    """Entries that came and are forgotten; nothing of them but their header is kept."""
+    """Received entries that are forgotten; only their headers are kept."""
     moved: int = 0
-    """Entries that were here and have another place now, because something came that was recorded before them."""
+    """Existing entries that moved because an earlier entry was inserted before them."""
     variants: tuple[str, ...] = ()
-    """The ids under which bodies are kept that came under an id which another body has; see `Space.variants`."""
+    """Ids of bodies that arrived under an id another body already has; see `Variant`."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A body that came under an id which another body has. Nothing is lost: it is kept under an id of its own."""
+    """A body that arrived under an id another body already has. It is kept under its own id, so nothing is lost."""
 
     id: str
-    """What it is kept under: the id it came under, `~`, and the beginning of its digest."""
+    """The id it is stored under: the original id, `~`, and a prefix of its digest."""
     base: str
-    """The id it came under, which the body has that was recorded first."""
+    """The original id, which belongs to the body recorded first."""
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -435,18 +434,18 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     reason: str
     position: int
-    """Where in the chain the forget stands that set it."""
+    """The chain position of the forget that created it."""
     forget_id: str
     """The id of that forget."""
     cause: str | None = None
-    """The forgotten id that took this one along; None for what the forget itself named."""
+    """The forgotten id that caused this one; None if the forget named it."""
 
 
 class PinnedTexts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What an agent was told and must be told again in the same words, by the digest of where."""
+    """Texts that must be injected again byte for byte, keyed by a digest of their place."""
 
     erasures: int = 0
-    """How often something had been forgotten in the space before any of it was made."""
+    """The space's erasure count when the texts were created."""
     texts: dict[str, str] = {}
 
 
@@ -460,16 +459,16 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     dry_run: bool = False
     seq: int = 0
-    """Where in this replica's chain the forget stands; it never moves."""
+    """The forget's position in this replica's chain; it never changes."""
     digest: str = ""
-    """The chain's digest at that place: a verified ledger must still pass through it."""
+    """The chain's digest at that position; verification must still reproduce it."""
     off_disk: bool | None = True
-    """None where it was not asked: for a receipt out of the ledger. False when a reader held old pages open, or the space is too large to be written anew at every forget: `wipe`
-    does it."""
+    """Whether the erased bytes are off the disk. None for a receipt read from the ledger. False if a reader held old pages
+    open or the space is too large to rewrite on every forget; `wipe` rewrites it."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who did what, when, to which space, and how it ended. Never the content."""
+    """One audited action: actor, time, space and outcome, never the content."""
 
     at: datetime
     space: str
@@ -482,11 +481,8 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     detail: str = ""
 
 
-# Where one sitting of a conversation ends and the next begins.
-
-
 PAUSE = timedelta(hours=2)
-"""Who comes back after that begins something new."""
+"""A longer pause between two turns of a conversation ends its episode."""
 
 ANEW = 0
-"""In place of when its last turn was: the conversation is told anew as soon as somebody tells."""
+"""Instead of the time of the last turn: the conversation's episodes must be rebuilt."""
