@@ -52,6 +52,7 @@ class Router(routing.Router):
             await self.lifespan(scope, receive, send)
             return
         path = encoded_path(scope["raw_path"])
+        scope["path_params"] = {}
         if scope["type"] == "websocket":
             if (socket := self._sockets.get(path)) is not None:
                 await self._serve(socket, scope, receive, send)
