@@ -80,6 +80,8 @@ class BlobServer:
         if name not in self.blobs:
             return 404, {"x-ms-error-code": "BlobNotFound"}, b""
         data, etag = self.blobs[name]
+        if asked.headers.get("if-none-match") == etag:
+            return 304, {"ETag": etag}, b""
         return 200, {"ETag": etag, "Last-Modified": MODIFIED}, data
 
     _head = _get

@@ -556,6 +556,40 @@ def test_promises_are_made_listed_and_settled(bot, cloud, where):
 # Claude Code's memory
 
 
+def test_commands_keep_the_manifest(bot, cloud):
+    """
+    A summary, a promise and a pushed file are listed when the command ends, and the cache is beside the data.
+    """
+    bot.fill()
+    bot.environment["ENTRABOT_PERSONA_SYNC"] = "on"
+    bot("summary", "--day", "2026-04-17", "--to", cloud.url)
+    bot("promises", "add", "answer", "--chat", "c", "--to", cloud.url)
+    bot("persona", "push", "--to", cloud.url)
+
+    assert set(manifest.read(cloud)[0].entries) == set(texts(cloud))
+    assert {"summaries/2026-04-17.html", "promises.jsonl", "claude_memory/MEMORY.md"} <= set(texts(cloud))
+    assert (bot.home / ".entrabot" / "cache" / "blob").is_dir()
+
+
+def test_what_cannot_be_sent_waits_and_is_said(bot, cloud, monkeypatch):
+    """
+    The next command sends it.
+    """
+    bot.fill()
+    bot.environment["ENTRABOT_PERSONA_SYNC"] = "on"
+    refuse = Failing(cloud.root, requests=0)
+    monkeypatch.setattr("memplane.adapters.entrabot.commands.open_store", lambda *_, **__: refuse)
+    done = bot("persona", "push-one", str(bot.memory / "MEMORY.md"), "--to", cloud.url)
+    monkeypatch.undo()
+    monkeypatch.chdir(bot.project)
+    assert (done.exit_code, texts(cloud)) == (0, {})
+    assert "will be sent later" in done.stderr
+
+    bot("persona", "pull", "--to", cloud.url)
+
+    assert texts(cloud) == {"claude_memory/MEMORY.md": PERSONA["MEMORY.md"]}
+
+
 def test_claude_codes_memory_goes_up_and_comes_down(bot, cloud):
     """
     When it is switched on.

@@ -5,6 +5,7 @@ import pytest
 from blob_server import BlobServer
 from ipc_client import hosts
 from memplane.adapters.entrabot.overlay import install
+from memplane.adapters.entrabot.storage.backend import close_backends
 
 install()  # the tests of EntraBot's memory import it by its own names
 
@@ -38,4 +39,5 @@ def entrabot_settings(tmp_path, monkeypatch):
         for name, value in values.items():
             monkeypatch.setenv(f"ENTRABOT_{name.upper()}", value)
 
-    return choose
+    yield choose
+    close_backends()

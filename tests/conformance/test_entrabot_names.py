@@ -8,7 +8,7 @@ from pathlib import Path
 import memplane
 
 SOURCE = Path(memplane.__file__).parents[1]
-SHIM = SOURCE / "memplane" / "doors" / "entrabot" / "shim"
+SHIM = SOURCE / "memplane" / "adapters" / "entrabot" / "shim"
 
 ALONE = """
 import entrabot

@@ -205,6 +205,71 @@ def test_interactions_are_sent_together(opened, counting, clock, moody):
     assert moody.get(DAY).data.endswith(b"ythe end")
 
 
+def test_entries_of_the_manifest_may_wait(opened, counting, clock):
+    """
+    With `manifest_s`, writes change the manifest together; here they are listed and read at once, without a request.
+    """
+    here = opened(manifest_s=5)
+    here.list()
+    counting.reset()
+    for number in range(3):
+        here.write_text(f"k{number}", str(number))
+    assert here.list() == ["k0", "k1", "k2"]
+    assert here.read_text("k1") == "1"
+
+    assert dict(counting.requests) == {"put": 3}
+    assert here.state().pending == 3
+    clock.advance(seconds=5)
+    here.tend()
+    assert dict(counting.requests) == {"put": 4}
+    assert here.state().pending == 0
+    assert sorted(manifest.read(counting)[0].entries) == ["k0", "k1", "k2"]
+
+
+def test_an_entry_that_waits_survives_the_process(opened, counting, moody, clock):
+    """
+    The next process on the machine lists what was sent, even where the manifest was out of reach meanwhile.
+    """
+    opened(manifest_s=5).write_text("k", "1")
+    moody.error = RemoteUnavailable("away")
+    again = opened(manifest_s=5)
+    again.flush()
+    assert again.state().pending == 1
+    moody.error = None
+
+    opened().tend()
+
+    assert manifest.read(counting)[0].entries["k"].size == 1
+
+
+def test_what_the_caller_wrote_is_adopted(opened, counting, clock):
+    """
+    An object that was put into the store by other means is read without a request, and listed.
+    """
+    here = opened()
+    version = counting.put("k", b"by other means")
+    here.adopt("k", b"by other means", version)
+    counting.reset()
+
+    assert here.read_text("k") == "by other means"
+    assert counting.requests["get"] == 0
+    assert manifest.read(counting)[0].entries["k"].size == 14
+
+
+def test_the_object_decides_where_two_machines_list_it(opened, counting, clock):
+    """
+    A machine that lists its write late does not overwrite the entry of a machine that wrote after it.
+    """
+    here, there = opened(manifest_s=5), opened("there")
+    here.write_text("k", "here")
+    there.write_text("k", "over there")
+    here.flush()
+    clock.advance(seconds=6)
+
+    assert manifest.read(counting)[0].entries["k"].size == len("over there")
+    assert here.read_text("k") == "over there"
+
+
 def test_two_machines_append(opened, clock):
     """
     Two machines that append to one day have all of it, each in its own order.

@@ -5,17 +5,19 @@
   version. With `validate="each"` every read is, for a place that others write to who keep no manifest.
 * Writing is on disk here (`ahead.py`) before it is acknowledged, and in the store before the call returns; `interactions/`
   wait for up to 5 seconds or 4 KB, to be sent together.
+* The manifest gets the entry of a written object within `manifest_s` seconds, so that many writes are one change of it.
 * Without a connection, reads are answered from the copy and writes wait. `state()` says so. The next call that
   finds the store again catches up.
 
 Any number of threads and processes may share a cache directory. No thread is needed: whatever is called next sends what
-is due. `background=True` starts one that does so where nothing is called.
+is due. With `background=True` a thread does so where nothing is called; it runs while something waits.
 """
 
 import hashlib
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +42,7 @@ from memplane.sync import manifest as manifests
 from memplane.sync.backend import Keys, Pause, bytes_of, has_lines_of, pause_s, text_of
 from memplane.sync.manifest import Manifest, ManifestEntry
 from memplane.sync.store import ABSENT, ObjectStore, StoredObject, checked, display_key, order
-from memplane.sync.write_ahead import WriteBatch, WriteOperation, WriteQueue, digest_of
+from memplane.sync.write_ahead import UnlistedObject, WriteBatch, WriteOperation, WriteQueue, digest_of
 
 BATCHED = ("interactions/",)
 
@@ -48,6 +50,8 @@ _TRIES_MAX = 60
 _AWAY_MAX_S = 60
 _TICK_S = 1.0
 _BYTES_MAX = 1 << 30
+
+_log = logging.getLogger(__name__)
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +61,7 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     """Why the store could not be used, or its manifest not be read; None where all is well."""
     pending: int
-    """Bytes that are acknowledged and not yet in the store."""
+    """Bytes that are acknowledged and not yet in the store and its manifest."""
     as_of: Instant | None
     """When the manifest was last known to be as it is here; None: never."""
 
@@ -93,6 +97,7 @@ class CachedBackend:
         batch_s: int = 5,
         batch_bytes: int = 4_096,
         fresh_s: int = 5,
+        manifest_s: int = 0,
         background: bool = False,
         clock: Clock = system_clock,
         pause: Pause = time.sleep,
@@ -105,6 +110,7 @@ class CachedBackend:
         self._batched = batched
         self._batch = (batch_s * SECOND, batch_bytes)
         self._fresh = fresh_s * SECOND
+        self._unlisted_max = manifest_s * SECOND
         self._clock = clock
         self._pause = pause
         self._known = self._copies.manifest()
@@ -112,11 +118,10 @@ class CachedBackend:
         self._problem: str | None = None
         self._away_until: Instant | None = None
         self._away_s = 0
+        self._is_background = background
         self._ended = threading.Event()
+        self._thread_lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        if background:
-            self._thread = threading.Thread(target=self._run, name="memplane-cache", daemon=True)
-            self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -129,17 +134,19 @@ class CachedBackend:
     def close(self) -> None:
         """Send what can be sent. What cannot stays on disk for the next."""
         self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
         self.flush()
 
     def state(self) -> CacheState:
         with self._ahead.locked():
-            waiting = self._ahead.waiting()
+            waiting = [one.size for one in self._ahead.waiting()]
+            unlisted = [one.size or 1 for one in self._ahead.unlisted()]
         return CacheState(
             offline=self._away_until is not None,
             problem=self._problem,
-            pending=sum(one.size for one in waiting),
+            pending=sum(waiting) + sum(unlisted),
             as_of=self._as_of,
         )
 
@@ -178,24 +185,45 @@ class CachedBackend:
         self.tend()
         keys = self._listed(prefix)
         with self._ahead.locked():
-            keys |= {one.key for one in self._ahead.waiting()}
+            keys |= {one.key for one in self._ahead.waiting()} | {one.key for one in self._ahead.unlisted()}
         return sorted((key for key in keys if key.startswith(prefix)), key=order)
+
+    def adopt(self, key: str, data: bytes, version: str) -> None:
+        """Keep an object that the caller put into the store itself, and list it in the manifest as any other write."""
+        entry = self._copy(WriteBatch(key=checked(key), token="", operations=()), data, version)
+        with self._ahead.locked():
+            self._keep(entry)
+        self._wake()
+        self.tend()
 
     def flush(self) -> int:
         """Send all that waits, due or not, and return how many bytes still wait."""
         self._away_until = None
         self._send_waiting(all_of_it=True)
+        self._list_sent(all_of_it=True)
         return self.state().pending
 
     def tend(self) -> None:
         """Send what is due: what no longer may wait, and what an earlier call could not send."""
         if not self._is_away():
             self._send_waiting(all_of_it=False)
+            self._list_sent(all_of_it=False)
+
+    def _wake(self) -> None:
+        """Have a thread send what was just added, where one is wanted and none runs."""
+        with self._thread_lock:
+            if self._is_background and self._thread is None and not self._ended.is_set():
+                self._thread = threading.Thread(target=self._run, name="memplane-cache", daemon=True)
+                self._thread.start()
 
     def _run(self) -> None:
         while not self._ended.wait(_TICK_S):
             try:
                 self.tend()
+                with self._thread_lock:
+                    if not self.state().pending:
+                        self._thread = None
+                        return
             except Exception as exc:  # noqa: BLE001 - a thread's edge: what waits is on disk, and is tried again
                 self._problem = str(exc) if isinstance(exc, MemplaneError) else type(exc).__name__
 
@@ -208,6 +236,7 @@ class CachedBackend:
             self._ahead.add(
                 WriteOperation(key=key, do=do, text=text, at=self._clock(), nonce=nonce, base=base)
             )
+        self._wake()
 
     def _send_waiting(self, *, all_of_it: bool) -> None:
         age, size = self._batch
@@ -235,9 +264,7 @@ class CachedBackend:
                     return
                 copy = self._sent_or_refused(batch, is_new=is_new and len(batch.operations) == 1)
                 with self._ahead.locked():
-                    self._copies.save(copy)
-                self._enter(copy)
-                with self._ahead.locked():
+                    self._keep(copy)
                     self._ahead.done(batch)
 
     def _sent_or_refused(self, batch: WriteBatch, *, is_new: bool) -> CachedText:
@@ -301,14 +328,42 @@ class CachedBackend:
             data=data,
         )
 
-    def _enter(self, copy: CachedText) -> None:
-        """Tell the manifest."""
-        entry = ManifestEntry(size=len(copy.data), mtime=copy.mtime, sha256=copy.sha256)
+    def _keep(self, copy: CachedText) -> None:
+        """A copy of what was just sent, and a note that the manifest lacks it. The caller holds the lock."""
+        self._copies.save(copy)
+        before = None if self._known is None else self._known[0].entries.get(copy.key)
+        size = len(copy.data)
+        self._ahead.unlist(UnlistedObject(key=copy.key, size=size, since=self._clock(), before=before))
+
+    def _list_sent(self, *, all_of_it: bool) -> None:
+        """Enter into the manifest what was sent, all of it in one change, once an entry has waited long enough."""
+        now = self._clock()
+        with self._ahead.locked():
+            notes = self._ahead.unlisted()
+        is_due = any(all_of_it or now - note.since >= self._unlisted_max for note in notes)
+        if not is_due or self._is_away():
+            return
+        with self._online(), self._ahead.alone(wait=all_of_it) as is_ours:
+            if is_ours:
+                with self._ahead.locked():
+                    notes = self._ahead.unlisted()
+                self._enter(notes)
+                with self._ahead.locked():
+                    for note in notes:
+                        self._ahead.listed(note.key)
+
+    def _enter(self, notes: Sequence[UnlistedObject]) -> None:
         try:
             self._know(
                 manifests.update(
                     self._store,
-                    lambda manifest: manifest.with_entry(copy.key, entry),
+                    lambda manifest: manifest.with_entries(
+                        {
+                            note.key: entry
+                            for note in notes
+                            if (entry := self._entry(note, manifest)) is not None
+                        }
+                    ),
                     known=self._known,
                     clock=self._clock,
                     pause=self._pause,
@@ -317,6 +372,17 @@ class CachedBackend:
             )
         except ManifestUnreadable as exc:
             self._problem = str(exc)
+
+    def _entry(self, note: UnlistedObject, manifest: Manifest) -> ManifestEntry | None:
+        """The entry of what was sent. Where another machine has changed the entry since, the object itself decides."""
+        with self._ahead.locked():
+            copy = self._copies.load(note.key)
+        listed = manifest.entries.get(note.key)
+        if copy is not None and listed != note.before and not (listed is not None and copy.is_as(listed)):
+            copy = self._fetched(note.key, copy, listed)
+        return (
+            None if copy is None else ManifestEntry(size=len(copy.data), mtime=copy.mtime, sha256=copy.sha256)
+        )
 
     def _entries(self) -> dict[str, ManifestEntry]:
         """What the manifest says, as fresh as `fresh_s` asks for, or as it was known last."""
@@ -350,23 +416,30 @@ class CachedBackend:
         entry = self._entries().get(key)
         with self._ahead.locked():
             copy = self._copies.load(key)
+            sent = self._ahead.unlisted_since(key)
         is_known = copy is not None and entry is not None and copy.is_as(entry)
-        if self._is_away() or (is_known and self._validate == "manifest"):
+        is_new = copy is not None and sent is not None and self._clock() - sent < self._fresh
+        if self._is_away() or ((is_known or is_new) and self._validate == "manifest"):
             return
-        mtime = entry.mtime if entry else ""
         with self._online():
-            try:
-                got = self._store.get(key, unless=copy.version if copy else None)
-            except Unchanged:
-                if copy is not None and entry is not None and entry.sha256 is None:
-                    self._replace(copy, msgspec.structs.replace(copy, mtime=mtime))
-                return
-            if got is None:
-                self._replace(copy, None, key)
-                return
-            digest = hashlib.sha256(got.data).hexdigest()
-            new = CachedText(key=key, version=got.version, sha256=digest, mtime=mtime, data=got.data)
-            self._replace(copy, new, key)
+            self._fetched(key, copy, entry)
+
+    def _fetched(self, key: str, copy: CachedText | None, entry: ManifestEntry | None) -> CachedText | None:
+        """The object as it is in the store, kept as the copy; None where there is none."""
+        mtime = entry.mtime if entry else iso(self._clock())
+        try:
+            got = self._store.get(key, unless=copy.version if copy else None)
+        except Unchanged:
+            if copy is not None and entry is not None and entry.sha256 is None:
+                self._replace(copy, msgspec.structs.replace(copy, mtime=mtime))
+            return copy
+        if got is None:
+            self._replace(copy, None, key)
+            return None
+        digest = hashlib.sha256(got.data).hexdigest()
+        new = CachedText(key=key, version=got.version, sha256=digest, mtime=mtime, data=got.data)
+        self._replace(copy, new, key)
+        return new
 
     def _replace(self, old: CachedText | None, new: CachedText | None, key: str = "") -> None:
         """Unless somebody else was faster: then theirs is newer than what we fetched."""
@@ -409,6 +482,8 @@ class CachedBackend:
         try:
             yield
         except (RemoteUnavailable, RemoteDenied) as exc:
+            if self._away_until is None:
+                _log.warning("%s; reads come from the cache and writes wait in %s", exc, self._root)
             self._away_s = min(_AWAY_MAX_S, max(1, self._away_s * 2))
             self._away_until = self._clock() + self._away_s * SECOND
             self._problem = str(exc)

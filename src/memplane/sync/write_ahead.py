@@ -3,6 +3,7 @@
     ahead/<digest of the key>            operations that wait, a line each
     ahead/<digest of the key>.sending    operations that are being sent: one batch at a time, and a whole one
     ahead/<digest of the key>.attempt    where that batch stands in the object, if the store got it and its answer was lost
+    ahead/<digest of the key>.unlisted   an object that was sent and is not in the manifest yet
 
 An operation is acknowledged when its line is on disk. A batch is done when it is known to be in the store. Whoever finds
 one that is being sent, after a crash or an answer that never came, looks whether it is in the object already: by the
@@ -22,6 +23,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.safety.safe_directory import SafeDirectory, translated
 from memplane.sync.backend import has_lines_of
+from memplane.sync.manifest import ManifestEntry
 
 if sys.platform != "win32":
     import fcntl
@@ -30,6 +32,7 @@ _BYTES_MAX = 1 << 30
 _FOLDER = "ahead"
 _SENDING = ".sending"
 _ATTEMPT = ".attempt"
+_UNLISTED = ".unlisted"
 
 
 class WriteOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,16 @@ class PendingWrites(msgspec.Struct, frozen=True):
     size: int
     since: Instant
     is_sending: bool
+
+
+class UnlistedObject(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that was sent and is not in the manifest yet."""
+
+    key: str
+    size: int
+    since: Instant
+    before: ManifestEntry | None
+    """The manifest's entry when the object was sent. Another entry there now means that another machine wrote too."""
 
 
 class WriteQueue:
@@ -147,6 +160,35 @@ class WriteQueue:
             folder.replace(digest_of(batch.key) + _ATTEMPT, f"{batch.token} {length}".encode())
         return msgspec.structs.replace(batch, attempt=length)
 
+    def unlist(self, new: UnlistedObject) -> None:
+        """Note that the manifest lacks an object. An older note keeps its time and its entry. The caller holds the lock."""
+        name = digest_of(new.key) + _UNLISTED
+        with self._folder() as folder:
+            old = _unlisted(folder.read(name, bytes_max=_BYTES_MAX))
+            note = new if old is None else msgspec.structs.replace(old, size=new.size)
+            folder.replace(name, msgspec.json.encode(note))
+
+    def unlisted(self) -> list[UnlistedObject]:
+        """All objects that the manifest lacks. The caller holds the lock."""
+        with self._folder() as folder:
+            raw = [
+                folder.read(name, bytes_max=_BYTES_MAX)
+                for name in folder.names()
+                if name.endswith(_UNLISTED) and not name.startswith(".")
+            ]
+        return [note for note in map(_unlisted, raw) if note is not None]
+
+    def unlisted_since(self, key: str) -> Instant | None:
+        """Since when the manifest lacks an object; None where it does not. The caller holds the lock."""
+        with self._folder() as folder:
+            note = _unlisted(folder.read(digest_of(key) + _UNLISTED, bytes_max=_BYTES_MAX))
+        return None if note is None else note.since
+
+    def listed(self, key: str) -> None:
+        """The manifest has it. The caller holds the lock."""
+        with self._folder() as folder:
+            folder.remove(digest_of(key) + _UNLISTED)
+
     def done(self, batch: WriteBatch) -> None:
         """The store has it. The caller holds the lock."""
         with self._folder() as folder:
@@ -165,7 +207,7 @@ class WriteQueue:
         found = []
         with self._folder() as folder:
             for name in folder.names():
-                if name.startswith(".") or name.endswith(_ATTEMPT):
+                if name.startswith(".") or name.endswith((_ATTEMPT, _UNLISTED)):
                     continue
                 operations = _operations(folder.read(name, bytes_max=_BYTES_MAX))
                 if operations:
@@ -216,3 +258,11 @@ def _operations(raw: bytes | None) -> tuple[WriteOperation, ...]:
     """Whole lines only: what has no end was never acknowledged."""
     lines = (raw or b"").split(b"\n")[:-1]
     return tuple(msgspec.json.decode(line, type=WriteOperation) for line in lines)
+
+
+def _unlisted(raw: bytes | None) -> UnlistedObject | None:
+    """A note is replaced as a whole, so one that cannot be read is damaged, and `rebuild` finds what it was about."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=UnlistedObject)
+    except msgspec.MsgspecError:
+        return None

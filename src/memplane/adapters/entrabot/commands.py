@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -31,7 +32,7 @@ from memplane.adapters.entrabot.storage.persona import PERSONA_PREFIX, claude_co
 from memplane.adapters.mcp.install import FileChange, write_change
 from memplane.errors import InvalidRequest
 from memplane.sync import summaries
-from memplane.sync.backend import RemoteBackend, TextBackend
+from memplane.sync.cached import CachedBackend
 from memplane.sync.interactions import day_of
 from memplane.sync.opening import open_store
 from memplane.sync.store import ObjectStore
@@ -81,18 +82,38 @@ Project = Annotated[
 
 
 class MemoryLocation(NamedTuple):
-    """Where memory is: an object store, or a directory where there is none."""
+    """Where memory is: an object store, or a directory if there is none."""
 
     config: EntraBotConfig
     store: ObjectStore | None
-
-    @property
-    def backend(self) -> TextBackend:
-        return LocalBackend(self.config.data_dir) if self.store is None else RemoteBackend(self.store)
+    container: str = ""
+    """The container as the settings name it; empty for a store that the command line names."""
 
     @property
     def url(self) -> str:
         return str(self.config.data_dir) if self.store is None else self.store.url
+
+    @contextmanager
+    def opened(self, call: CommandContext) -> Iterator[LocalBackend | CachedBackend]:
+        """The backend. A store is read and written through the cache that EntraBot's programs on this machine share; each
+        read is checked, since a command is run to see the present state."""
+        if self.store is None:
+            yield LocalBackend(self.config.data_dir)
+            return
+        cache_dir = self.config.cache_of(self.container or self.store.url)
+        cache = CachedBackend(self.store, cache_dir, validate="each")
+        try:
+            yield cache
+        finally:
+            waiting, problem = cache.flush(), cache.state().problem
+            if waiting:
+                call.out.warn(f"{waiting:,} bytes wait in {cache_dir} and will be sent later: {problem}")
+
+    def promises(self, backend: LocalBackend | CachedBackend) -> PromiseBook | None:
+        """The promises in a store; None for those in a directory."""
+        if self.store is None or isinstance(backend, LocalBackend):
+            return None
+        return PromiseBook(self.store, attempts=_ATTEMPTS, written=backend.adopt)
 
 
 def _env_path(call: CommandContext, env_file: Path | None) -> Path:
@@ -119,7 +140,7 @@ def _memory_location(
         return MemoryLocation(config, None)
     token = config.storage_token
     url = f"{config.blob_endpoint.rstrip('/')}/{config.blob_container}"
-    return MemoryLocation(config, open_store(url, environment, token=(lambda: token) if token else None))
+    return MemoryLocation(config, open_store(url, environment, token=(lambda: token) if token else None), url)
 
 
 def _memory_dir(call: CommandContext, project: Path | None) -> Path:
@@ -300,9 +321,10 @@ def summary(
 ) -> None:
     """Sort a day's interactions by what they ask of you, and keep the page."""
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
-    found = summaries.summarize(
-        place.backend, day or day_of(datetime.now(UTC)), agent=place.config.agent_user_upn
-    )
+    with place.opened(call) as backend:
+        found = summaries.summarize(
+            backend, day or day_of(datetime.now(UTC)), agent=place.config.agent_user_upn
+        )
     document = {"day": found.day, "counts": found.counts, "archive": found.archive, "sent_to": []}
     call.out.answer(
         document,
@@ -328,7 +350,8 @@ def list_(
     """What was promised and is not done yet."""
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
-        found = book.listed(place.backend.read_text(book.KEY) or "", open_only=not every)
+        text = LocalBackend(place.config.data_dir).read_text(book.KEY)
+        found = book.listed(text or "", open_only=not every)
     else:
         found = PromiseBook(place.store).list(open_only=not every)
     rows = ((one.id, one.status, one.due_by or "", one.chat_id, one.description) for one in found)
@@ -355,10 +378,12 @@ def add(
     now = datetime.now(UTC)
     made = book.promise(chat_id=chat, description=description, due_by=due, now=now)
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
-    if place.store is None:
-        book.change_text(place.backend, lambda text: (book.added(text, made, now=now), made))
-    else:
-        PromiseBook(place.store, attempts=_ATTEMPTS).add(made, now=now)
+    with place.opened(call) as backend:
+        promises = place.promises(backend)
+        if promises is None:
+            book.change_text(backend, lambda text: (book.added(text, made, now=now), made))
+        else:
+            promises.add(made, now=now)
     _report_promise(call, made)
 
 
@@ -374,12 +399,14 @@ def resolve(
     """Settle a promise. One that is settled stays as it is."""
     now = datetime.now(UTC)
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
-    if place.store is None:
-        settled = book.change_text(
-            place.backend, lambda text: book.resolved(text, promise_id, resolution, now=now)
-        )
-    else:
-        settled = PromiseBook(place.store, attempts=_ATTEMPTS).resolve(promise_id, resolution, now=now)
+    with place.opened(call) as backend:
+        promises = place.promises(backend)
+        if promises is None:
+            settled = book.change_text(
+                backend, lambda text: book.resolved(text, promise_id, resolution, now=now)
+            )
+        else:
+            settled = promises.resolve(promise_id, resolution, now=now)
     _report_promise(call, settled)
 
 
@@ -401,7 +428,9 @@ def pull(
     """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
     if _is_on(call, env_file):
         persona_sync.pull(
-            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
+                call
+            ),
             lambda: _memory_dir(call, project),
         )
 
@@ -417,7 +446,9 @@ def push(
     """Whatever the cloud does not have."""
     if _is_on(call, env_file):
         persona_sync.push(
-            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
+                call
+            ),
             lambda: _memory_dir(call, project),
         )
 
@@ -436,7 +467,9 @@ def push_one(
     """One file, over what the cloud has."""
     if _is_on(call, env_file):
         persona_sync.push_one(
-            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).backend,
+            lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
+                call
+            ),
             lambda: _memory_dir(call, project),
             path,
         )

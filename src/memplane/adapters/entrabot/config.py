@@ -1,5 +1,6 @@
 """What EntraBot's settings say about memory. They are read anew with every call, as its programs expect."""
 
+import hashlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ KEEP_LOCAL: Final = "ENTRABOT_KEEP_MEMORY_LOCAL"
 ENDPOINT: Final = "ENTRABOT_BLOB_ENDPOINT"
 CONTAINER: Final = "ENTRABOT_BLOB_CONTAINER"
 ENV_FILE: Final = "ENTRABOT_ENV_FILE"
+CACHE_DIR: Final = "ENTRABOT_CACHE_DIR"
+CACHE_VALIDATE: Final = "ENTRABOT_CACHE_VALIDATE"
 PERSONA_SYNC: Final = "ENTRABOT_PERSONA_SYNC"
 
 _YES = ("true", "1", "yes")
@@ -21,6 +24,10 @@ class EntraBotConfig:
     """The settings that memory depends on; a token is in no message."""
 
     data_dir: Path
+    cache_dir: Path
+    """Where copies of the container are kept, and what was written and is not sent yet."""
+    validate_each_read: bool = False
+    """For containers that other programs write to without updating the manifest."""
     blob_endpoint: str | None = None
     blob_container: str | None = None
     keep_memory_local: bool = False
@@ -30,6 +37,10 @@ class EntraBotConfig:
     agent_user_upn: str | None = None
     storage_token: str | None = field(default=None, repr=False)
 
+    def cache_of(self, url: str) -> Path:
+        """The directory of one container's copies: programs that name the same container share it."""
+        return self.cache_dir / hashlib.sha256(url.encode()).hexdigest()[:16]
+
     @property
     def half_configured(self) -> bool:
         """A place in the cloud needs an endpoint and a container; one of them alone is a mistake."""
@@ -37,9 +48,13 @@ class EntraBotConfig:
 
 
 def config_from(environment: Mapping[str, str]) -> EntraBotConfig:
-    data_dir = environment.get("ENTRABOT_DATA_DIR")
+    data = environment.get("ENTRABOT_DATA_DIR")
+    cache = environment.get(CACHE_DIR)
+    data_dir = Path(data).expanduser() if data else _home_of_data(environment)
     return EntraBotConfig(
-        data_dir=Path(data_dir).expanduser() if data_dir else _home_of_data(environment),
+        data_dir=data_dir,
+        cache_dir=Path(cache).expanduser() if cache else data_dir.parent / "cache" / "blob",
+        validate_each_read=environment.get(CACHE_VALIDATE, "").strip().lower() == "each",
         blob_endpoint=environment.get(ENDPOINT) or None,
         blob_container=environment.get(CONTAINER) or None,
         keep_memory_local=environment.get(KEEP_LOCAL, "").strip().lower() in _YES,

@@ -25,8 +25,9 @@ PROVIDED: Final = {
     "entrabot.errors": f"{_HERE}.errors",
     "entrabot.config": f"{_HERE}.environment",
     "entrabot.tools": f"{_HERE}.tools",
+    "entrabot.tools.state": f"{_HERE}.tools.state",
 }
-"""Needed by those, and taken from here only where EntraBot is not there to bring its own."""
+"""Taken from here only if an installed EntraBot does not have them."""
 
 
 def install() -> None:

@@ -3,6 +3,7 @@ said and nothing more."""
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from memplane.adapters.entrabot.storage.persona import PersonaBackend
@@ -10,7 +11,7 @@ from memplane.sync.backend import TextBackend as Cloud
 
 _ERRORS_NAMED_MAX = 5
 
-Backend = Callable[[], Cloud]
+Backend = Callable[[], AbstractContextManager[Cloud]]
 Folder = Callable[[], Path]
 
 
@@ -22,7 +23,8 @@ def pull(backend: Backend, folder: Folder) -> None:
     """Everything from the cloud into the directory."""
     try:
         memory = folder()
-        report = PersonaBackend(backend(), local_root=memory).pull_all()
+        with backend() as cloud:
+            report = PersonaBackend(cloud, local_root=memory).pull_all()
     except Exception as exc:  # noqa: BLE001 - a hook must not stop Claude Code
         log(f"pull: {exc}")
         return
@@ -34,7 +36,8 @@ def push(backend: Backend, folder: Folder) -> None:
     """Whatever the cloud does not have."""
     try:
         memory = folder()
-        report = PersonaBackend(backend(), local_root=memory).push_all()
+        with backend() as cloud:
+            report = PersonaBackend(cloud, local_root=memory).push_all()
     except Exception as exc:  # noqa: BLE001 - as above
         log(f"push: {exc}")
         return
@@ -45,7 +48,8 @@ def push(backend: Backend, folder: Folder) -> None:
 def push_one(backend: Backend, folder: Folder, path: Path) -> None:
     """One file, over what the cloud has."""
     try:
-        PersonaBackend(backend(), local_root=folder()).push_one(path)
+        with backend() as cloud:
+            PersonaBackend(cloud, local_root=folder()).push_one(path)
     except Exception as exc:  # noqa: BLE001 - as above
         log(f"push-one: {path} was not copied: {exc}")
 

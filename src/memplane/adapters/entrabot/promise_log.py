@@ -152,9 +152,17 @@ class PromiseBook:
     """The file in an object store, where machines write at the same time: each write is made on what was read, or not at
     all. Raises `Changed` when others were faster twice."""
 
-    def __init__(self, store: ObjectStore, *, attempts: int = _ATTEMPTS) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        attempts: int = _ATTEMPTS,
+        written: Callable[[str, bytes, str], None] | None = None,
+    ) -> None:
+        """`written` is called with key, content and version after each write, so that a cache can list it."""
         self._store = store
         self._attempts = attempts
+        self._written = written
 
     def list(self, *, open_only: bool = True) -> list[Promise]:
         return listed(self._read()[0], open_only=open_only)
@@ -175,10 +183,13 @@ class PromiseBook:
             after, result = change(before)
             if after == before:
                 return result
+            data = after.encode("utf-8", "surrogateescape")
             try:
-                self._store.put(KEY, after.encode("utf-8", "surrogateescape"), expect=version)
+                version = self._store.put(KEY, data, expect=version)
             except Changed:
                 continue
+            if self._written is not None:
+                self._written(KEY, data, version)
             return result
         raise Changed(KEY)
 

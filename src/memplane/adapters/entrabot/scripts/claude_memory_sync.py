@@ -5,6 +5,8 @@ Does nothing unless `ENTRABOT_PERSONA_SYNC` is `on`, and always ends well: Claud
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memplane.adapters.entrabot import persona_sync
@@ -17,6 +19,12 @@ from memplane.sync.backend import TextBackend
 def _resolve_backend() -> TextBackend:
     """Replaced by tests."""
     return get_backend()
+
+
+@contextmanager
+def _opened() -> Iterator[TextBackend]:
+    """The backend, whose cache is sent when the process ends."""
+    yield _resolve_backend()
 
 
 def _resolve_memory_dir() -> Path:
@@ -39,11 +47,11 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     match given.command:
         case "pull":
-            persona_sync.pull(_resolve_backend, _resolve_memory_dir)
+            persona_sync.pull(_opened, _resolve_memory_dir)
         case "push":
-            persona_sync.push(_resolve_backend, _resolve_memory_dir)
+            persona_sync.push(_opened, _resolve_memory_dir)
         case _:
-            persona_sync.push_one(_resolve_backend, _resolve_memory_dir, Path(given.path))
+            persona_sync.push_one(_opened, _resolve_memory_dir, Path(given.path))
     return 0
 
 

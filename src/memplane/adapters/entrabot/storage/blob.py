@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from functools import cache
 from html import unescape
-from typing import Final
+from typing import Final, NamedTuple, Self
 from urllib.parse import quote, unquote
 
 import httpx
@@ -38,6 +38,20 @@ class Blob(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     etag: str
     modified: str
+
+
+class ListingPage(NamedTuple):
+    """One page of a listing, and the marker of the next."""
+
+    blobs: list[Blob]
+    marker: str | None
+
+    @classmethod
+    def read(cls, body: bytes) -> Self:
+        text = body.decode("utf-8-sig", "replace")
+        following = _MARKER.search(text)
+        blobs = [_blob(part) for part in _BLOB.findall(text)]
+        return cls(blobs, None if following is None else unescape(following[1]))
 
 
 @cache
@@ -70,7 +84,7 @@ class BlobStore:
             headers["If-Match"] = if_match
         if if_none_match is not None:
             headers["If-None-Match"] = if_none_match
-        response = await self._send("PUT", self._of(path), headers=headers, content=data)
+        response = await self._send("PUT", self.address_of(path), headers=headers, content=data)
         existed = if_none_match is not None and response.status_code == _CONFLICT
         if response.status_code == _STALE or existed:
             raise ConcurrencyError(f"{path!r} was changed by someone else meanwhile; nothing was written")
@@ -83,7 +97,7 @@ class BlobStore:
 
     async def fetch(self, path: str) -> tuple[bytes, str]:
         """As `get`, with the ETag to write it back under."""
-        response = await self._send("GET", self._of(path))
+        response = await self._send("GET", self.address_of(path))
         if response.status_code == _NOT_FOUND:
             raise KeyError(path)
         response.raise_for_status()
@@ -91,7 +105,7 @@ class BlobStore:
 
     async def exists(self, path: str) -> bool:
         """Whether there is such a blob; its content stays where it is."""
-        response = await self._send("HEAD", self._of(path))
+        response = await self._send("HEAD", self.address_of(path))
         if response.status_code == _NOT_FOUND:
             return False
         response.raise_for_status()
@@ -100,16 +114,15 @@ class BlobStore:
     async def listing(self, prefix: str = "") -> list[Blob]:
         """As `list`, with what the service says of each blob."""
         found: list[Blob] = []
-        asked = {"restype": "container", "comp": "list", "prefix": prefix}
+        marker: str | None = None
         while True:
-            response = await self._send("GET", self.url, params=asked)
+            response = await self._send("GET", self.url, params=listing_query(prefix, marker))
             response.raise_for_status()
-            page = response.content.decode("utf-8-sig", "replace")
-            found += [_blob(part) for part in _BLOB.findall(page)]
-            following = _MARKER.search(page)
-            if following is None:
+            page = ListingPage.read(response.content)
+            found += page.blobs
+            if page.marker is None:
                 return found
-            asked["marker"] = unescape(following[1])
+            marker = page.marker
 
     async def list(self, prefix: str = "") -> list[str]:
         """The names of all blobs that begin with this, however many pages the service makes of them."""
@@ -117,12 +130,16 @@ class BlobStore:
 
     async def delete(self, path: str) -> None:
         """Remove it; no error where there is none."""
-        response = await self._send("DELETE", self._of(path))
+        response = await self._send("DELETE", self.address_of(path))
         if response.status_code != _NOT_FOUND:
             response.raise_for_status()
 
-    def _of(self, path: str) -> str:
+    def address_of(self, path: str) -> str:
         return f"{self.url}/{quote(checked_key(path), safe='/~')}"
+
+    def headers(self) -> dict[str, str]:
+        """What every request carries. Raises what the token provider raises."""
+        return {"Authorization": f"Bearer {self._token_provider()}", "x-ms-version": API_VERSION}
 
     async def _send(
         self,
@@ -133,14 +150,27 @@ class BlobStore:
         params: dict[str, str] | None = None,
         content: bytes | None = None,
     ) -> httpx.Response:
-        every = {"Authorization": f"Bearer {self._token_provider()}", "x-ms-version": API_VERSION}
+        given = {**self.headers(), **(headers or {})}
         async with httpx.AsyncClient(verify=_tls()) as client:
-            response = await client.request(
-                method, url, headers={**every, **(headers or {})}, params=params, content=content
-            )
-        if response.status_code == _UNAUTHORIZED:
-            raise TokenExpiredError("the storage token has expired, or is not one for storage.azure.com")
+            response = await client.request(method, url, headers=given, params=params, content=content)
+        check_token(response)
         return response
+
+
+def blocking_client() -> httpx.Client:
+    """For callers without an event loop; it keeps connections open."""
+    return httpx.Client(verify=_tls())
+
+
+def check_token(response: httpx.Response) -> None:
+    """Raise `TokenExpiredError` where the service does not accept the token."""
+    if response.status_code == _UNAUTHORIZED:
+        raise TokenExpiredError("the storage token has expired, or is not one for storage.azure.com")
+
+
+def listing_query(prefix: str, marker: str | None) -> dict[str, str]:
+    query = {"restype": "container", "comp": "list", "prefix": prefix}
+    return query if marker is None else query | {"marker": marker}
 
 
 def _blob(part: str) -> Blob:

@@ -1,5 +1,6 @@
 """EntraBot's promises. In a container each write is made on what was read; on disk a line is added."""
 
+import asyncio
 import logging
 from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
@@ -8,6 +9,7 @@ from memplane.adapters.entrabot import promise_log as book
 from memplane.adapters.entrabot.environment import get_config
 from memplane.adapters.entrabot.promise_log import Promise
 from memplane.adapters.entrabot.storage import backend as backends
+from memplane.adapters.entrabot.storage.backend import CachedBlobBackend, MemoryBackend
 from memplane.adapters.entrabot.storage.blob import BlobStore, ConcurrencyError
 from memplane.errors import InvalidRequest, NotFound
 from memplane.sync.backend import TextBackend
@@ -52,10 +54,12 @@ class ConditionalStore(Protocol):
 
 
 class _ConditionalBlobs:
-    """A container as that: what was not there must still not be there."""
+    """A container as that: what was not there must still not be there. What is written is told to the cache, so that the
+    manifest lists it."""
 
-    def __init__(self, store: BlobStore) -> None:
+    def __init__(self, store: BlobStore, backend: MemoryBackend) -> None:
         self._store = store
+        self._backend = backend
 
     async def get(self, path: str) -> tuple[bytes, str]:
         try:
@@ -65,8 +69,12 @@ class _ConditionalBlobs:
 
     async def put(self, path: str, data: bytes, *, if_match: str | None = None) -> str:
         if if_match:
-            return await self._store.put(path, data, if_match=if_match)
-        return await self._store.put(path, data, if_none_match="*")
+            etag = await self._store.put(path, data, if_match=if_match)
+        else:
+            etag = await self._store.put(path, data, if_none_match="*")
+        if isinstance(self._backend, CachedBlobBackend):
+            await asyncio.to_thread(self._backend.adopt, path, data, etag)
+        return etag
 
 
 def _get_conditional_store() -> ConditionalStore | None:
@@ -74,7 +82,7 @@ def _get_conditional_store() -> ConditionalStore | None:
     store = backends.blob_store_for(
         get_config(), token=lambda: backends.acquire_agent_user_storage_token(get_config())
     )
-    return None if store is None else _ConditionalBlobs(store)
+    return None if store is None else _ConditionalBlobs(store, backends.get_backend())
 
 
 async def add_promise(
