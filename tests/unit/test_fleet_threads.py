@@ -58,7 +58,7 @@ def test_a_bell_that_met_a_bug_rings_again(work, caplog):
         elsewhere.notify("default", "ann")
     elsewhere.close()
 
-    assert said(caplog) == [("nobody can be rung for", "internal")]
+    assert said(caplog) == [("cannot notify workers", "internal")]
 
 
 def test_a_listener_that_met_a_bug_listens_again(work, caplog):
@@ -71,4 +71,4 @@ def test_a_listener_that_met_a_bug_listens_again(work, caplog):
     worker.close()
 
     assert work.listening == ["first", "again"]
-    assert said(caplog) == [("worker cannot listen", "internal")]
+    assert said(caplog) == [("cannot listen for notifications", "internal")]

@@ -1,4 +1,4 @@
-"""Enrichment beside everything else: one thread that works off whichever spaces have something waiting."""
+"""The in-process runner: one thread that enriches the spaces with pending work."""
 
 import random
 import threading
@@ -14,16 +14,15 @@ from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
 
 _RESCAN_INTERVAL_S = 60.0
-"""So often every space is looked at, for what became due by itself: a conversation that has paused."""
+"""How often every space is checked for work that became due, such as a conversation that paused."""
 _BREATH_S = 0.02
-"""So long after it is told of something it begins: whoever told it has an answer to give first, and would have to wait for
-Python's lock."""
+"""Delay before work begins, so the notifying request can finish without waiting for the GIL."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 60.0
 
 
 class BackgroundRunner:
-    """Works until it is closed. A space that fails waits longer each time and keeps no other waiting."""
+    """Runs until closed. A failing space is retried with back-off and delays no other space."""
 
     def __init__(
         self,
@@ -47,26 +46,26 @@ class BackgroundRunner:
         self._thread.start()
 
     def notify(self, tenant: str, owner: str) -> None:
-        """Something came in there."""
+        """Signal that this space has new entries."""
         with self._lock:
             self._waiting[tenant, owner] = None
         self._bell.set()
 
     def look_after(self, daily: Callable[[str, str], None]) -> None:
-        """From now on, also call this for every space that is looked at; whether anything is due is for it to know."""
+        """Also call `daily` for every checked space; it decides whether anything is due."""
         self._daily = daily
 
     def giving_way(self) -> AbstractContextManager[None]:
-        """Inside, somebody waits for an answer that is computed in this process."""
+        """While the context is open, this process is answering a request and steps yield."""
         return self._shift.giving_way()
 
     def failing(self) -> dict[tuple[str, str], int]:
-        """Spaces whose enrichment does not get on, and how often it was tried."""
+        """Spaces whose enrichment fails, with the number of attempts."""
         with self._lock:
             return dict(self._failures)
 
     def close(self) -> None:
-        """Finish the step at hand and stop. What is left is done by whoever opens the spaces next."""
+        """Finish the current step and stop; the next process that opens the spaces continues."""
         self._stopped.set()
         self._bell.set()
         self._thread.join()
@@ -103,7 +102,7 @@ class BackgroundRunner:
             with self._stores.open(tenant, owner, create=False) as store:
                 try:
                     more = self._shift.work(store)
-                except LLMFailed:  # facts wait for the model, vectors need not
+                except LLMFailed:  # facts need the LLM, vectors do not
                     if self._shift.work(store, reading=False):
                         self.notify(tenant, owner)
                     raise
@@ -115,23 +114,23 @@ class BackgroundRunner:
                 self._failures.pop((tenant, owner), None)
         except NotFound:
             return
-        except Exception:  # noqa: BLE001  # a thread's edge: one space's trouble must not end the work of all
+        except Exception:  # noqa: BLE001 - one failing space must not stop the thread
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
 
     def _look_at_all(self) -> None:
         try:
             found = list(self._spaces())
-        except Exception:  # noqa: BLE001 - a thread's edge: whatever it is, they are looked at again in a while
+        except Exception:  # noqa: BLE001 - the edge of a thread; the next check tries again
             return
         with self._lock:
             self._waiting.update(dict.fromkeys(found))
 
     def _pause(self) -> float:
-        """Until every space is looked at again; sooner while one fails, and longer each time it does."""
+        """Time until the next check of all spaces; shorter, with back-off, while one fails."""
         with self._lock:
             tries = min(self._failures.values(), default=None)
         if tries is None:
             return _RESCAN_INTERVAL_S
         longest = min(_WAIT_MAX_S, _WAIT_FIRST_S * float(2 ** min(tries, 10)))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311  # so that many processes do not knock at once
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter

@@ -1,5 +1,5 @@
-"""A shift: what whoever enriches does at one space before another has its turn. It gives way to those who wait for an
-answer, and ends with the step at hand when it is told to stop."""
+"""One batch of enrichment steps for a space, before the next space gets its turn. Steps yield to requests that are being
+answered, and the batch ends after the current step on shutdown."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -10,29 +10,29 @@ from memplane.storage.base import Store
 from memplane.worker.pipeline import Worker
 
 _STEPS_MAX = 8
-"""Then another space has its turn."""
+"""Steps per batch."""
 _YIELD_S = 0.25
-"""So long a step waits while somebody waits for an answer. However many do, it gets on: a step is many turns."""
+"""How long a step waits for requests to be answered; after that it runs anyway."""
 
 
 class Enricher(Protocol):
-    """Somebody enriches what comes in, so that whoever writes or recalls need not."""
+    """Runs enrichment outside of writes and recalls."""
 
     def notify(self, tenant: str, owner: str) -> None:
-        """Something came in there."""
+        """Signal that this space has new entries."""
 
     def giving_way(self) -> AbstractContextManager[None]:
-        """Inside, somebody waits for an answer that is computed in this process."""
+        """While the context is open, this process is answering a request and steps yield."""
 
     def failing(self) -> dict[tuple[str, str], int]:
-        """Spaces whose enrichment does not get on, and how often it was tried."""
+        """Spaces whose enrichment fails, with the number of attempts."""
 
     def close(self) -> None:
-        """Finish the step at hand and stop. What is left is done by whoever comes next."""
+        """Finish the current step and stop; the next runner continues."""
 
 
 class SpaceBatch:
-    """Steps of a worker, for as long as nobody says stop."""
+    """Runs a worker's steps until stopped."""
 
     def __init__(self, worker: Worker, *, stepped: Callable[[], None] = lambda: None) -> None:
         self._worker = worker
@@ -45,7 +45,7 @@ class SpaceBatch:
 
     @contextmanager
     def giving_way(self) -> Iterator[None]:
-        """Inside, a step waits a moment before it begins."""
+        """While the context is open, a step waits a moment before it begins."""
         with self._lock:
             self._answering += 1
             self._quiet.clear()
@@ -58,7 +58,7 @@ class SpaceBatch:
                     self._quiet.set()
 
     def work(self, store: Store, *, reading: bool = True) -> bool:
-        """Whether there may be more to do. Raises what a step raises."""
+        """Run up to a batch of steps; return whether there may be more to do."""
         return all(
             not self.stopped.is_set() and self._step(store, reading=reading) for _ in range(_STEPS_MAX)
         )

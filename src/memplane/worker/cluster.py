@@ -1,8 +1,8 @@
-"""One of any number of workers that share the spaces of a database, on any number of machines.
+"""The cluster runner: any number of workers, on any number of machines, that share the spaces of a database.
 
-Each takes a space that has something waiting, works at it for a shift, and says that nothing waits any more or gives it
-back. What is at a space and who else is, `storage/work.py` knows; that two never write the same, the worker's own marks
-see to. A worker that dies is noticed by its lease running out.
+Each worker leases a space with pending work, runs a batch, and then marks it finished or gives it back. The queue is in
+`storage/work.py`; the pipeline's own cursors ensure that no two workers write the same result. The lease of a dead
+worker expires.
 """
 
 import logging
@@ -31,52 +31,52 @@ from memplane.worker.pipeline import Worker
 LEASE_S = 60
 FAILURES_MAX = 10
 SILENT = 3 * LEASE_S * SECOND
-"""Whoever did not report for so long has ended."""
+"""A worker that has not reported for this long is dead."""
 
 _POLL_INTERVAL_S = 2.0
-"""So often an idle worker looks whether something waits, in case nobody told it."""
+"""How often an idle worker polls, in case it missed a notification."""
 _RELISTEN_DELAY_S = 30.0
 _JOBS_EVERY_S = 30.0
 _REPORT_EVERY_S = 5.0
 _RING_EVERY_S = 0.05
-"""Many writes ring once."""
+"""Notifications are coalesced over this interval."""
 _BREATH_S = 0.02
 _WAIT_FIRST_S = 1.0
 _WAIT_MAX_S = 900.0
 _AWAY_MAX_S = 30.0
-"""A database that was away is not left alone for longer."""
+"""The longest pause before an unreachable database is tried again."""
 _SHIFTS_WITHOUT_READING = 8
 _FAILURES_LISTED_MAX = 1_000
 _FAILURES_CACHED_S = 2.0
-"""A page asks it of every space that it lists."""
+"""A console page asks this for every space it lists."""
 _PAUSE = int(PAUSE.total_seconds()) * SECOND
 _JOB_RETENTION = 7 * DAY
 _MAINTENANCE_INTERVAL = 3_600 * SECOND
-"""Over so long the spaces that nobody used are looked after, every day: enrichment goes on meanwhile."""
+"""Daily maintenance of idle spaces is spread over this interval, so enrichment is not delayed."""
 _FOREVER = 1 << 62
 
 _log = logging.getLogger("memplane.worker.cluster")
 
 
 class ClusterJob(msgspec.Struct, frozen=True):
-    """Something that is done once for a period, whichever worker comes first. Done again where that one dies."""
+    """A job that one worker of the cluster runs once per period. It runs again if that worker dies."""
 
     name: str
     period: Callable[[Instant], str]
-    """Which period it is; the same answer is the same job."""
+    """The period of a moment; each period runs the job once."""
     run: Callable[[Callable[[], bool]], None]
-    """It is given what says whether it is still ours, to be asked now and then."""
+    """The job; it is given a function that renews the claim and says whether it is still ours."""
     kept: Instant = _JOB_RETENTION
-    """How long it is remembered of another period that it was done."""
+    """How long completed periods are remembered."""
 
 
 def new_holder() -> str:
-    """A name that nobody else has; whoever reads a list of workers sees the machine and the process."""
+    """A unique worker name that shows the machine and the process."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 class _Notifier:
-    """Tells workers in other processes, at most so often, and never keeps a writer waiting."""
+    """Notifies workers in other processes, at a limited rate and without blocking writers."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -111,9 +111,9 @@ class _Notifier:
             try:
                 self._work.ring()
             except StorageError:
-                pass  # the others look by themselves now and then
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: without it nobody would be told ever again
-                _say(logging.ERROR, "nobody can be rung for", exc, error=_code(exc))
+                pass  # the others poll
+            except Exception as exc:  # noqa: BLE001 - the edge of a thread that must not end
+                _say(logging.ERROR, "cannot notify workers", exc, error=_code(exc))
             self._closed.wait(_RING_EVERY_S)
             self._rung.clear()
             if self._closed.is_set():
@@ -121,7 +121,7 @@ class _Notifier:
 
 
 class _FailingSpaces:
-    """Which spaces do not get on, whoever tried; asked of the database now and then."""
+    """Spaces whose enrichment fails in any worker, read from the database and cached."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -135,22 +135,22 @@ class _FailingSpaces:
 
 
 class RemoteEnrichment:
-    """Enrichment is done by workers in other processes."""
+    """Enrichment runs in other processes."""
 
     def __init__(self, work: Work) -> None:
         self._trouble = _FailingSpaces(work)
         self._bell = _Notifier(work)
 
     def notify(self, tenant: str, owner: str) -> None:  # noqa: ARG002 - the database knows which
-        """Something came in there."""
+        """Signal that this space has new entries."""
         self._bell.ring()
 
     def giving_way(self) -> AbstractContextManager[None]:
-        """Nobody works in this process."""
+        """No enrichment runs in this process, so nothing has to yield."""
         return nullcontext()
 
     def failing(self) -> dict[tuple[str, str], int]:
-        """Spaces whose enrichment does not get on, whoever tried."""
+        """Spaces whose enrichment fails, with the number of attempts."""
         return self._trouble.spaces()
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class RemoteEnrichment:
 
 
 class ClusterWorker:
-    """Works until it is closed: a thread for the work, one that keeps the lease, and one that listens."""
+    """Runs until closed: one thread works, one renews the lease, and one listens for notifications."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class ClusterWorker:
         lease_s: float = LEASE_S,
         failures_max: int = FAILURES_MAX,
     ) -> None:
-        """`daily` is called for every space that nothing waits in; whether anything is due is for it to know."""
+        """`daily` is called for every space without pending work; it decides whether anything is due."""
         self.holder = new_holder()
         self._stores = stores
         self._work = work
@@ -199,25 +199,25 @@ class ClusterWorker:
         ]
 
     def begin(self) -> None:
-        """From now on by itself."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def notify(self, tenant: str, owner: str) -> None:  # noqa: ARG002 - the database knows which
-        """Something came in there: this worker looks, and so does whoever is idle elsewhere."""
+        """Signal that this space has new entries, to this worker and to idle ones elsewhere."""
         self._heard.set()
         self._bell.ring()
 
     def giving_way(self) -> AbstractContextManager[None]:
-        """Inside, somebody waits for an answer that is computed in this process."""
+        """While the context is open, this process is answering a request and background steps yield."""
         return self._shift.giving_way()
 
     def failing(self) -> dict[tuple[str, str], int]:
-        """Spaces whose enrichment does not get on, whoever tried."""
+        """Spaces whose enrichment fails, with the number of attempts."""
         return self._trouble.spaces()
 
     def close(self) -> None:
-        """Finish the step at hand, give the space back, and stop."""
+        """Finish the current step, give the space back, and stop."""
         self._stopped.set()
         self._heard.set()
         for thread in self._threads:
@@ -229,7 +229,7 @@ class ClusterWorker:
         _say(logging.INFO, "worker ended", holder=self.holder, **msgspec.structs.asdict(self._done))
 
     def step(self) -> bool:
-        """Take one space and work a shift at it; False where none waited. Raises `StorageError`."""
+        """Lease one space and run a batch; return False if no space has pending work. Raises `StorageError`."""
         lease = self._work.take(self.holder, after=self._after, length=self._length)
         if lease is None:
             return False
@@ -245,14 +245,14 @@ class ClusterWorker:
         return True
 
     def do_jobs(self) -> None:
-        """Whatever is due once for everybody, unless somebody else is at it. Raises `StorageError`."""
+        """Run the cluster jobs that are due and not claimed by another worker. Raises `StorageError`."""
         now = self._clock()
         for job in self._jobs:
             period = job.period(now)
             if self._settled.get(job.name) != period and not self._stopped.is_set():
                 self._do_job(job, period)
 
-    # ── a thread each ────────────────────────────────────────────────────────────────────────────────────────
+    # ── threads ────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
         troubles = 0
@@ -263,32 +263,32 @@ class ClusterWorker:
                     self.do_jobs()
                 found = self.step()
                 troubles = 0
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: the database is away, or there is a bug
+            except Exception as exc:  # noqa: BLE001 - the edge of a thread: the database is unreachable, or there is a bug
                 troubles += 1
                 said = {"reason": str(exc)} if isinstance(exc, StorageError) else {}
-                _say(logging.WARNING, "worker cannot work", exc, holder=self.holder, error=_code(exc), **said)
+                _say(logging.WARNING, "worker step failed", exc, holder=self.holder, error=_code(exc), **said)
                 self._stopped.wait(_wait(troubles, _AWAY_MAX_S))
                 continue
             if not found:
-                self._heard.wait(_POLL_INTERVAL_S * random.uniform(0.75, 1.25))  # noqa: S311 - so that not all look at once
+                self._heard.wait(_POLL_INTERVAL_S * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
                 self._stopped.wait(_BREATH_S)
 
     def _keep(self) -> None:
-        """Renew the lease while somebody works at it, and tell the others that we are there."""
+        """Renew the lease while a batch runs, and report that this worker is alive."""
         while True:
             try:
                 self._keep_lease()
                 self._work.report(self.holder, self._done)
             except StorageError:
-                pass  # the thread that works says so
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: without it every later lease would be lost
-                _say(logging.ERROR, "worker cannot keep its lease", exc, holder=self.holder, error=_code(exc))
+                pass  # the working thread logs it
+            except Exception as exc:  # noqa: BLE001 - the edge of a thread that must not end
+                _say(logging.ERROR, "cannot renew the lease", exc, holder=self.holder, error=_code(exc))
             if self._stopped.is_set() and not self._threads[0].is_alive():
                 return
             self._wait_to_keep()
 
     def _keep_lease(self) -> None:
-        """Ours stays ours; of one that another has now nothing is to be kept, and whoever works at it finds out."""
+        """Renew the current lease. A lost lease is not renewed again; the working thread notices when it writes."""
         with self._lock:
             held = self._held
         if held is None or held is self._lost or self._work.renew(held, length=self._length):
@@ -300,7 +300,7 @@ class ClusterWorker:
             _say(logging.WARNING, "lease lost", **_space(held))
 
     def _let_go(self) -> None:
-        """Before it is said how it went: whoever renews it then would take what is given back for what is lost."""
+        """Stop renewing before the result is reported; else the renewing thread takes a returned lease for a lost one."""
         with self._lock:
             self._held = None
 
@@ -315,11 +315,17 @@ class ClusterWorker:
         while not self._stopped.is_set():
             try:
                 self._work.listen(self._heard.set, self._stopped)
-            except Exception as exc:  # noqa: BLE001 - a thread's edge: it would end, and each write wait for a look
-                _say(logging.ERROR, "worker cannot listen", exc, holder=self.holder, error=_code(exc))
+            except Exception as exc:  # noqa: BLE001 - the edge of a thread that must not end
+                _say(
+                    logging.ERROR,
+                    "cannot listen for notifications",
+                    exc,
+                    holder=self.holder,
+                    error=_code(exc),
+                )
                 self._stopped.wait(_RELISTEN_DELAY_S)
 
-    # ── a space ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── one space ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _work_at(self, lease: Lease) -> None:
         try:
@@ -330,17 +336,17 @@ class ClusterWorker:
                 return
             self._let_go()
             self._work.give_back(lease, got_on=not self._stopped.is_set())
-        except Exception as exc:  # noqa: BLE001 - one space's trouble must not end the work at all
+        except Exception as exc:  # noqa: BLE001 - one failing space must not stop the worker
             self._failed(lease, exc)
 
     def _do_shift(self, lease: Lease) -> bool:
-        """Whether nothing waits there any more, and all know it."""
+        """Run a batch; return whether the space is marked as having no pending work."""
         with self._stores.open(lease.tenant, lease.owner, create=False) as store:
             with store.read() as reader:
                 seen = _change_marker(reader)
             try:
                 more = self._shift.work(store)
-            except LLMFailed:  # facts wait for the model, vectors need not
+            except LLMFailed:  # facts need the LLM, vectors do not
                 for _ in range(_SHIFTS_WITHOUT_READING):
                     if not self._shift.work(store, reading=False):
                         break
@@ -352,8 +358,8 @@ class ClusterWorker:
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
     def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> NoWork | None:
-        """Nobody can write to the space now. Nothing came in since before the last step found nothing; what pauses comes due
-        by itself."""
+        """Called while no writer can commit. If nothing arrived since the last step, the space has no work until an open
+        conversation has paused long enough."""
         if _change_marker(reader) != seen or reader.marks().derived < reader.marks().cursor:
             return None
         untold = reader.untold(before=_FOREVER, limit=1)
@@ -365,7 +371,7 @@ class ClusterWorker:
         code = _code(error)
         counted = not _is_shared_failure(error)
         _say(logging.WARNING, "space failed", error, error=code, attempts=lease.attempts + 1, **_space(lease))
-        with suppress(StorageError):  # the lease runs out by itself
+        with suppress(StorageError):  # the lease expires by itself
             if counted and lease.failures + 1 >= self._failures_max:
                 self._bury(lease, code)
             else:
@@ -375,12 +381,12 @@ class ClusterWorker:
     def _bury(self, lease: Lease, code: str) -> None:
         self._let_go()
         self._work.bury(lease, error=code)
-        _say(logging.ERROR, "space is dead", error=code, attempts=lease.attempts, **_space(lease))
+        _say(logging.ERROR, "space is a dead letter", error=code, attempts=lease.attempts, **_space(lease))
 
     def _count_step(self) -> None:
         self._done.steps += 1
 
-    # ── once for everybody ───────────────────────────────────────────────────────────────────────────────────
+    # ── cluster jobs ───────────────────────────────────────────────────────────────────────────────────
 
     def _jobs_due(self) -> bool:
         now = self._clock()
@@ -395,7 +401,7 @@ class ClusterWorker:
         if state is Job.YOURS:
             try:
                 job.run(lambda: self._work.renew_job(*name, length=self._length))
-            except Exception as exc:  # noqa: BLE001 - it must not end the work at spaces
+            except Exception as exc:  # noqa: BLE001 - a failing job must not stop the worker
                 _say(logging.WARNING, "job failed", exc, job=job.name, period=period, error=_code(exc))
                 self._work.put_job_off(*name, length=int(_JOBS_EVERY_S * SECOND))
                 return
@@ -409,8 +415,8 @@ class ClusterWorker:
 def cluster_jobs(
     work: Work, *, usage: Callable[[], None], model: str | None, index: Callable[[], object] | None = None
 ) -> tuple[ClusterJob, ...]:
-    """What there is to do for an installation rather than for a space. `usage` drops what is on record for too long; `model`
-    is what vectors are made with, if they are, and `index` gives spaces that have grown large an index of them."""
+    """The jobs of an installation. `usage` drops old usage records, `model` names the embedding model, if any, and `index`
+    builds vector indexes for large spaces."""
 
     def tidy(_renew: Callable[[], bool]) -> None:
         usage()
@@ -422,7 +428,7 @@ def cluster_jobs(
     )
     if model is None:
         return daily
-    # A model that comes back after another has everything embedded again, so of others nothing is remembered.
+    # Periods of other models are not remembered: switching back to a model embeds everything again.
     embed = ClusterJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
     if index is None:
         return (*daily, embed)
@@ -438,19 +444,19 @@ def _hour_of(now: Instant) -> str:
 
 
 def _change_marker(reader: WorkReader) -> tuple[int, int, int]:
-    """What changes whenever something comes in, or is to be derived anew."""
+    """A value that changes when an entry arrives or the projection is reset."""
     marks = reader.marks()
     return reader.head().position, marks.cursor, marks.generation
 
 
 def _wait(tries: int, longest: float = _WAIT_MAX_S) -> float:
-    """Longer each time; never the same, so that many do not knock at once."""
+    """Exponential back-off with jitter."""
     length = min(longest, _WAIT_FIRST_S * 2.0 ** min(tries - 1, 20))
     return length * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def _is_shared_failure(error: Exception) -> bool:
-    """Whether it is the trouble of something that every space needs, and not of this one."""
+    """Whether the failure concerns all spaces (database, network) rather than this one."""
     if isinstance(error, StorageError):
         return not isinstance(error, StorageCorrupt)
     return isinstance(error, MemplaneError) and error.retryable
@@ -465,6 +471,6 @@ def _space(lease: Lease) -> dict[str, Any]:
 
 
 def _say(level: int, event: str, cause: Exception | None = None, /, **fields: Any) -> None:
-    """For a log of lines with fields; an error of ours says what it is, of another it shows where it happened."""
+    """Log an event with fields; an unexpected error is logged with its traceback."""
     exc_info = cause if cause is not None and not isinstance(cause, MemplaneError) else None
     _log.log(level, event, exc_info=exc_info, extra={"fields": fields})

@@ -1,8 +1,8 @@
-"""Documents that came in get their distillations, one at a time: from the record of what a model said where there is
-one, by a language model where one is set, and else in their own sentences.
+"""The pipeline stage that summarises documents, one at a time: from a recorded LLM answer if there is one, else by the
+configured LLM, else from the document's own sentences.
 
-As everywhere in the worker: computed outside of any transaction, compared, written. A document that cannot be distilled
-says so and keeps nobody waiting.
+As in every stage, the result is computed outside of any transaction, checked and written. A document that cannot be
+summarised records the error and does not block others.
 """
 
 import msgspec
@@ -18,18 +18,18 @@ from memplane.storage.base import Reader, Store, Writer
 from memplane.types import Caller, Document, DocumentStatus, NewEntry, Op, Section
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
-"""What code raises that met a text nobody thought of."""
+"""Errors that code raises on unexpected text."""
 
 
 class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """A document without its distillations, and what is known about it."""
+    """A document waiting for its summaries."""
 
     document: Document
     sections: list[tuple[Section, str]]
     record: DistilPayload | None
-    """What a model said about it before."""
+    """The recorded LLM answer, if any."""
     known: bool
-    """Whether it was distilled before, by whomever."""
+    """Whether it was summarised before."""
 
 
 class Distiller:
@@ -40,7 +40,7 @@ class Distiller:
         self._llm = llm
 
     def step(self, store: Store, *, reading: bool = True) -> bool:
-        """Distil the next document; False when there is none, or it needs a model and `reading` is off. Raises
+        """Summarise the next document; return False if there is none, or it needs an LLM and `reading` is off. Raises
         `LLMFailed`."""
         with store.read() as reader:
             waiting = _next(reader)
@@ -55,14 +55,14 @@ class Distiller:
             record = None if llm is None else self._record(document, made, summaries, llm)
             store.write(lambda writer: self._write(writer, document, made, record, summaries))
         except _TROUBLE as exc:
-            error = f"it could not be told in short ({type(exc).__name__}); its spans are found all the same"
+            error = f"it could not be summarised ({type(exc).__name__}); its spans are found all the same"
             store.write(lambda writer: _fail(writer, document, error))
         return True
 
     def _record(
         self, document: Document, made: Distillation, summaries: Summaries, llm: LLMDistiller
     ) -> DistilPayload | None:
-        """What goes into the ledger; nothing where the model said nothing of use."""
+        """The ledger record of the LLM's answer; None if the answer is unusable."""
         if summaries.whole is None and not summaries.sections:
             return None
         return DistilPayload(
@@ -128,7 +128,7 @@ def _distilled(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillatio
 
 
 def _recorded(record: DistilPayload, own: Distillation) -> Distillation:
-    """What a model said before, as it may be kept by the rules of today; a section it does not tell tells itself."""
+    """The recorded answer, checked by today's rules; a section it does not cover is summarised from its own text."""
     said = [None if text is None else redact(text).text for text in record.sections]
     told = tuple(
         (said[place] if place < len(said) else None) or mine for place, mine in enumerate(own.sections)

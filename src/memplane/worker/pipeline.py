@@ -1,8 +1,9 @@
-"""Works the ledger off: what was said becomes memories, and everything that can be recalled gets its vector.
+"""The enrichment pipeline: derive memories from ledger entries, embed everything that can be recalled, distil documents
+and write episodes.
 
 The ledger is the queue. Each stage keeps its own cursor in the store and moves it in the transaction that writes its
-results, so a crash repeats nothing visible and loses nothing. What a stage computes, it computes outside of any
-transaction; before it writes, it looks whether somebody else was faster or the entry was forgotten meanwhile."""
+results, so a crash loses nothing and repeats nothing visible. A stage computes outside of any transaction; before it
+writes, it checks that no other worker was faster and that the entry was not forgotten in between."""
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -42,7 +43,7 @@ from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Tu
 from memplane.worker.distillation import Distiller
 
 POISONED = "poisoned"
-"""The note that counts entries nothing could be derived from."""
+"""The note that counts entries whose derivation failed."""
 
 
 NO_MODEL = ("none", 0)
@@ -57,18 +58,18 @@ _DIGEST_BYTES = 8
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is still to do."""
+    """Pending enrichment of a space."""
 
     entries: int
-    """Entries that no memories are derived from yet."""
+    """Entries not yet read for memories."""
     turns: bool
-    """Whether turns wait for their vectors."""
+    """Whether turns are waiting for vectors."""
     memories: int
-    """Memories that wait for their vectors."""
+    """Memories waiting for vectors."""
     spans: int = 0
-    """Spans of documents that wait for their vectors."""
+    """Document spans waiting for vectors."""
     documents: int = 0
-    """Documents that are not told in short yet."""
+    """Documents waiting for summaries."""
 
     @property
     def nothing(self) -> bool:
@@ -76,23 +77,23 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnrichmentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How enrichment stands."""
+    """The state of enrichment in a space."""
 
     waiting: Lag
     poisoned: int
-    """Entries that nothing could be derived from."""
+    """Entries whose derivation failed."""
     tokens_in: int
     tokens_out: int
-    """What a language model has read and written so far."""
+    """LLM tokens used so far."""
 
 
 def model_of(embedder: Embedder | None) -> tuple[str, int]:
-    """The id and dimension under which vectors are kept; without a model there are none, but words are counted."""
+    """The id and dimension vectors are stored under. Without a model there are no vectors, but words are counted."""
     return NO_MODEL if embedder is None else (embedder.model_id, embedder.dimension)
 
 
 class Worker:
-    """One installation's enrichment. Safe to use from many threads and processes: who comes second does nothing."""
+    """Enrichment of one installation. Safe to use from many threads and processes: the second to finish writes nothing."""
 
     def __init__(
         self,
@@ -112,12 +113,12 @@ class Worker:
 
     @property
     def asks_a_model(self) -> bool:
-        """Whether facts are read by a language model, which takes its time and may be away."""
+        """Whether an LLM extracts facts; it is slow and may be unavailable."""
         return self._deriver.asks_a_model
 
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Do everything there is to do; returns in how many steps. A language model that is away keeps nothing else
-        from being done, and only then is it told."""
+        """Run all pending enrichment and return the number of steps. If the LLM is unavailable, everything else still runs
+        before the error is raised."""
         steps = 0
         away: LLMFailed | None = None
         while True:
@@ -133,9 +134,8 @@ class Worker:
         return steps
 
     def step(self, store: Store, *, reading: bool = True) -> bool:
-        """A bounded piece of work, memories first; False when there was none. Raises `LLMUnavailable` and
-        `EmbeddingUnavailable`. With `reading` off, what was said is not read for facts, and no language model is asked
-        about documents."""
+        """Run a bounded piece of work, memories first; return False if there was none. Raises `LLMUnavailable` and
+        `EmbeddingUnavailable`. With `reading` off, no facts are extracted and no LLM is called for documents."""
         return (
             (reading and self.derive(store))
             or self._embed_turns(store)
@@ -176,17 +176,17 @@ class Worker:
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def derive(self, store: Store) -> bool:
-        """Read the next entries and file what they say; False when there are none."""
+        """Derive memories from the next entries; return False if there are none."""
         return self._derive(store, _ENTRIES_PER_STEP)
 
     def derive_by_rules(self, store: Store) -> None:
-        """Read everything that waits, unless a model reads it: what that says is filed when it has said it."""
+        """Derive from all pending entries, unless an LLM extracts: its answers are applied when they arrive."""
         while not self.asks_a_model and self.derive(store):
             pass
 
     def read_all(self, store: Store) -> None:
-        """Read everything that waits, and tell what is over: whoever removes what was said has to be sure of it. Raises
-        `LLMFailed` where a language model reads and is away."""
+        """Derive from all pending entries and write finished episodes: compaction does this before it removes turns. Raises
+        `LLMFailed` if an LLM extracts and is unavailable."""
         while self.derive(store):
             pass
         while self._tell(store):
@@ -214,7 +214,7 @@ class Worker:
         steps = list(zip(entries, turns, readings, strict=True))
         left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
         if not left:
-            raise LLMUnavailable("the language model went away; it is asked again later")
+            raise LLMUnavailable("the LLM is unavailable; it is retried later")
         steps = steps[: min(left, _fitting(steps))]
         try:
             store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
@@ -223,7 +223,7 @@ class Worker:
                 poison = [(entries[0], turns[0][:0], _POISON)]
                 store.write(lambda writer: self._file(writer, marks.derived, poison, decided))
             else:
-                self._derive(store, 1)  # one by one, until the one is found that cannot be filed
+                self._derive(store, 1)  # one by one, to find the entry that fails
         return True
 
     def _file(
@@ -234,7 +234,7 @@ class Worker:
         decided: ForgottenDecisions,
     ) -> None:
         if writer.marks().derived != derived:
-            return  # somebody else was faster
+            return  # another worker was faster
         if derived == 0:
             writer.set_note(POISONED, "0")
         forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
@@ -286,8 +286,8 @@ class Worker:
             )
 
     def _record(self, writer: Writer, entry: Entry, record: DerivePayload) -> None:
-        """What a model said goes into the ledger first; its memories follow when the worker comes to that entry, as
-        they would in a replay."""
+        """Record the LLM's answer in the ledger. Its memories are derived when the worker reaches that entry, exactly as
+        in a replay."""
         now = self._clock()
         draft = NewEntry(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
         projection.record(writer, draft, now)
@@ -309,12 +309,12 @@ class Worker:
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _current(self, reader: Reader) -> int | None:
-        """The number of our model; None where vectors are not made with it, so that all of them wait."""
+        """The number of our model; None if the stored vectors come from another one, so that all are pending."""
         number = reader.model(*self._model)
         return number if number == reader.current_model() else None
 
     def _is_guest(self, reader: Reader) -> bool:
-        """Whether we have no model and another process has one: its vectors are not ours to drop."""
+        """Whether this process has no model but another one has: its vectors must not be dropped."""
         current = reader.current_model()
         return self._embedder is None and current is not None and current != reader.model(*NO_MODEL)
 
@@ -351,7 +351,7 @@ class Worker:
     def _turn_vectors(
         self, turns: Sequence[Turn], texts: Sequence[tuple[str, str]], known: dict[int, bytes]
     ) -> list[TurnVector]:
-        """Those of turns that have none from the same text."""
+        """Vectors of the turns whose text changed or has none."""
         wanted = []
         for turn, pair in zip(turns, texts, strict=True):
             number, digest = turn_number(turn.seq, turn.ordinal), _digest(*pair)
@@ -370,7 +370,7 @@ class Worker:
             model = self._current(reader)
             if self._is_guest(reader) or (model is None and not reader.memory_count()):
                 return False
-        if model is None:  # from here on they wait for a vector of ours
+        if model is None:  # from now on they are pending for our model
             model = store.write(lambda writer: writer.use_model(*self._model))
         with store.read() as reader:
             waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
@@ -423,7 +423,7 @@ class Worker:
         return True
 
     def _embed(self, texts: Sequence[str]) -> Vectors | None:
-        """One row a text, zeros for a text that the model cannot take: it is found by its words."""
+        """One row per text; zeros for a text the model rejects, which stays searchable by keyword."""
         if self._embedder is None:
             return None
         try:
@@ -435,7 +435,7 @@ class Worker:
 
 
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog, now: int) -> None:
-    """They were told to an agent: what is often of use comes to be told always."""
+    """Count recalls of these memories; frequently used ones become hot."""
     writer.add_accesses(ids, at=now)
     told = list(dict.fromkeys(ids))
     counts = writer.accesses(told)
@@ -449,7 +449,7 @@ def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog,
 
 
 def _fitting(steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]]) -> int:
-    """How many entries to file at once: writers wait for it."""
+    """How many entries to apply in one commit; writers wait for it."""
     memories = 0
     for place, (_, _, reading) in enumerate(steps):
         memories += len(reading.memories)
@@ -465,8 +465,8 @@ def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
 
 
 def _replace(writer: Writer, entry: Entry) -> None:
-    """Something stored on purpose took the place of what was derived. The projection did so when it came in; in a
-    replay there is nothing to replace before the worker comes to it. Done even when it was forgotten since."""
+    """A stored memory replaced a derived one. The projection did this on arrival; in a replay the derived memory does not
+    exist until the worker reaches it. Applies even if the replacement was forgotten since."""
     assert entry.ref is not None
     replaced = writer.memory(entry.ref)
     if replaced is not None and replaced.derived:
@@ -474,7 +474,7 @@ def _replace(writer: Writer, entry: Entry) -> None:
 
 
 def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:
-    """What a later entry says about memories that were derived before it. Saying it again changes nothing."""
+    """Apply what a later entry decided about derived memories. Idempotent."""
     match decode(entry):
         case ForgetPayload(superseded=superseded, receipt=receipt):
             for id_ in superseded:
@@ -489,7 +489,7 @@ def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -
 
 
 def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:
-    """What to embed for a turn: itself, and itself with the one before it."""
+    """The texts to embed for a turn: the turn alone, and with the turn before it."""
     before = reader.turn_before(turn)
     near = before is not None and abs(turn.at - before.at) < PAUSE
     return (
@@ -503,5 +503,5 @@ def _digest(*texts: str) -> bytes:
 
 
 def _packed(vectors: Vectors) -> list[bytes]:
-    """Sixteen bits a number: half the room, and no ranking changes by it."""
+    """Sixteen bits per number: half the space, and no ranking changes."""
     return [row.tobytes() for row in vectors.astype(np.float16)]
