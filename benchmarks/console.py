@@ -64,7 +64,7 @@ def run(sizes: Sizes, folder: Path) -> list[Figure]:
             small = plane.space(f"{_SMALL} {number}")
             small.store("fact", f"Something of {number}")
             small.enrich()
-        figures = [Figure("memories in the space", space.stats().memories, digits=0)]
+        figures = [Figure("memories in the space", space.overview.stats().memories, digits=0)]
         found = asyncio.run(_asked(plane, dict(pages_of(space)), sizes.rounds))
     for name, samples in found.items():
         shown = f"{name} ({min(samples):.0f} to {max(samples):.0f})"
@@ -87,11 +87,15 @@ def fill(space: Space, sizes: Sizes) -> None:
     step = max(1, 60 * DAY // sizes.memories)
     for first in range(0, sizes.memories, _BATCH):
         numbers = range(first, min(first + _BATCH, sizes.memories))
-        space.load([_draft(talk, rng, number, now - (sizes.memories - number) * step) for number in numbers])
-        space.catch_up()
+        space.ledger.load(
+            [_draft(talk, rng, number, now - (sizes.memories - number) * step) for number in numbers]
+        )
+        space.ledger.catch_up()
     space.enrich()
     for number in range(sizes.documents):
-        space.upload(f"# {talk.turn(number)}\n\n" + talk.turn(number) * 40, name=f"document {number}")
+        space.documents.upload(
+            f"# {talk.turn(number)}\n\n" + talk.turn(number) * 40, name=f"document {number}"
+        )
     space.enrich()
 
 
@@ -125,9 +129,9 @@ def pages_of(space: Space) -> Iterator[tuple[str, str]]:
     here = f"/console/space/@{OWNER}"
     memory = space.memories(limit=1)[0]
     derived = next((found for found in space.memories(state="active", limit=1_000) if found.derived), memory)
-    document = space.documents(limit=1)[0]
-    receipt = space.newest_receipts(limit=1)[0]
-    subjects = space.subjects(limit=2)
+    document = space.documents.list(limit=1)[0]
+    receipt = space.ledger.newest_receipts(limit=1)[0]
+    subjects = space.overview.subjects(limit=2)
     past = f"{to_datetime(space.now() - 30 * DAY):%Y-%m-%d}"
     yield "home", "/console"
     yield "home, further", "/console?page=2"

@@ -85,10 +85,10 @@ def uploads(count: int, folder: Path) -> Figure:
     texts = [prose.text(_TEXT_CHARS) for _ in range(count)]
     with Memplane.open(folder / "uploads", embedder=None, settings=Settings(recall_work_ms=0)) as plane:
         space = plane.space("bench")
-        space.upload(texts[0], name="warm up")
+        space.documents.upload(texts[0], name="warm up")
         started = time.perf_counter()
         for number, text in enumerate(texts):
-            space.upload(text, name=f"document {number}")
+            space.documents.upload(text, name=f"document {number}")
         taken_s = time.perf_counter() - started
     return at_least("documents of 2 KB", count / taken_s, _UPLOADS_A_SECOND, "a second", digits=0)
 
@@ -131,7 +131,7 @@ def fill(space: Space, prose: Prose, size: int) -> int:
     while spans < size:
         wanted = min(_SPANS_PER_DOCUMENT, size - spans)
         text = prose.text(wanted * SIZES.most * 6)
-        spans += space.upload(text, name=f"document {number}").spans
+        spans += space.documents.upload(text, name=f"document {number}").spans
         number += 1
     return spans
 

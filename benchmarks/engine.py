@@ -142,10 +142,10 @@ def imports(sizes: Sizes, folder: Path) -> list[Figure]:
     with Memplane.open(folder / "imports") as plane:
         batch = plane.space("batch")
         acknowledged = rate(lambda: _load(batch, drafts), sizes.imported)
-        searchable = rate(batch.catch_up, sizes.imported)
+        searchable = rate(batch.ledger.catch_up, sizes.imported)
         history = plane.space("history")
         lines = rate(lambda: append_history(history, path), sizes.imported)
-        lines_searchable = rate(history.catch_up, sizes.imported)
+        lines_searchable = rate(history.ledger.catch_up, sizes.imported)
     return [
         at_least("batch import, durable", acknowledged, 50_000, "entries/s"),
         Figure("batch import, durable and searchable", _both(acknowledged, searchable), "entries/s"),
@@ -161,7 +161,7 @@ def _both(first: float, then: float) -> float:
 
 def _load(space: Space, drafts: list[NewEntry]) -> None:
     for start in range(0, len(drafts), 5_000):
-        space.load(drafts[start : start + 5_000])
+        space.ledger.load(drafts[start : start + 5_000])
 
 
 def _turn_draft(speech: Speech, number: int) -> NewEntry:
@@ -212,7 +212,7 @@ def searches(sizes: Sizes, folder: Path) -> list[Figure]:
 
 def _fill(space: Space, speech: Speech, numbers: range) -> None:
     _load(space, [_needle(speech, n) if n % 10 == 0 else _turn_draft(speech, n) for n in numbers])
-    space.catch_up()
+    space.ledger.catch_up()
 
 
 def _search_p95(space: Space, size: int, queries: int) -> tuple[float, float]:
@@ -252,7 +252,7 @@ def briefs(sizes: Sizes, folder: Path) -> list[Figure]:
     kinds = [kind for kind in Kind if kind is not Kind.EPISODE]
     with Memplane.open(folder / "briefs") as plane:
         space = plane.space("bench")
-        space.load(
+        space.ledger.load(
             [
                 NewEntry(
                     new_memory_id(),

@@ -67,7 +67,7 @@ def _uploading(sizes: Sizes, plane: Memplane) -> list[Figure]:
 
     def upload(space: Space) -> None:
         for _ in range(sizes.uploads):
-            space.upload(_TEXT, name=f"document {next(number)}")
+            space.documents.upload(_TEXT, name=f"document {next(number)}")
 
     upload(space)
     noted, bare = [], []

@@ -71,7 +71,7 @@ def fill(folder: Path, sizes: Sizes) -> Path:
         space = plane.space(OWNER)
         ats = [_START + number * _MINUTE for number in range(sizes.memories)]
         said = [TurnPayload(role="user", content=talk.turn(number), at=at) for number, at in enumerate(ats)]
-        space.load(
+        space.ledger.load(
             [NewEntry(new_id("turn", at), Op.TURN, encode(one)) for at, one in zip(ats, said, strict=True)]
         )
         space.enrich()

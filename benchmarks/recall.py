@@ -196,8 +196,8 @@ def fill(space: Space, talk: Talk, size: int) -> None:
 def load(space: Space, talk: Talk, size: int) -> None:
     """The same, searchable by their words."""
     for start in range(0, size, _BATCH):
-        space.load([_draft(talk, number) for number in range(start, min(start + _BATCH, size))])
-        space.catch_up()
+        space.ledger.load([_draft(talk, number) for number in range(start, min(start + _BATCH, size))])
+        space.ledger.catch_up()
 
 
 def _draft(talk: Talk, number: int) -> NewEntry:

@@ -184,7 +184,7 @@ def _merging(length: int, folder: Path) -> Iterator[Figure]:
             drafts = [_draft(f"{name}-{number}", begin + number * SECOND, number) for number in range(_NEWS)]
             space.enrich()
             began = time.perf_counter()
-            space.merge(drafts, {})
+            space.ledger.merge(drafts, {})
             yield Figure(
                 f"merge of {_NEWS} into {length:,}, {name}", 1_000 * (time.perf_counter() - began), "ms"
             )
@@ -195,8 +195,10 @@ def _fill(space: Space, count: int) -> None:
     step = _DAYS * DAY // max(1, count)
     for first in range(0, count, _CHUNK):
         last = min(count, first + _CHUNK)
-        space.load([_draft(f"e{number}", _BEGIN + number * step, number) for number in range(first, last)])
-    space.catch_up()
+        space.ledger.load(
+            [_draft(f"e{number}", _BEGIN + number * step, number) for number in range(first, last)]
+        )
+    space.ledger.catch_up()
 
 
 def _draft(id_: str, at: int, number: int) -> NewEntry:

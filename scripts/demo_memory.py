@@ -110,7 +110,7 @@ def tell(plane: Memplane, identity: Identity, clock: DemoClock) -> dict[str, str
         space.retain(text, role=role, conversation=conversation)
         space.enrich()
     _others(plane, clock)
-    space.pin(next(memory.id for memory in space.memories() if "vegetarian" in memory.text))
+    space.review.pin(next(memory.id for memory in space.memories() if "vegetarian" in memory.text))
     clock.put(16, 12)
     identity.create_key(
         Grant(name="Claude Code on the laptop", rights=(Right.READ, Right.WRITE), spaces=[OWNER])
@@ -118,15 +118,15 @@ def tell(plane: Memplane, identity: Identity, clock: DemoClock) -> dict[str, str
     identity.create_key(Grant(name="Support desk", rights=(Right.READ,), ttl=timedelta(days=90)))
     return {
         "memory": next(memory.id for memory in space.memories() if "Braga" in memory.text),
-        "receipt": space.receipts()[0].id,
+        "receipt": space.ledger.receipts()[0].id,
     }
 
 
 def _library(space: Space) -> None:
-    home = space.create_collection("home")
-    work = space.create_collection("atlas")
-    space.upload(_LEASE, name="lease.md", media_type="text/markdown", collection=home.id)
-    space.upload(_PLAN, name="atlas-launch-plan.md", media_type="text/markdown", collection=work.id)
+    home = space.documents.create_collection("home")
+    work = space.documents.create_collection("atlas")
+    space.documents.upload(_LEASE, name="lease.md", media_type="text/markdown", collection=home.id)
+    space.documents.upload(_PLAN, name="atlas-launch-plan.md", media_type="text/markdown", collection=work.id)
 
 
 def _changes(space: Space, clock: DemoClock) -> None:

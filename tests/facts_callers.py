@@ -31,7 +31,7 @@ def record_runs(plane, clock, owner="alice"):
 
     def record(run):
         clock.advance(seconds=1)
-        return space.record_run(run)
+        return space.facts.record_run(run)
 
     for at, persona in ((100, "technical"), (200, "casual"), (300, "technical")):
         record(
@@ -68,7 +68,7 @@ def record_plans(plane, clock, owner="alice"):
     space = plane.space(owner)
     for sha, at, tool in (("aa", 10, "blog.publish"), ("bb", 20, "lint"), ("aa", 30, "blog.publish")):
         clock.advance(seconds=1)
-        space.record_run(
+        space.facts.record_run(
             PlanRun(
                 intent_sha=sha,
                 complexity="simple",

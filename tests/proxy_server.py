@@ -51,7 +51,7 @@ class Fronted:
         ]
 
     def entries(self, owner="alice"):
-        return self.plane.space(owner).entries()
+        return self.plane.space(owner).ledger.entries()
 
 
 @contextmanager

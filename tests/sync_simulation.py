@@ -264,9 +264,9 @@ class World:
 
     def compact(self, machine):
         """What goes with a day is nobody's forget; what stays of it, others may forget."""
-        stones = {stone.id for stone in machine.space.tombstones()}
+        stones = {stone.id for stone in machine.space.ledger.tombstones()}
         report = machine.space.compact()
-        self.decayed |= {stone.id for stone in machine.space.tombstones()} - stones
+        self.decayed |= {stone.id for stone in machine.space.ledger.tombstones()} - stones
         return [day.day for day in report.days]
 
     def collide(self, machine):
@@ -357,7 +357,7 @@ class World:
         )
 
     def sweep(self, machine):
-        return self.erased(machine, machine.space.sweep)
+        return self.erased(machine, machine.space.facts.sweep)
 
     def purge(self, machine):
         return machine.space.purge(0) if self.rng.random() < 0.3 else "not now"
@@ -365,11 +365,11 @@ class World:
     def erased(self, machine, work):
         """What is gone after it that was there before."""
         before = machine.words()
-        stones = {stone.id for stone in machine.space.tombstones()}
+        stones = {stone.id for stone in machine.space.ledger.tombstones()}
         work()
         gone = before - machine.words()
         self.forgotten |= gone
-        self.forgotten_ids |= {stone.id for stone in machine.space.tombstones()} - stones
+        self.forgotten_ids |= {stone.id for stone in machine.space.ledger.tombstones()} - stones
         return gone
 
     # ── what must hold ───────────────────────────────────────────────────────────────────────────────────────────
@@ -398,7 +398,7 @@ class World:
             assert not [it.key for it in self.objects.list("interactions/")], "a raw day is in the store"
         for machine in self.machines:
             assert not self.decays or not machine.space.turns(), f"a raw day is on m{machine.number}"
-            verified = machine.space.verify()
+            verified = machine.space.ledger.verify()
             assert verified.ok, verified.problems
 
     def gone(self, word, id_):
@@ -413,7 +413,7 @@ def brief(result):
 
 def entries_of(space):
     found, after = [], 0
-    while more := space.entries(after=after):
+    while more := space.ledger.entries(after=after):
         found += more
         after = more[-1].seq
     return found
@@ -426,10 +426,10 @@ def words_in(data):
 def view(machine):
     """What a machine remembers, without what only concerns itself."""
     space = machine.space
-    space.catch_up()
+    space.ledger.catch_up()
     entries = entries_of(space)
     bodies = {entry.id: entry.body for entry in entries}
-    with space._read() as reader:
+    with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         memories = reader.memories(where, limit=10_000)
         turns = reader.turns(where, limit=10_000)
@@ -442,14 +442,14 @@ def view(machine):
         # Of two forgotten bodies under one id either header is kept; what a forgotten entry replaced must be known.
         "erased": sorted((entry.id, entry.ref) for entry in entries if not entry.body and entry.ref),
         # Those that follow from another are set where there is something to bury, and say nothing that it does not.
-        "tombstones": sorted({stone.id for stone in space.tombstones() if stone.cause is None}),
+        "tombstones": sorted({stone.id for stone in space.ledger.tombstones() if stone.cause is None}),
         "memories": sorted(
             (it.id, it.text, it.state.value, it.tier.value, it.key or "", it.superseded_by or "")
             for it in memories
         ),
         "turns": sorted((it.entry_id, it.ordinal, it.text) for it in turns),
-        "digests": [(it.id, it.text) for it in space.digest_lines()],
-        "learnings": [(it.ids, it.text, it.standing) for it in space.learnings()],
+        "digests": [(it.id, it.text) for it in space.overview.digest_lines()],
+        "learnings": [(it.ids, it.text, it.standing) for it in space.review.drafts()],
         "made": dict(generated_files(space)) if machine.decays else {},
     }
 
@@ -483,7 +483,7 @@ def ids_from(rng):
 
 def make_template(folder):
     with Memplane.open(folder, embedder=None, settings=SETTINGS) as plane:
-        plane.space(OWNER).stats()
+        plane.space(OWNER).overview.stats()
     return folder
 
 

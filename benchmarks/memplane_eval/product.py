@@ -61,7 +61,7 @@ def memplane_documents(embedder: Embedder | None, documents: Sequence[tuple[str,
             Memplane.open(folder, embedder=embedder) as plane,
         ):
             space = plane.space(store.name)
-            firsts = {space.upload(text, name=name).id: first for name, text, first in documents}
+            firsts = {space.documents.upload(text, name=name).id: first for name, text, first in documents}
             space.enrich()
 
             def ask(question: EvalQuestion) -> RetrievalResult:

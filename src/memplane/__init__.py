@@ -10,6 +10,7 @@ import warnings
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.main import Memplane
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
 from memplane.storage.directory import ResourceKind
@@ -23,6 +24,7 @@ __all__ = [
     "Memory",
     "Memplane",
     "Recall",
+    "RecallRequest",
     "Receipt",
     "ResourceKind",
     "Retained",

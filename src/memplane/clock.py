@@ -10,6 +10,9 @@ from memplane.errors import InvalidRequest
 Instant = int
 """Microseconds since 1970 in UTC, as stored and compared."""
 
+Moment = datetime | str | float
+"""A time as callers give it: a datetime, ISO 8601 text or Unix seconds; see `parse_instant`."""
+
 Clock = Callable[[], Instant]
 
 SECOND = 1_000_000
@@ -46,7 +49,7 @@ def just_after(instant: Instant) -> Instant:
     return min(instant + 1, INSTANT_MAX)
 
 
-def parse_instant(value: datetime | str | float, *, field: str) -> Instant:
+def parse_instant(value: Moment, *, field: str) -> Instant:
     """Accept a datetime, an ISO 8601 string or Unix seconds; reject anything else."""
     try:
         if isinstance(value, datetime):

@@ -25,8 +25,8 @@ from memplane.models.embedding import Embedder, EmbeddingFailed
 from memplane.models.llm import LLM
 from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.space import Space
+from memplane.space.context import Context, SpaceServices
 from memplane.space.locator import Locator, OwnedReceipt, ReceiptPage
-from memplane.space.parts import SpaceServices
 from memplane.storage.base import Stores
 from memplane.storage.directory import ResourceKind
 from memplane.telemetry import Events, Listener
@@ -112,7 +112,7 @@ class Engine:
         """The space of one owner; any text is a valid owner id. The space is created on first use."""
         for field in ("actor", "door", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
-        return Space(self._parts, tenant, owner, caller or Caller())
+        return Space(Context(self._parts, tenant, owner, caller or Caller()))
 
     def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
         """Whether this owner's space exists. Opening a missing space would create it."""
@@ -161,7 +161,7 @@ class Engine:
         if self._stores.work() is not None:
             with suppress(StorageError):
                 for tenant, owner in islice(self._all_spaces(), 1):
-                    self.space(owner, tenant=tenant).recall("good morning", noted=False)
+                    self.space(owner, tenant=tenant).recall("good morning", counted=False)
 
     def readiness(self) -> Readiness:
         """Probe the storage and check the background worker for failures."""
@@ -231,14 +231,14 @@ class Engine:
         now = self.clock()
         today = day_of(now)
         space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
-        if space.bookmark(_MAINTENANCE_BOOKMARK) == today:
+        if space.ledger.bookmark(_MAINTENANCE_BOOKMARK) == today:
             return
         for work in self._daily:
             work(space, day_of(now - DAY))
         space.compact()
-        space.sweep()
+        space.facts.sweep()
         space.purge()
-        space.set_bookmark(_MAINTENANCE_BOOKMARK, today)
+        space.ledger.set_bookmark(_MAINTENANCE_BOOKMARK, today)
 
     def _all_spaces(self) -> Iterator[tuple[str, str]]:
         return ((tenant, owner) for tenant in self._stores.tenants() for owner in self._stores.owners(tenant))

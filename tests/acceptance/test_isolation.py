@@ -66,9 +66,11 @@ def alice(server):
     space.retain(f"My favorite bird is the {MARK}", conversation=TALK, id="turn-alice")
     space.store("fact", f"The {MARK} is a bird that nests in March", tags=[MARK])
     space.put(KEY, f"a {MARK}", category=MARK)
-    space.create_file(PATH, f"a file about the {MARK}")
-    space.create_collection(f"all about the {MARK}", project="garden", id=SHELF)
-    space.upload(f"# The {MARK}\n\nIt nests in March.", name=f"{MARK}.md", id=BOOK, collection=SHELF)
+    space.files.create(PATH, f"a file about the {MARK}")
+    space.documents.create_collection(f"all about the {MARK}", project="garden", id=SHELF)
+    space.documents.upload(
+        f"# The {MARK}\n\nIt nests in March.", name=f"{MARK}.md", id=BOOK, collection=SHELF
+    )
     space.forget(entries=["never-said"], reason=MARK)
     space.enrich()
     return space
@@ -87,7 +89,7 @@ def intruders(server):
 
 def attempts(alice):
     """Every path of every door, asked for Alice's: (path, method, url, JSON)."""
-    memory = alice.newest_memories(1)[0].id
+    memory = alice.overview.newest_memories(1)[0].id
     entry = {"version": 1, "id": "turn-alice", "ts": "2026-11-15T06:28:17Z", "claw_id": "alice"}
     messages = [{"role": "user", "content": "which bird?"}]
     yield "/recall", "POST", "/recall", {"agent_id": "alice", "messages": messages}
@@ -133,7 +135,7 @@ def attempts(alice):
     yield "/mcp", "POST", "/mcp?space=alice", rpc("resources/read", uri="memplane://brief")
     for message in ("/api/v1/mcp/sse/message", "/api/v1/mcp/qmd/sse/message"):
         yield message, "POST", f"{message}?sessionId={'0' * 32}", rpc("tools/list")
-    yield from v6_attempts(memory, alice.receipts()[0].id)
+    yield from v6_attempts(memory, alice.ledger.receipts()[0].id)
     yield from proxy_attempts(messages)
 
 
@@ -279,9 +281,9 @@ def test_the_owner_is_let_in(server, alice):
 def everything(space):
     """All that a space knows, and how far its ledger goes."""
     return (
-        [(memory.id, memory.text, memory.state) for memory in space.newest_memories(100)],
-        space.stats().entries,
-        [(fact.key, fact.text) for fact in space.facts()],
-        [(document.id, document.entry_id) for document in space.documents()],
-        [(member.document, member.position) for member in space.members(SHELF)],
+        [(memory.id, memory.text, memory.state) for memory in space.overview.newest_memories(100)],
+        space.overview.stats().entries,
+        [(fact.key, fact.text) for fact in space.facts.list()],
+        [(document.id, document.entry_id) for document in space.documents.list()],
+        [(member.document, member.position) for member in space.documents.members(SHELF)],
     )

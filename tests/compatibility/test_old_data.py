@@ -104,25 +104,25 @@ def old(request, tmp_path, unpacked):
 def seen(space):
     """What a reader sees, in the shape of expected.json."""
     return {
-        "entries": [[entry.id, str(entry.op)] for entry in space.entries()],
+        "entries": [[entry.id, str(entry.op)] for entry in space.ledger.entries()],
         "memories": sorted(
             [it.id, it.kind, it.text, it.state, it.tier, it.key, it.superseded_by, it.pinned, it.released]
             for it in space.memories(limit=10_000)
         ),
         "turns": sorted([it.entry_id, it.ordinal, it.role, it.text] for it in space.turns(limit=10_000)),
-        "tombstones": sorted(it.id for it in space.tombstones()),
-        "facts": [[it.key, it.text] for it in space.facts()],
-        "conflicts": len(space.conflicts()),
-        "documents": sorted([it.id, it.name] for it in space.documents()),
+        "tombstones": sorted(it.id for it in space.ledger.tombstones()),
+        "facts": [[it.key, it.text] for it in space.facts.list()],
+        "conflicts": len(space.review.conflicts()),
+        "documents": sorted([it.id, it.name] for it in space.documents.list()),
         "collections": sorted(
-            [it.id, it.name, [member.document for member in space.members(it.id)]]
-            for it in space.collections()
+            [it.id, it.name, [member.document for member in space.documents.members(it.id)]]
+            for it in space.documents.collections()
         ),
-        "quarantine": sorted(it.id for it in space.quarantine()),
-        "learnings": sorted([it.id, it.text, str(it.standing)] for it in space.learnings()),
-        "digest": sorted([it.id, it.text] for it in space.digest_lines()),
-        "receipts": sorted(it.id for it in space.receipts()),
-        "files": sorted(it.path for it in space.files()),
+        "quarantine": sorted(it.id for it in space.review.quarantine()),
+        "learnings": sorted([it.id, it.text, str(it.standing)] for it in space.review.drafts()),
+        "digest": sorted([it.id, it.text] for it in space.overview.digest_lines()),
+        "receipts": sorted(it.id for it in space.ledger.receipts()),
+        "files": sorted(it.path for it in space.files.list()),
     }
 
 
@@ -132,8 +132,8 @@ def forgotten_shown(space):
         [
             *(it.text for it in space.memories(limit=10_000)),
             *(it.text for it in space.turns(limit=10_000)),
-            *(entry.body.decode("utf-8", "replace") for entry in space.entries() if entry.body),
-            *(space.document_text(it.id) for it in space.documents()),
+            *(entry.body.decode("utf-8", "replace") for entry in space.ledger.entries() if entry.body),
+            *(space.documents.text(it.id) for it in space.documents.list()),
             *(hit.text for word in FORGOTTEN for hit in space.search(word)),
             space.recall(" ".join(FORGOTTEN)).text,
             space.brief().markdown,
@@ -158,9 +158,9 @@ def test_old_ledgers_verify(old):
     with old.plane() as plane:
         for space, expected in old.spaces(plane):
             before = expected["verified"]
-            found = space.verify(expected={before["seq"]: before["digest"]})
+            found = space.ledger.verify(expected={before["seq"]: before["digest"]})
             space.retain("Written by a later version")
-            after = space.verify(expected={before["seq"]: before["digest"]})
+            after = space.ledger.verify(expected={before["seq"]: before["digest"]})
 
             assert (found.ok, found.problems, found.entries) == (True, (), before["entries"])
             assert (after.ok, after.entries) == (True, before["entries"] + 1)
@@ -172,7 +172,7 @@ def test_a_replay_gives_the_same(old):
     """
     with old.plane() as plane:
         for space, expected in old.spaces(plane):
-            space.replay()
+            space.ledger.replay()
             space.enrich()
 
             assert seen(space) == {name: expected[name] for name in seen(space)}
@@ -185,7 +185,7 @@ def test_what_was_forgotten_stays_forgotten(old):
     with old.plane() as plane:
         for space, _ in old.spaces(plane):
             assert forgotten_shown(space) == []
-            space.replay()
+            space.ledger.replay()
             space.enrich()
             assert forgotten_shown(space) == []
 
@@ -207,7 +207,7 @@ def test_old_memory_answers_and_goes_on(old):
         space.retain("Actually, I live in Sintra now.", conversation="settling-in")
         space.enrich()
         assert "Sintra" in space.recall("Where do I live?").text
-        assert space.verify().ok
+        assert space.ledger.verify().ok
 
 
 def test_old_keys_and_usage(old):
@@ -241,7 +241,7 @@ def test_an_old_place_syncs_both_ways(old, tmp_path):
 
         new_sync.pull()
         there.enrich()
-        assert sorted(it.id for it in there.tombstones()) == expected["tombstones"]
+        assert sorted(it.id for it in there.ledger.tombstones()) == expected["tombstones"]
         assert {it.id for it in there.memories(limit=10_000)} == {row[0] for row in expected["memories"]}
         assert forgotten_shown(there) == []
 
@@ -255,8 +255,8 @@ def test_an_old_place_syncs_both_ways(old, tmp_path):
         assert old_sync.status().even
         assert new_sync.status().even
         assert here.get("preferences/theme").text == "from the new machine"
-        assert "profile/time-zone" not in {it.key for it in here.facts()}
+        assert "profile/time-zone" not in {it.key for it in here.facts.list()}
         assert any("old machine" in it.text for it in there.memories())
-        assert {entry.id for entry in here.entries()} == {entry.id for entry in there.entries()}
-        assert here.verify().ok
-        assert there.verify().ok
+        assert {entry.id for entry in here.ledger.entries()} == {entry.id for entry in there.ledger.entries()}
+        assert here.ledger.verify().ok
+        assert there.ledger.verify().ok

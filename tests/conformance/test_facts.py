@@ -373,7 +373,7 @@ def test_forget_all_is_the_default(people, clock, options):
     assert answer.json() == {"scope": "all", "deleted": 10}
     assert keys_of(people.alice) == set()
     assert people.alice.get(f"{MEMORY}/defaults").json()["recent"] == []
-    assert people.server.plane.space("alice").plans() == []
+    assert people.server.plane.space("alice").facts.plans() == []
     assert keys_of(people.bob) == {"a/b"}
 
 

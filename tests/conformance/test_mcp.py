@@ -320,7 +320,7 @@ def test_what_the_rules_forbid_is_refused_with_a_reason(local, plane, name, argu
     assert words in text
     assert len(text) < 1_000
     assert "Traceback" not in text
-    assert plane.space("alice").entries() == []
+    assert plane.space("alice").ledger.entries() == []
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(local):

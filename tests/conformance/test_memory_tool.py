@@ -264,7 +264,7 @@ def test_paths_that_leave_or_lie_are_refused(tool, space, path):
     ):
         assert refusal(tool, **command)
 
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_secrets_are_not_shown_and_survive_an_edit_beside_them(tool, space):
     assert TOKEN not in view(tool, NOTES)
     tool.call({"command": "str_replace", "path": NOTES, "old_str": "last", "new_str": "done"})
     tool.call({"command": "insert", "path": NOTES, "insert_line": 2, "insert_text": "between"})
-    kept = [json.loads(entry.body)["value"] for entry in space.entries()]
+    kept = [json.loads(entry.body)["value"] for entry in space.ledger.entries()]
     shown = view(tool, NOTES)
 
     assert kept[-1] == f"first\ntoken = {TOKEN}\nbetween\ndone\n"
@@ -345,7 +345,7 @@ def test_secrets_are_not_shown_and_survive_an_edit_beside_them(tool, space):
     placeholder = shown[shown.index("[REDACTED") : shown.index("]") + 1]
     answer = tool.call({"command": "str_replace", "path": NOTES, "old_str": placeholder, "new_str": "none"})
     assert "token = none" in answer
-    assert TOKEN not in json.loads(space.entries()[-1].body)["value"]
+    assert TOKEN not in json.loads(space.ledger.entries()[-1].body)["value"]
 
 
 def test_invisible_characters_are_not_shown(tool):
@@ -408,15 +408,19 @@ def test_history_is_kept_and_forgotten_as_one(tool, space):
     tool.call({"command": "rename", "old_path": NOTES, "new_path": "/memories/moved"})
     first = space.history(NOTES)[0]
 
-    assert [memory.text for memory in space.chain(first.id)] == ["version one", "version two", "version two"]
+    assert [memory.text for memory in space.overview.chain(first.id)] == [
+        "version one",
+        "version two",
+        "version two",
+    ]
     create(tool, NOTES, "another file under the old name")
     tool.call({"command": "delete", "path": "/memories/moved"})
     assert [memory.text for memory in space.history(NOTES)] == ["another file under the old name"]
     with pytest.raises(NotFound):
         space.memory(first.id)
-    space.replay()
+    space.ledger.replay()
     assert view(tool, "/memories").splitlines()[2:] == ["31B\t/memories/notes.txt"]
-    assert space.verify().ok
+    assert space.ledger.verify().ok
 
 
 def test_a_purge_does_not_save_old_versions_from_a_delete(tool, space, clock):
@@ -429,7 +433,7 @@ def test_a_purge_does_not_save_old_versions_from_a_delete(tool, space, clock):
     assert space.purge() == 1
     tool.call({"command": "delete", "path": NOTES})
 
-    assert [entry.op for entry in space.entries() if entry.body and b"secret plan" in entry.body] == []
+    assert [entry.op for entry in space.ledger.entries() if entry.body and b"secret plan" in entry.body] == []
 
 
 def test_deletes_count_against_a_session(plane):
@@ -585,7 +589,7 @@ def test_over_http_a_refusal_is_an_answer(server):
     }
     again = client.post("/api/memory-tool", json=made)
     assert (again.status_code, again.json()["is_error"]) == (200, True)
-    assert server.plane.space("owner").file(NOTES).text == "x"
+    assert server.plane.space("owner").files.read(NOTES).text == "x"
 
 
 def test_over_http_malformed_commands_are_client_errors(server):
@@ -610,7 +614,7 @@ def test_over_http_who_may_read_may_not_write(server):
     assert client.post("/api/memory-tool", json={"command": "view", "path": "/memories"}).status_code == 200
     made = client.post("/api/memory-tool", json={"command": "create", "path": NOTES, "file_text": "x"})
     assert made.status_code == 403
-    assert server.plane.space("alice").files() == []
+    assert server.plane.space("alice").files.list() == []
 
 
 def test_over_http_who_may_only_read_makes_no_spaces(server):
@@ -618,7 +622,7 @@ def test_over_http_who_may_only_read_makes_no_spaces(server):
     Looking into spaces that are not there leaves none behind, however many names are tried.
     """
     client = server.client(server.keys.add("reader", subject="alice", rights={"read"}))
-    server.plane.space("bob").create_file(NOTES, "x")
+    server.plane.space("bob").files.create(NOTES, "x")
     looking = {"command": "view", "path": "/memories"}
 
     assert client.post("/api/memory-tool", params={"space": "bob"}, json=looking).status_code == 200
@@ -722,7 +726,7 @@ class FilesMachine(RuleBasedStateMachine):
 
     @rule()
     def replay(self):
-        self.space.replay()
+        self.space.ledger.replay()
 
     def resync(self):
         """The SDK keeps empty directories; ours do not exist. Begin anew with the same files."""
@@ -734,11 +738,11 @@ class FilesMachine(RuleBasedStateMachine):
     def the_files_are_those_of_the_model(self):
         if not hasattr(self, "space"):
             return
-        assert {entry.path: entry.bytes for entry in self.space.files()} == {
+        assert {entry.path: entry.bytes for entry in self.space.files.list()} == {
             path: len(text.encode()) for path, text in self.model.items()
         }
         for path, text in self.model.items():
-            assert self.space.file(path).text == text
+            assert self.space.files.read(path).text == text
             assert self.tool.call({"command": "view", "path": path}) == self.sdk.call(
                 {"command": "view", "path": path}
             )

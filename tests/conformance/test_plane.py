@@ -84,7 +84,7 @@ def test_reference_memory_retain_dedupe_forget_and_replay_suppression(open_plane
         assert [client.post("/retain", json=ALPHA).status_code for _ in range(2)] == [202, 202]
         (block,) = recalled(client, "when does alpha launch?")
         assert "Alpha launches on Monday" in block["text"]
-        assert plane.space("analyst").stats().entries == 1
+        assert plane.space("analyst").overview.stats().entries == 1
         forgotten = {
             "agent_id": "analyst",
             "entry_ids": ["hist1_alpha"],
@@ -97,7 +97,7 @@ def test_reference_memory_retain_dedupe_forget_and_replay_suppression(open_plane
         assert recalled(client, "when does alpha launch?") == []
         assert client.post("/retain", json=ALPHA).status_code == 202
         assert recalled(client, "when does alpha launch?") == []
-        (tombstone,) = plane.space("analyst").tombstones()
+        (tombstone,) = plane.space("analyst").ledger.tombstones()
         assert (tombstone.id, tombstone.reason) == ("hist1_alpha", "operator requested removal")
     with serving(open_plane(), settings=settings) as running:
         assert recalled(running.client(), "when does alpha launch?") == []
@@ -116,8 +116,8 @@ def test_retain_is_idempotent_by_agent_and_entry_id(client, plane):
     retained(client, line, line)
     retained(client, line, agent="other")
 
-    assert plane.space("analyst").stats().entries == 1
-    assert plane.space("other").stats().entries == 1
+    assert plane.space("analyst").overview.stats().entries == 1
+    assert plane.space("other").overview.stats().entries == 1
     assert len(recalled(client, "alpha")) == len({block["text"] for block in recalled(client, "alpha")})
 
 
@@ -339,7 +339,7 @@ def test_forget_answers_the_reference_codes(client, plane):
     assert answer.status_code == 204
     retained(client, line)
     assert recalled(client, "alpha") == []
-    (receipt,) = plane.space("analyst").receipts()
+    (receipt,) = plane.space("analyst").ledger.receipts()
     assert answer.headers["x-memplane-receipt"] == receipt.id
     assert receipt.scope == {"entries": [line.id]}
 
@@ -366,7 +366,7 @@ def test_many_ids_are_forgotten_at_once(client, plane):
     ids = [f"hist1_{number:064x}" for number in range(5_000)]
 
     assert client.post("/forget", json={"agent_id": "analyst", "entry_ids": ids}).status_code == 204
-    assert len(plane.space("analyst").tombstones()) == 5_000
+    assert len(plane.space("analyst").ledger.tombstones()) == 5_000
 
 
 # ── governance ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -669,4 +669,4 @@ def test_reading_a_history_out_is_audited(client, plane):
     retained(client, entry_line())
     told(client)
 
-    assert "export" in {record.action for record in plane.space("analyst").audit()}
+    assert "export" in {record.action for record in plane.space("analyst").ledger.audit()}

@@ -432,7 +432,7 @@ def test_a_conversation_can_be_named_and_forgotten(fronted):
     ask(client, "I live in Rome", metadata={"memplane_conversation": "talk-2"})
     space = fronted.plane.space("alice")
     space.forget(conversation="talk-1")
-    space.replay()
+    space.ledger.replay()
 
     assert [text for _, text in fronted.turns()] == ["I live in Rome", "Noted."]
     assert {hit.turn.conversation for hit in space.search(memories=False) if hit.turn} == {"talk-2"}

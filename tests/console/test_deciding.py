@@ -24,14 +24,14 @@ def test_the_keyboard_settles_a_conflict(open_page, plane):
     space.retain("I live in Lisbon.")
     space.retain("I live in Rome.")
     space.enrich()
-    assert len(space.conflicts()) == 1
+    assert len(space.review.conflicts()) == 1
     page = open_page()
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("1")
     page.wait_for_selector("text=Nothing contradicts anything.")
 
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_a_key_is_made_and_ended(open_page, identity):
@@ -128,7 +128,7 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     day = f"{clock.moment:%Y-%m-%d}"
     clock.advance(days=1)
     space.compact(day=day)
-    assert len(space.learnings()) == 2
+    assert len(space.review.drafts()) == 2
     page = open_page()
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
@@ -137,4 +137,4 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page.keyboard.press("n")
     page.wait_for_selector("text=Nothing waits.")
 
-    assert sorted(learning.standing for learning in space.learnings()) == ["confirmed", "rejected"]
+    assert sorted(learning.standing for learning in space.review.drafts()) == ["confirmed", "rejected"]

@@ -109,8 +109,8 @@ def test_the_playground(page, told):
 
 def waiting(space):
     """How much of each sort is in the inbox."""
-    drafts = [learning for learning in space.learnings() if learning.standing is LearningStatus.OPEN]
-    return len(space.conflicts()), len(drafts), space.quarantine_count()
+    drafts = [learning for learning in space.review.drafts() if learning.standing is LearningStatus.OPEN]
+    return len(space.review.conflicts()), len(drafts), space.review.quarantine_count()
 
 
 def test_one_key_decides(page, told):
@@ -223,7 +223,7 @@ def test_a_question_mark_shows_the_keys(page, told):
     page.keyboard.press("Enter")
 
     assert page.locator("dialog[open]").count() == 0
-    assert len(told.conflicts()) == 1
+    assert len(told.review.conflicts()) == 1
 
 
 def test_a_shown_key_does_something(page, told):

@@ -47,7 +47,7 @@ def evil(alice, clock):
     }
     made = a_memory(EVIL, id="evil", seq=entry.seq, **fields)
     more = a_memory(EVIL, id="evil-too", seq=entry.seq, **{**fields, "subject": "user"})
-    with alice._store() as store:
+    with alice._context.store() as store:
         store.write(lambda writer: writer.project(memories=[made, more]))
     gone = alice.retain("to be forgotten")
     alice.forget(entries=[gone.id], reason=EVIL)
@@ -88,7 +88,7 @@ def test_home_says_who_is_behind(client, open_page, plane):
     page = open_page()
     assert page.get_by_role("row", name="alice").get_by_text("degraded").count() == 1
     said = [TurnPayload(role="user", content=f"said {number}", at=number) for number in range(BEHIND_ENTRIES)]
-    space.load([NewEntry(f"t{number}", Op.TURN, encode(it)) for number, it in enumerate(said)])
+    space.ledger.load([NewEntry(f"t{number}", Op.TURN, encode(it)) for number, it in enumerate(said)])
     page.reload()
 
     assert page.get_by_role("row", name="alice").get_by_text("behind").count() == 1
@@ -158,13 +158,13 @@ def test_the_graph_is_drawn_the_same_way(client, plane, alice):
     """
     The same facts, the same picture.
     """
-    graph = alice.graph("user")
-    assert graph == alice.graph(" USER ")
-    assert drawn(graph) == drawn(alice.graph("user"))
+    graph = alice.overview.graph("user")
+    assert graph == alice.overview.graph(" USER ")
+    assert drawn(graph) == drawn(alice.overview.graph("user"))
     assert [memory.object_text for memory in graph.further] == ["Munich"]
-    assert [memory.subject for memory in alice.graph("siemens").naming] == ["user"]
-    assert alice.graph("nobody").all == ()
-    assert plane.space("bob").graph() is None
+    assert [memory.subject for memory in alice.overview.graph("siemens").naming] == ["user"]
+    assert alice.overview.graph("nobody").all == ()
+    assert plane.space("bob").overview.graph() is None
 
 
 def test_a_telephone_has_the_list(open_page, evil):

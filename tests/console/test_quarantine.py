@@ -35,7 +35,7 @@ def test_one_key_releases_and_one_forgets(open_page, space):
 
     assert space.turns() == []
     assert "first" in space.brief().markdown
-    assert space.quarantine_count() == 0
+    assert space.review.quarantine_count() == 0
 
 
 def test_a_flagged_memory_says_so_and_is_released(open_page, space):
@@ -113,12 +113,14 @@ def test_a_link_to_a_passage_opens_where_it_stands(open_page, space):
     """
     On the page of the document that holds it, marked and in sight; from a collection by what it says.
     """
-    collection = space.create_collection("Manuals", id="manuals")
+    collection = space.documents.create_collection("Manuals", id="manuals")
     body = "\n\n".join(
         f"# Part {number}\n\n" + f"Plain words of part {number}. " * 40 for number in range(260)
     )
     body += "\n\n# Kettle\n\nThe kettle descales itself with vinegar on Tuesdays."
-    document = space.upload(body, name="kettle.md", media_type="text/markdown", collection=collection.id)
+    document = space.documents.upload(
+        body, name="kettle.md", media_type="text/markdown", collection=collection.id
+    )
     space.enrich()
     page = open_page()
     page.goto(f"{SPACE}/documents?collection=manuals")
@@ -150,7 +152,7 @@ def test_what_was_released_meanwhile_is_not_forgotten(client, key, space):
     sign_in = client.get("/console/sign-in").text
     client.post("/console/sign-in", data={"key": key, "_word": word_in(sign_in)})
     word = word_in(client.get(f"{SPACE}/inbox").text)
-    space.release(memory.id)
+    space.review.release(memory.id)
     answer = client.post(f"{SPACE}/inbox/rule", data={"verdict": "forget", "entry": memory.id, "_word": word})
 
     assert answer.status_code == 422

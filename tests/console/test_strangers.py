@@ -16,7 +16,7 @@ PARAMETER = re.compile(r"\{(\w+)\}")
 def alice(plane):
     space = plane.space("alice")
     space.retain(f"My favorite bird is the {MARK}", conversation="birds", id="said")
-    space.upload(f"All about the {MARK}", name=f"{MARK}.txt", id="book")
+    space.documents.upload(f"All about the {MARK}", name=f"{MARK}.txt", id="book")
     space.enrich()
     return space
 
@@ -37,7 +37,7 @@ def test_no_page_tells_a_stranger_anything(console, bob, alice):
     Under Alice's names and ids, Bob is told nothing of hers, and nothing of hers changes.
     """
     ids = {"space": "@alice", "entry": "@said", "document": "@book", "memory": f"@{alice.memories()[0].id}"}
-    before = alice.stats()
+    before = alice.overview.stats()
     tried = 0
     for door in console.app.doors:
         for route in door.routes if door.name == "console" else ():
@@ -54,4 +54,4 @@ def test_no_page_tells_a_stranger_anything(console, bob, alice):
                 if "{space}" in route.path:
                     assert answer.status_code == 403, path
     assert tried > 15
-    assert alice.stats() == before
+    assert alice.overview.stats() == before

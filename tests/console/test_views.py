@@ -103,7 +103,7 @@ def test_documents_that_are_not_there(look, imported):
     """
     The command that is named exists, and an empty collection can still be asked.
     """
-    collection = imported.create_collection("papers")
+    collection = imported.documents.create_collection("papers")
     nothing, empty = look("/documents"), look(f"/documents?collection={collection.id}")
 
     assert "memplane document upload FILE</code> keeps one" in nothing
@@ -163,7 +163,7 @@ def test_a_receipt_can_be_printed_and_left(look, imported):
     And whatever page it is, the zone of its times is named once.
     """
     imported.forget(entries=["said-0"])
-    receipt = look(f"/receipts/@{imported.receipts()[0].id}")
+    receipt = look(f"/receipts/@{imported.ledger.receipts()[0].id}")
 
     assert "data-prints" in receipt
     assert receipt.count('href="/console/space/@alice/receipts"') == 3

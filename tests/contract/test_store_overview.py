@@ -114,9 +114,9 @@ def test_forgets_come_by_the_page(space, clock):
         receipts.append(space.forget(entries=[told.id]))
         clock.advance(days=1)
 
-    assert [it.id for it in space.newest_receipts(limit=2)] == [it.id for it in receipts[:0:-1]]
-    assert [it.id for it in space.newest_receipts(limit=2, offset=2)] == [receipts[0].id]
-    assert space.receipt(receipts[1].id).digest == space.receipts()[1].digest
+    assert [it.id for it in space.ledger.newest_receipts(limit=2)] == [it.id for it in receipts[:0:-1]]
+    assert [it.id for it in space.ledger.newest_receipts(limit=2, offset=2)] == [receipts[0].id]
+    assert space.ledger.receipt(receipts[1].id).digest == space.ledger.receipts()[1].digest
 
 
 @costly(15, thorough=200)
@@ -144,11 +144,11 @@ def test_a_comparison_leads_from_one_moment_to_the_other(does, data):
         begin, end = sorted((data.draw(st.sampled_from(moments)), data.draw(st.sampled_from(moments))))
 
         def held(at: int) -> set[str]:
-            with space._read() as reader:
+            with space._context.read() as reader:
                 where = Filter(now=clock(), as_of=at, audience=None)
                 return {memory.id for memory in reader.memories(where, limit=1_000)}
 
-        found = space.compare(begin, end, limit=1_000)
+        found = space.overview.compare(begin, end, limit=1_000)
         gone = {change.before.id for change in found.changed}
         came = {change.after.id for change in found.changed if change.after}
         learned = {memory.id for memory in found.learned}
@@ -211,7 +211,7 @@ def test_entries_are_narrowed_by_when_they_were_said(does, since, until, before)
         since, until = start + since * HOUR, start + until * HOUR
 
         def told(end: int, **narrowed) -> list[int]:
-            found = space.timeline(EntryFilter(**narrowed), before=end, limit=20)
+            found = space.overview.timeline(EntryFilter(**narrowed), before=end, limit=20)
             return [happening.seq for happening in found]
 
         fitting = [seq for seq, at in reversed(expected) if since <= at < until]
@@ -220,7 +220,7 @@ def test_entries_are_narrowed_by_when_they_were_said(does, since, until, before)
         assert told(99, since=since) == [seq for seq, at in reversed(expected) if since <= at]
         assert told(99, until=until) == [seq for seq, at in reversed(expected) if at < until]
         assert set(told(99, since=since, until=until, conversation="c")) <= set(fitting)
-        assert space.first_moment() == min((at for _, at in expected), default=None)
+        assert space.overview.first_moment() == min((at for _, at in expected), default=None)
 
 
 @given(st.lists(st.integers(0, 3), max_size=8), st.integers(-1, 30))
@@ -234,8 +234,8 @@ def test_a_place_is_found_by_its_time(waits, hours):
             clock.advance(hours=wait)
             space.retain("said")
         at = start + hours * HOUR
-        recorded = [entry.recorded for entry in space.entries()]
-        with space._read() as reader:
+        recorded = [entry.recorded for entry in space.ledger.entries()]
+        with space._context.read() as reader:
             assert reader.last_recorded_before(at) == sum(each < at for each in recorded)
 
 

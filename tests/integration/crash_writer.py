@@ -108,11 +108,11 @@ class Scribbler:
     def _load(self) -> None:
         words = [self._word() for _ in range(self._rng.randrange(1, 30))]
         ids = [f"{self._id()}-{number}" for number in range(len(words))]
-        self._space.load([draft(id_, f"lantern {word}") for id_, word in zip(ids, words, strict=True)])
+        self._space.ledger.load([draft(id_, f"lantern {word}") for id_, word in zip(ids, words, strict=True)])
         self._forgettable.append(ids[0])
         self._tell("written", list(zip(ids, words, strict=True)))
         if self._rng.random() < 0.5:
-            self._space.catch_up()
+            self._space.ledger.catch_up()
 
     def _forget(self) -> None:
         if not self._forgettable:
@@ -148,7 +148,7 @@ def replay(data: str, pipe: Connection) -> None:
     tell = teller(pipe)
     space = Memplane.open(data, embedder=None).space(OWNER)
     while True:
-        space.replay(progress=lambda seq: tell("replayed", seq))
+        space.ledger.replay(progress=lambda seq: tell("replayed", seq))
 
 
 def bulk(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
@@ -157,9 +157,9 @@ def bulk(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
     space = Memplane.open(data, embedder=None).space(OWNER)
     for begin in range(0, drafts, chunk):
         numbers = range(begin, min(begin + chunk, drafts))
-        space.load([bulk_draft(number) for number in numbers])
+        space.ledger.load([bulk_draft(number) for number in numbers])
         tell("loaded", begin, numbers[-1])
-    space.catch_up(progress=lambda ahead: tell("ahead", ahead))
+    space.ledger.catch_up(progress=lambda ahead: tell("ahead", ahead))
     tell("done")
 
 
@@ -172,7 +172,7 @@ def merge(data: str, drafts: int, chunk: int, pipe: Connection) -> None:
         came = [merge_draft(number) for number in range(begin, min(begin + chunk, drafts))]
         forgets = {"elsewhere": {draft.id: "asked" for draft in came[::3]}}
         tell("merging", begin)
-        space.merge(came, forgets, origin="elsewhere")
+        space.ledger.merge(came, forgets, origin="elsewhere")
         tell("merged", begin)
     tell("done")
 

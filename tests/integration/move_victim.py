@@ -19,7 +19,7 @@ def fill(data: str) -> None:
             space = plane.space(owner)
             for number in range(12):
                 space.retain(f"I like jazz and number {number}", conversation=f"c{number % 3}")
-            space.upload("One.\n\nTwo words.", name="d", id="d")
+            space.documents.upload("One.\n\nTwo words.", name="d", id="d")
             space.put("k", "v")
             space.enrich()
             space.forget(conversation="c1")

@@ -44,7 +44,7 @@ def write(plane: Memplane, number: int, rounds: int, half: Barrier) -> list[str]
                 drafts = [
                     _draft(f"load-{number}-{turn}-{n}", f"lantern w{number}r{turn}n{n}") for n in range(5)
                 ]
-                space.load(drafts)
+                space.ledger.load(drafts)
                 ids += [draft.id for draft in drafts]
             case 5:
                 ids.append(space.forget(entries=[ids[0]]).id)
@@ -61,10 +61,10 @@ def read(plane: Memplane, stop: Event, half: Barrier) -> list[int]:
     last = False
     while not last:
         last = stop.is_set()
-        verification = space.verify(expected=seen)
+        verification = space.ledger.verify(expected=seen)
         assert verification.problems == (), verification.problems
         assert verification.seq == verification.entries >= entries
-        found = space.entries(limit=1_000_000)
+        found = space.ledger.entries(limit=1_000_000)
         assert [entry.seq for entry in found] == list(range(1, len(found) + 1))
         assert len({entry.id for entry in found}) == len(found)
         entries = verification.entries
@@ -133,7 +133,7 @@ def create(plane: Memplane, begin_each: Barrier, owners: list[str], name: str) -
 
 def hold_a_snapshot(plane: Memplane, holding: Event, stop: Event) -> tuple[int, int]:
     """How many entries a snapshot shows when it is taken, and when it is given back."""
-    with plane.space(OWNER)._read() as reader:
+    with plane.space(OWNER)._context.read() as reader:
         before = len(reader.entries(limit=1_000_000))
         holding.set()
         assert stop.wait(PATIENCE_SECONDS)

@@ -42,7 +42,7 @@ def history(count, *, per_second=1):
 
 
 def ids(plane, agent="analyst"):
-    return [entry.id for entry in plane.space(agent).entries()]
+    return [entry.id for entry in plane.space(agent).ledger.entries()]
 
 
 def test_every_agent_is_caught_up(plane, cllama, pull):
@@ -252,7 +252,7 @@ def test_secrets_do_not_reach_the_ledger_where_that_is_asked(plane, cllama, pull
 
     pull(redact_ledger=True)
 
-    (entry,) = plane.space("analyst").entries()
+    (entry,) = plane.space("analyst").ledger.entries()
     assert secret.encode() not in entry.body
 
 

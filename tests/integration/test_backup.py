@@ -34,7 +34,7 @@ def test_a_dump_of_the_database_is_restored(postgres_server, tmp_path):
         with Memplane.open(url, embedder=None) as here, Memplane.open(restored, embedder=None) as there:
             report = Move(here._stores, there._stores).check()
             entry = there.space("alice").retain("said after the restore")
-            verified = there.space("alice").verify()
+            verified = there.space("alice").ledger.verify()
         with psycopg.connect(restored) as connection:
             connection.execute(f"SET ROLE {ROLE}".encode())
             seen = connection.execute("SELECT count(*) FROM memplane.ledger").fetchone()
@@ -109,6 +109,6 @@ def test_a_backup_of_what_is_in_use_is_whole(tmp_path):
 def assert_is_a_beginning(copy: Path, plane: Memplane) -> None:
     with Memplane.open(copy, embedder=None) as kept:
         for owner in move_victim.OWNERS:
-            entries = kept.space(owner).entries(limit=100_000)
-            assert plane.space(owner).entries(limit=len(entries)) == entries
-            assert kept.space(owner).check() == []
+            entries = kept.space(owner).ledger.entries(limit=100_000)
+            assert plane.space(owner).ledger.entries(limit=len(entries)) == entries
+            assert kept.space(owner).ledger.check() == []

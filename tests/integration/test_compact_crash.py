@@ -21,17 +21,17 @@ def kept_of(folder):
     """What there is, without receipts and places in the ledger; and that it is sound."""
     with compact_victim.opened(str(folder)) as plane:
         space = plane.space(OWNER)
-        ids = Counter(entry.id for entry in space.entries(limit=100_000))
+        ids = Counter(entry.id for entry in space.ledger.entries(limit=100_000))
         assert ids.total() == len(ids)
-        assert space.verify().problems == ()
-        assert space.check() == []
+        assert space.ledger.verify().problems == ()
+        assert space.ledger.check() == []
         return {
-            "learnings": space.learnings(),
-            "digests": [(line.id, line.text) for line in space.digest_lines()],
-            "judged": space.judgements(limit=100_000),
+            "learnings": space.review.drafts(),
+            "digests": [(line.id, line.text) for line in space.overview.digest_lines()],
+            "judged": space.review.judgements(limit=100_000),
             "memories": sorted((it.id, it.text, it.state) for it in space.memories(limit=10_000)),
             "turns": sorted(turn.entry_id for turn in space.turns(limit=10_000)),
-            "gone": sorted(stone.id for stone in space.tombstones()),
+            "gone": sorted(stone.id for stone in space.ledger.tombstones()),
             "kept": sorted(id_ for id_ in ids if id_.startswith(("learn-", "digest-", "decide-"))),
         }
 

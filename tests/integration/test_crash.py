@@ -165,11 +165,11 @@ class Told:
 
 def check_ledger(space: Space, told: Told) -> None:
     """Every acknowledged entry, exactly once, in a chain without gaps that passes through every receipt."""
-    entries = space.entries(limit=1_000_000)
+    entries = space.ledger.entries(limit=1_000_000)
     bodies = {entry.id: entry.body for entry in entries}
 
-    assert space.verify(expected=told.digests).problems == ()
-    assert space.check() == []
+    assert space.ledger.verify(expected=told.digests).problems == ()
+    assert space.ledger.check() == []
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     assert len(bodies) == len(entries)
     assert [id_ for id_ in told.written if id_ not in bodies] == []
@@ -180,7 +180,7 @@ def check_ledger(space: Space, told: Told) -> None:
 
 def check_reads(space: Space, told: Told, rng: random.Random) -> None:
     """Everything acknowledged can be read and searched; nothing forgotten can."""
-    space.catch_up()
+    space.ledger.catch_up()
     sure = told.sure()
 
     assert space.brief().brief_count >= min(10, sum(id_.startswith(("mem-", "put-")) for id_ in sure))
@@ -216,7 +216,7 @@ def projection_of(data: Path | str, key: str | None = None) -> dict[str, list[An
     """Every derived row, but for row numbers that mean nothing. The index of turns may lag behind by some; it must hold
     the words of those before, and no others."""
     with Memplane.open(data, key=key, embedder=None) as plane:
-        plane.space(OWNER).catch_up()
+        plane.space(OWNER).ledger.catch_up()
     if HOME.server is not None:
         return projection_in_database(str(data))
     connection = apsw.Connection(str(space_path(data / "spaces" / "default", OWNER)))
@@ -295,7 +295,7 @@ def test_what_was_acknowledged_survives_a_kill(home, data, tmp_path, seed):
                 check_reads(space, told, rng)
     before = projection_of(data, key)
     with Memplane.open(data, key=key, embedder=None) as plane:
-        plane.space(OWNER).replay()
+        plane.space(OWNER).ledger.replay()
     after = projection_of(data, key)
 
     assert told.written
@@ -309,8 +309,8 @@ def test_a_kill_during_replay_changes_nothing(home, data):
     rng = random.Random("replay")
     with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
-        space.load([crash_writer.bulk_draft(number) for number in range(home.fewer(2_500))])
-        space.catch_up()
+        space.ledger.load([crash_writer.bulk_draft(number) for number in range(home.fewer(2_500))])
+        space.ledger.catch_up()
         for number in range(home.fewer(100)):
             space.put(f"key/{number % 20}", f"lantern {number}")
         space.forget(conversation="c7")
@@ -318,7 +318,7 @@ def test_a_kill_during_replay_changes_nothing(home, data):
     for _ in range(home.fewer(8 * OFTEN)):
         Victim(crash_writer.replay, str(data)).kill(rng, lines_max=4)
         with Memplane.open(data, embedder=None) as plane:
-            verification = plane.space(OWNER).verify()
+            verification = plane.space(OWNER).ledger.verify()
         after = projection_of(data)
 
         assert verification.problems == ()
@@ -341,12 +341,12 @@ def test_a_killed_import_goes_on_where_it_was(home, data):
             check_import(space, loaded, between, rng.randrange(loaded) if loaded else None)
     with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
-        space.load([crash_writer.bulk_draft(number) for number in range(total)])
-        space.catch_up()
+        space.ledger.load([crash_writer.bulk_draft(number) for number in range(total)])
+        space.ledger.catch_up()
         check_import(space, total, between, total - 1)
     before = projection_of(data)
     with Memplane.open(data, embedder=None) as plane:
-        plane.space(OWNER).replay()
+        plane.space(OWNER).ledger.replay()
     after = projection_of(data)
 
     assert len(before["turns"]) == total + len(between)
@@ -368,31 +368,31 @@ def test_a_killed_merge_loses_nothing(home, data):
         }
         with Memplane.open(data, embedder=None) as plane:
             space = plane.space(OWNER)
-            ids = [entry.id for entry in space.entries(limit=1_000_000)]
-            gone = {stone.id for stone in space.tombstones()}
+            ids = [entry.id for entry in space.ledger.entries(limit=1_000_000)]
+            gone = {stone.id for stone in space.ledger.tombstones()}
             shown = {turn.entry_id for turn in space.turns(limit=1_000)}
 
-            assert space.verify().problems == ()
+            assert space.ledger.verify().problems == ()
             assert [id_ for id_ in ids if id_ in here] == here
             assert {f"far-{number}" for number in merged} <= set(ids)
             assert not shown & {f"far-{number}" for number in range(0, total, chunk)}
             assert shown == {id_ for id_ in ids if id_ in here or id_.startswith("far-")} - gone
     Victim(crash_writer.merge, str(data), total, chunk).kill_after(1 + 2 * total // chunk, 0)
     with Memplane.open(data, embedder=None) as plane:
-        ids = [entry.id for entry in plane.space(OWNER).entries(limit=1_000_000)]
+        ids = [entry.id for entry in plane.space(OWNER).ledger.entries(limit=1_000_000)]
 
     assert [id_ for id_ in ids if id_.startswith("far-")] == [f"far-{number}" for number in range(total)]
 
 
 def check_import(space: Space, loaded: int, between: list[str], some: int | None) -> None:
-    ids = [entry.id for entry in space.entries(limit=1_000_000)]
+    ids = [entry.id for entry in space.ledger.entries(limit=1_000_000)]
     bulk = [id_ for id_ in ids if id_.startswith("bulk-")]
 
-    assert space.verify().problems == ()
+    assert space.ledger.verify().problems == ()
     assert bulk == [f"bulk-{number}" for number in range(len(bulk))]
     assert len(bulk) >= loaded
     assert [id_ for id_ in ids if not id_.startswith("bulk-")] == between
-    space.catch_up()
+    space.ledger.catch_up()
     assert [hit.id for hit in space.search(f"between{len(between) - 1}")] == between[-1:]
     if some is not None:
         assert [hit.id for hit in space.search(f"number{some}")] == [f"bulk-{some}"]
@@ -412,7 +412,7 @@ def test_a_kill_while_spaces_are_made_leaves_whole_spaces(home, data, key):
         with Memplane.open(data, key=key, embedder=None) as plane:
             owners = list(plane.spaces())
             new = [owner for owner in owners if owner.startswith(f"{kill}/")]
-            problems = [problem for owner in new for problem in plane.space(owner).verify().problems]
+            problems = [problem for owner in new for problem in plane.space(owner).ledger.verify().problems]
             holding = {owner: [turn.text for turn in plane.space(owner).turns()] for owner in new}
 
         assert len(owners) == len(set(owners))
@@ -436,7 +436,7 @@ def test_a_killed_rotation_can_be_finished(data, tmp_path, old, new):
     with Memplane.open(data, key=old, embedder=None) as plane:
         for tenant, owner in names:
             space = plane.space(owner, tenant=tenant)
-            space.load([crash_writer.draft(f"d{n}", f"lantern {n} " * 500) for n in range(200)])
+            space.ledger.load([crash_writer.draft(f"d{n}", f"lantern {n} " * 500) for n in range(200)])
             space.put("shelf", owner)
     whole = dict.fromkeys(names, 201)
     for change in range(0, kills * OFTEN, 1 if THOROUGH else 3):
@@ -460,11 +460,11 @@ def held(data: Path, name: tuple[str, str], keys: list[str | None]) -> int | Non
         with Memplane.open(data, key=key, embedder=None) as plane:
             space = plane.space(name[1], tenant=name[0])
             try:
-                verification = space.verify()
+                verification = space.ledger.verify()
             except KeyMismatch:
                 continue
             assert verification.problems == ()
-            assert space.check() == []
+            assert space.ledger.check() == []
             assert space.get("shelf").text == name[1]
             counts.append(verification.entries)
     assert len(counts) == 1

@@ -41,9 +41,9 @@ def file_of(data, owner="alice"):
 
 def read_all_of(space):
     """Whatever page is missing, one of these needs it."""
-    space.verify()
+    space.ledger.verify()
     space.search("turn")
-    if problems := space.check():
+    if problems := space.ledger.check():
         raise StorageCorrupt(f"alice: {problems}")
 
 
@@ -128,16 +128,16 @@ def test_a_full_disk_loses_nothing(data):
     """
     with Memplane.open(data) as plane:
         space = plane.space("alice")
-        with space._store() as store:
+        with space._context.store() as store:
             pages = store._writer.pragma("page_count")
             store._writer.pragma("max_page_count", pages)
             with pytest.raises(StorageFull, match="room"):
                 space.retain("x" * 100_000)
             store._writer.pragma("max_page_count", pages + 10_000)
 
-        assert space.stats().entries == 50
+        assert space.overview.stats().entries == 50
         assert space.retain("room again").seq == 51
-        assert space.verify().ok
+        assert space.ledger.verify().ok
 
 
 def test_a_read_only_directory_is_named(data):
@@ -179,7 +179,7 @@ def test_a_restored_copy_is_the_same_space(data, tmp_path):
     shutil.copytree(data, tmp_path / "copy")
 
     with Memplane.open(tmp_path / "copy") as plane:
-        assert plane.space("alice").verify().ok
+        assert plane.space("alice").ledger.verify().ok
         assert sorted(plane.spaces()) == ["alice", "bob"]
 
 

@@ -44,20 +44,20 @@ def space(request, server, open_space):
 
 def in_short(space, document):
     return [
-        space.document(document.id).distillation,
-        *(each.distillation for each in space.sections(document.id)),
+        space.documents.get(document.id).distillation,
+        *(each.distillation for each in space.documents.sections(document.id)),
     ]
 
 
 def records(space):
-    return [decode(entry) for entry in space.entries() if entry.op is Op.DISTIL and entry.body]
+    return [decode(entry) for entry in space.ledger.entries() if entry.op is Op.DISTIL and entry.body]
 
 
 def test_a_model_tells_sections_and_the_whole(server, space):
     """
     One request for sections that fit together and one for the whole; what is short tells itself; the record says it.
     """
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     space.enrich()
     space.enrich()
     (record,) = records(space)
@@ -69,7 +69,7 @@ def test_a_model_tells_sections_and_the_whole(server, space):
     assert (record.entry, record.document, list(record.sections)) == (book.entry_id, book.id, TOLD)
     assert record.model.startswith("llm/m/")
     assert (record.tokens_in, record.tokens_out) == tuple(2 * tokens for tokens in TOKENS)
-    assert (space.enrichment().tokens_in, space.enrichment().tokens_out) == (
+    assert (space.overview.enrichment().tokens_in, space.overview.enrichment().tokens_out) == (
         record.tokens_in,
         record.tokens_out,
     )
@@ -79,21 +79,21 @@ def test_a_replay_asks_no_model(server, space, open_space):
     """
     The record is enough: with the server gone, and with no model at all.
     """
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     space.enrich()
     before = in_short(space, book)
     server.close()
-    space.replay()
+    space.ledger.replay()
     space.enrich()
     after = in_short(space, book)
     plain = open_space(None)
-    plain.replay()
+    plain.ledger.replay()
     plain.enrich()
 
     assert before == after == in_short(plain, book)
     assert len(server.requests) == 2
     assert len(records(space)) == 1
-    assert space.verify().problems == ()
+    assert space.ledger.verify().problems == ()
 
 
 def test_a_replay_does_not_ask_about_what_told_itself(server, space, open_space):
@@ -101,14 +101,14 @@ def test_a_replay_does_not_ask_about_what_told_itself(server, space, open_space)
     A document that no model told, for want of one or in spite of it, stays as it was: a replay costs nothing.
     """
     plain = open_space(None)
-    first = plain.upload(BOOK, name="first.md")
+    first = plain.documents.upload(BOOK, name="first.md")
     plain.enrich()
     server.plan = [says("la la la")] * 40
-    second = space.upload(BOOK, name="second.md")
+    second = space.documents.upload(BOOK, name="second.md")
     space.enrich()
     before = [in_short(space, first), in_short(space, second)]
     asked, server.plan = len(server.requests), []
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert [in_short(space, first), in_short(space, second)] == before
@@ -138,10 +138,10 @@ def test_a_model_of_no_use_leaves_the_document_to_tell_itself(server, space, ste
     Whatever it answers, the document is told in short, in a bounded number of requests.
     """
     server.plan = [step] * 100
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     space.enrich()
 
-    assert space.document(book.id).status is DocumentStatus.READY
+    assert space.documents.get(book.id).status is DocumentStatus.READY
     assert all(text.startswith(("The old samovar", "Nothing")) for text in in_short(space, book)[1:])
     assert len(server.requests) <= 40
     assert records(space) == []
@@ -155,7 +155,7 @@ def test_a_section_that_breaks_the_model_breaks_no_other(server, space):
     dragon = (
         "Here a dragon sleeps under the old stone bridge, and nobody wakes it before the noon bell rings. "
     )
-    book = space.upload(f"{BOOK}\n# Dragon\n\n{dragon * 4}", name="book.md")
+    book = space.documents.upload(f"{BOOK}\n# Dragon\n\n{dragon * 4}", name="book.md")
     space.enrich()
 
     assert in_short(space, book)[1:5] == TOLD
@@ -167,7 +167,7 @@ def test_some_summaries_missing_are_asked_for_again(server, space):
     What there is of an answer is kept; only the rest is asked for.
     """
     server.plan = [lambda exchange: says({"summaries": exchange.summaries()[:1]})(exchange)]
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     space.enrich()
 
     assert in_short(space, book)[1:] == TOLD
@@ -182,10 +182,10 @@ def test_a_model_that_is_away_is_asked_later(server, space):
         lambda exchange: says({"summaries": exchange.summaries()})(exchange),
         *[hangs_up, status(503)] * 20,
     ]
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     with pytest.raises(LLMUnavailable):
         space.enrich()
-    waiting, found = space.enrichment().waiting, space.recall("rain water")
+    waiting, found = space.overview.enrichment().waiting, space.recall("rain water")
     server.plan = []
     space.enrich()
     asked = [exchange for exchange in server.requests if exchange.messages[0]["title"] == "Coals"]
@@ -203,10 +203,10 @@ def test_a_wrong_key_loses_nothing(server, space):
     Until somebody mends it, the document waits; facts and vectors do not fail with it for good.
     """
     server.plan = [status(401)] * 3
-    book = space.upload(BOOK, name="book.md")
+    book = space.documents.upload(BOOK, name="book.md")
     with pytest.raises(LLMFailed):
         space.enrich()
-    waiting, server.plan = space.document(book.id).status, []
+    waiting, server.plan = space.documents.get(book.id).status, []
     space.enrich()
 
     assert waiting is DocumentStatus.PROCESSING
@@ -218,7 +218,7 @@ def test_requests_are_bounded(server, space):
     A long section is cut, many go in several requests, and of very many only some are asked about.
     """
     many = "".join(f"# T{number}\n\n{LONG * (400 if number == 0 else 4)}\n\n" for number in range(300))
-    book = space.upload(many, name="many.md")
+    book = space.documents.upload(many, name="many.md")
     space.enrich()
     sizes = [sum(len(part["text"]) for part in exchange.messages) for exchange in server.requests]
     told = in_short(space, book)
@@ -245,7 +245,7 @@ def test_a_document_cannot_change_what_is_done(server, space):
             }
         )
     ]
-    book = space.upload(attack, name="attack.txt")
+    book = space.documents.upload(attack, name="attack.txt")
     space.enrich()
     whole = in_short(space, book)[0]
     told = space.recall("what is it about?", document=book.id)
@@ -262,15 +262,15 @@ def test_the_record_is_forgotten_with_its_document(server, space):
     """
     What a model said about it goes with it, from the ledger too.
     """
-    book = space.upload(BOOK.replace("samovar", "lighthouse"), name="book.md")
+    book = space.documents.upload(BOOK.replace("samovar", "lighthouse"), name="book.md")
     server.plan = [says({"summaries": [summary(0, "A lighthouse.")]})]
     space.enrich()
-    space.delete_document(book.id)
-    space.replay()
+    space.documents.delete(book.id)
+    space.ledger.replay()
     space.enrich()
 
     assert records(space) == []
-    assert all(b"lighthouse" not in (entry.body or b"") for entry in space.entries())
+    assert all(b"lighthouse" not in (entry.body or b"") for entry in space.ledger.entries())
     assert space.recall("lighthouse").text == ""
 
 
@@ -280,13 +280,13 @@ def test_a_document_replaced_meanwhile_keeps_its_own(server, space):
     """
 
     def replaces(exchange):
-        space.upload("Electric kettles only.", name="book.md", id="book")
+        space.documents.upload("Electric kettles only.", name="book.md", id="book")
         says({"summaries": exchange.summaries()})(exchange)
 
     server.plan = [replaces]
-    space.upload(BOOK, name="book.md", id="book")
+    space.documents.upload(BOOK, name="book.md", id="book")
     space.enrich()
 
-    assert space.document("book").distillation == "Electric kettles only."
-    assert space.document("book").status is DocumentStatus.READY
+    assert space.documents.get("book").distillation == "Electric kettles only."
+    assert space.documents.get("book").status is DocumentStatus.READY
     assert records(space) == []

@@ -69,7 +69,7 @@ def test_the_wrong_key_says_so_and_changes_nothing(tmp_path, written, opened, wo
 
     assert digests(tmp_path) == before
     with open_with(tmp_path, written) as plane:
-        assert plane.space("alice").stats().entries == 6
+        assert plane.space("alice").overview.stats().entries == 6
 
 
 @pytest.mark.parametrize("key", ["", "ab" * 31, "xy" * 32, "correct horse battery staple"])
@@ -90,12 +90,12 @@ def test_rotation_there_and_back(tmp_path):
         with open_with(tmp_path, old) as plane:
             assert plane.rotate_key(new) == 1
             assert plane.rotate_key(new) == 0
-            assert plane.space("alice").verify().ok
+            assert plane.space("alice").ledger.verify().ok
         with open_with(tmp_path, old) as plane, pytest.raises(KeyMismatch):
-            plane.space("alice").stats()
+            plane.space("alice").overview.stats()
 
     with open_with(tmp_path, None) as plane:
-        assert plane.space("alice").stats().entries == 21
+        assert plane.space("alice").overview.stats().entries == 21
 
 
 def test_rotation_takes_the_catalog_along(tmp_path):
@@ -133,7 +133,7 @@ def test_a_changed_byte_is_noticed(tmp_path):
 
     with open_with(tmp_path, KEY) as plane:
         try:
-            problems = plane.space("alice").check()
+            problems = plane.space("alice").ledger.check()
         except StorageCorrupt as exc:
             problems = [str(exc)]
 
@@ -152,4 +152,4 @@ def test_search_and_forget_work_encrypted(tmp_path):
 
         assert found == 5
         assert space.search("number") == []
-        assert space.verify().ok
+        assert space.ledger.verify().ok

@@ -196,8 +196,10 @@ def fill(space: Space, seed: str, turns: int = 1_500, others: int = 250) -> None
         {"role": "user", "content": text(), "at": NOW - n, "conversation": word(12), "project": word(12)}
         for n in range(turns)
     ]
-    space.load([NewEntry(f"{seed}-{n}", Op.TURN, msgspec.json.encode(body)) for n, body in enumerate(said)])
-    space.catch_up()
+    space.ledger.load(
+        [NewEntry(f"{seed}-{n}", Op.TURN, msgspec.json.encode(body)) for n, body in enumerate(said)]
+    )
+    space.ledger.catch_up()
     last = None
     for number in range(others):
         last = space.store(
@@ -262,9 +264,9 @@ def test_forgotten_words_are_in_no_file(folder, scope, indexed):
         receipt = space.forget(**SCOPES[scope](secret, ids))
         left = Traces(folder, exported(space)).of(*secret.words)
         found = [hit for word in secret.words for hit in space.search(word, include_superseded=True)]
-        space.replay()
+        space.ledger.replay()
         after_replay = Traces(folder, exported(space)).of(*secret.words)
-        checks = space.verify().problems, space.check()
+        checks = space.ledger.verify().problems, space.ledger.check()
     closed = Traces(folder).of(*secret.words)
 
     assert written
@@ -349,12 +351,14 @@ def test_expired_facts_are_in_no_file_after_a_sweep(folder):
             category=secret.accented,
             ttl=timedelta(hours=1),
         )
-        space.record_run(PackRun(pack=run.ascii, outcome="ok", at_unix=1, learn_inputs={"persona": str(run)}))
+        space.facts.record_run(
+            PackRun(pack=run.ascii, outcome="ok", at_unix=1, learn_inputs={"persona": str(run)})
+        )
         clock.now += DAY // 2
-        swept_early = space.sweep()
+        swept_early = space.facts.sweep()
         after_a_day = Traces(folder, exported(space)).of(*secret.words)
         clock.now += 40 * DAY
-        swept_late = space.sweep()
+        swept_late = space.facts.sweep()
         left = Traces(folder, exported(space)).of(*secret.words, *run.words)
 
     assert swept_early >= 1
@@ -373,7 +377,7 @@ def test_forgotten_histories_are_in_no_file(folder):
         f'"response":{{"format":"json","json":{{"choices":[{{"message":{{"role":"assistant","content":"{secret}"}}}}]}}}}}}'
     )
     with opened(folder) as space:
-        space.load([NewEntry("hist-1", Op.HISTORY, line.encode())])
+        space.ledger.load([NewEntry("hist-1", Op.HISTORY, line.encode())])
         fill(space, "after", turns=100, others=5)
         found = len(space.search(secret.ascii))
         receipt = space.forget(entries=["hist-1"])
@@ -391,10 +395,10 @@ def test_what_an_import_left_waiting_is_forgotten_too(folder):
         {"role": "user", "content": str(secret), "at": NOW, "conversation": "the talk"}
     )
     with opened(folder) as space:
-        space.load([NewEntry(f"w{number}", Op.TURN, body) for number in range(3)])
+        space.ledger.load([NewEntry(f"w{number}", Op.TURN, body) for number in range(3)])
         receipt = space.forget(conversation="the talk")
         left = Traces(folder, exported(space)).of(*secret.words)
-        space.catch_up()
+        space.ledger.catch_up()
         turns = space.turns("the talk")
 
     assert receipt.counts["entries"] == 3
@@ -462,9 +466,9 @@ def test_words_that_part_the_leaves_of_the_index_of_documents_go_too(tmp_path):
     beginning = new_word(rng, LETTERS, 40)
     with opened(tmp_path) as space:
         for _ in range(60):
-            space.upload(" ".join(new_word(rng, LETTERS, 12) for _ in range(150)), name="other")
+            space.documents.upload(" ".join(new_word(rng, LETTERS, 12) for _ in range(150)), name="other")
             gone = " ".join(beginning + new_word(rng, LETTERS, 200) for _ in range(5))
-            space.upload(gone, name="gone", project="gone")
+            space.documents.upload(gone, name="gone", project="gone")
         written = Traces(tmp_path).of(beginning)
         receipt = space.forget(project="gone")
         left = Traces(tmp_path).of(beginning)
@@ -480,7 +484,7 @@ def snapshot_held(space: Space) -> Iterator[None]:
     holding, stop = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with space._read() as reader:
+        with space._context.read() as reader:
             reader.head()
             holding.set()
             stop.wait(120)
@@ -513,8 +517,8 @@ def test_a_reader_keeps_old_pages_for_a_while_and_the_receipt_says_so(folder, by
         clock.now += DAY
         finished = {
             "forget": lambda: space.forget(key="cellar/shelf").off_disk,
-            "sweep": lambda: space.sweep() > 0,
-            "wipe": space.wipe,
+            "sweep": lambda: space.facts.sweep() > 0,
+            "wipe": space.ledger.wipe,
         }[by]()
         left = Traces(folder).of(*secret.words)
 
@@ -531,7 +535,7 @@ def test_a_large_space_is_written_anew_when_it_is_asked_for(folder):
     with opened(folder, wipe_now_bytes_max=1) as space:
         ids = say(space, secret)
         receipt = space.forget(entries=ids)
-        wiped = space.wipe()
+        wiped = space.ledger.wipe()
         left = Traces(folder).of(*secret.words)
 
     assert receipt.off_disk is False
@@ -553,7 +557,7 @@ def test_a_forget_cut_off_before_the_wipe_is_finished_later(folder, monkeypatch)
                 space.forget(entries=ids)
     with opened(folder) as space:
         unseen = space.search(secret.ascii)
-        wiped = space.wipe()
+        wiped = space.ledger.wipe()
         left = Traces(folder, exported(space)).of(*secret.words)
 
     assert unseen == []

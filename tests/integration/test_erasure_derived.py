@@ -111,11 +111,11 @@ def test_nothing_derived_outlives_a_forget(tmp_path, reader, scope):
         left = Traces(tmp_path, exported(space)).of(*words)
         rows_left = rows(tmp_path)
         space.enrich()
-        space.replay()
+        space.ledger.replay()
         space.enrich()
         after_replay = Traces(tmp_path, exported(space)).of(*words)
-        derive = [entry for entry in space.entries() if entry.op is Op.DERIVE]
-        checks = space.verify().problems, space.check()
+        derive = [entry for entry in space.ledger.entries() if entry.op is Op.DERIVE]
+        checks = space.ledger.verify().problems, space.ledger.check()
     closed = Traces(tmp_path).of(*words)
 
     assert written
@@ -147,12 +147,12 @@ def test_what_is_kept_says_nothing_of_what_is_forgotten(tmp_path, reader):
             clock.advance(minutes=1)
         clock.advance(hours=3)
         space.enrich()
-        before = [memory.kind for memory in space.newest_memories(99)]
+        before = [memory.kind for memory in space.overview.newest_memories(99)]
         receipt = space.forget(entries=[ids[1]])
         at_once = Traces(tmp_path, exported(space)).of(*secret.words)
         space.enrich()
         left = Traces(tmp_path, exported(space)).of(*secret.words)
-        known = " ".join(memory.text for memory in space.newest_memories(99))
+        known = " ".join(memory.text for memory in space.overview.newest_memories(99))
         told = space.recall("Where is the door?", conversation="c").text
 
     assert Kind.EPISODE in before
@@ -185,7 +185,7 @@ def test_a_forget_between_a_replay_and_the_worker_takes_the_vectors_along(tmp_pa
         gone = space.retain("I live in Lisbon").id
         space.retain("I like jazz")
         space.enrich()
-        with space._store() as store:
+        with space._context.store() as store:
             store.write(lambda writer: projection.replay(writer, lambda _: None))
         space.forget(entries=[gone])
         space.enrich()

@@ -91,7 +91,7 @@ def test_what_fails_is_tried_ever_later_and_then_waits_for_a_person(fleet, monke
             one.step()
 
     assert [low <= wait <= high for wait, low, high in zip(waits, (0.5, 1, 2), (1.5, 2.5, 4.5), strict=False)]
-    assert plane.space("well").enrichment().waiting.nothing
+    assert plane.space("well").overview.enrichment().waiting.nothing
     assert hand.state("sick") == ("dead", 4, "internal")
     assert plane.readiness().ready
 
@@ -108,7 +108,7 @@ def test_what_is_nobodys_fault_never_dies(fleet, monkeypatch):
     monkeypatch.undo()
     work_off(one)
 
-    assert plane.space("sick").enrichment().waiting.nothing
+    assert plane.space("sick").overview.enrichment().waiting.nothing
     assert hand.state("sick") is None
 
 
@@ -155,7 +155,7 @@ def test_who_takes_over_ends_where_the_dead_would_have(fleet, monkeypatch):
 
     assert deaths
     assert told("ann") == told("twin")
-    assert plane.space("ann").enrichment().waiting.nothing
+    assert plane.space("ann").overview.enrichment().waiting.nothing
 
 
 # ── once for everybody ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,8 +278,8 @@ def test_what_has_expired_and_what_was_superseded_long_ago_goes_by_itself(fleet)
     plane.clock.advance(days=91)
     work_off(member(plane, daily=plane._look_after))
 
-    assert [entry.op for entry in space.entries()][-2:] == ["sweep", "purge"]
-    assert space.stats().superseded == 0
+    assert [entry.op for entry in space.ledger.entries()][-2:] == ["sweep", "purge"]
+    assert space.overview.stats().superseded == 0
 
 
 def test_old_usage_is_dropped_once_a_day(fleet):
@@ -300,7 +300,7 @@ def settled(plane, owner):
     """Wait until nothing is left to do there."""
     done = threading.Event()
     for _ in range(PATIENCE_SECONDS * 50):
-        if plane.space(owner).enrichment().waiting.nothing:
+        if plane.space(owner).overview.enrichment().waiting.nothing:
             return True
         done.wait(0.02)
     return False
@@ -469,5 +469,5 @@ def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
     one._stopped.clear()
     work_off(one)
 
-    assert plane.space("ann").enrichment().waiting.nothing
+    assert plane.space("ann").overview.enrichment().waiting.nothing
     assert [record.message for record in caplog.records if record.name == "memplane.worker.cluster"] == []

@@ -86,8 +86,8 @@ def load(plane, owners, pieces):
     for first in range(0, SAID, pieces):
         for tenant, owner in owners:
             space = plane.space(owner, tenant=tenant)
-            space.load(said[first : first + pieces])
-            space.catch_up()
+            space.ledger.load(said[first : first + pieces])
+            space.ledger.catch_up()
 
 
 def wait_until_done(plane):
@@ -118,7 +118,7 @@ def test_however_many_workers_are_killed_each_entry_is_derived_once(postgres_url
             undisturbed = derived_of(connection, "alone", "alone")
             found = {place: derived_of(connection, *place) for place in OWNERS}
             space = plane.space("ann", tenant="amber")
-            space.replay()
+            space.ledger.replay()
             space.enrich()
             replayed = derived_of(connection, "amber", "ann")
 

@@ -96,7 +96,7 @@ def test_looking_marks_nothing(fleet):
 def test_a_write_that_fails_marks_nothing(fleet, undone):
     """The mark stands and falls with what it is about."""
     plane, hand = fleet
-    plane.space("new").bookmark("is there")
+    plane.space("new").ledger.bookmark("is there")
 
     def work(writer):
         writer.set_cursor(writer.cursor() + 1)
@@ -299,7 +299,7 @@ def test_a_replay_is_something_to_do(fleet):
     space = plane.space("ann")
     space.retain("I live in Lisbon")
     work_off(member(plane))
-    space.replay()
+    space.ledger.replay()
 
     assert hand.state("ann")[0] == "waiting"
 

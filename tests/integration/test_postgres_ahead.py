@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from memplane import Memplane
+from memplane.space.recall import write_accesses
 from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
 from memplane.storage.postgres import around
@@ -86,7 +87,7 @@ def test_a_pin_is_told_as_one_whether_the_space_was_looked_at_first_or_not(plane
     space = plane.space("alice")
     memory = space.store("fact", "the lamp is green")
     if ruled:
-        space.pin(memory.id)
+        space.review.pin(memory.id)
     with plane._concrete.open("default", "alice", create=False) as store:
         with store.read() as reader:
             plain = reader.memories(EVERYTHING, limit=5)
@@ -125,7 +126,7 @@ def test_to_note_what_was_told_takes_no_longer_for_many(plane):
         counts = []
         for _ in range(3):
             with trips() as made:
-                space._note_uses(ids)
+                write_accesses(space._context, ids)
             counts.append(len(made))
         return min(counts)
 

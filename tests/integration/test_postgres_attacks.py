@@ -21,8 +21,8 @@ def test_who_has_a_connection_never_waits_for_another_of_the_same(postgres_url):
     with Memplane.open(postgres_url, embedder=None, settings=Settings(database_connections_max=1)) as plane:
         space = plane.space("alice")
         receipt = space.forget(entries=[space.retain("Forget this").id])
-        space.create_collection("Lamps", id="lamps")
-        space.upload("They flicker.", name="lamps.md", collection="lamps")
+        space.documents.create_collection("Lamps", id="lamps")
+        space.documents.upload("They flicker.", name="lamps.md", collection="lamps")
 
     assert receipt.counts["entries"] == 1
 

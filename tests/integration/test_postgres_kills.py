@@ -116,13 +116,13 @@ def test_what_was_acknowledged_survives_the_server(server, url):
             writers.wait_for(WRITERS * 3)
         space = plane.space("alice")
         space.enrich()
-        ids = [entry.id for entry in space.entries(limit=1_000_000)]
+        ids = [entry.id for entry in space.ledger.entries(limit=1_000_000)]
         said = [turn.entry_id for turn in space.turns(limit=1_000_000)]
         derived = derived_in(space)
-        space.replay()
+        space.ledger.replay()
         space.enrich()
         again = derived_in(space)
-        problems = (*space.verify().problems, *space.check())
+        problems = (*space.ledger.verify().problems, *space.ledger.check())
 
     assert writers.wrong == []
     assert len(ids) == len(set(ids))
@@ -169,7 +169,7 @@ def test_a_lost_commit_is_asked_after(wire, url, lost):
         hurried(plane, 30)
         again = space.retain("lantern", id="lost")
         turns = [turn.text for turn in space.turns()]
-        ok = space.verify().ok
+        ok = space.ledger.verify().ok
 
     assert said == {"answered": None, "asked": StorageUnreachable, "answered and cut": StorageUncertain}[lost]
     assert again.deduped is (lost != "asked")
@@ -195,7 +195,7 @@ def test_a_lost_commit_of_many_is_everybodys(wire):
         wire.lose = "answered"
         with ThreadPoolExecutor(6) as pool:
             kept = [it.id for it in pool.map(lambda n: space.retain(f"lantern {n}"), range(18))]
-        ids = {entry.id for entry in space.entries()}
+        ids = {entry.id for entry in space.ledger.entries()}
 
     assert len(kept) == 18
     assert set(kept) <= ids
@@ -254,7 +254,7 @@ def test_whoever_waits_is_served_when_it_is_back(server, plane):
         server.start()
         ids = {it.result().id for it in waiting}
 
-    assert ids <= {entry.id for entry in space.entries()}
+    assert ids <= {entry.id for entry in space.ledger.entries()}
 
 
 @contextmanager
@@ -317,7 +317,7 @@ def test_a_full_disk_loses_nothing(plane, url):
     assert said is StorageFull
     assert seen == ["lantern"]
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
-    assert space.verify().ok
+    assert space.ledger.verify().ok
 
 
 def test_a_statement_that_takes_too_long_is_ended(plane, url):
@@ -333,7 +333,7 @@ def test_a_statement_that_takes_too_long_is_ended(plane, url):
 
     assert said is StorageBusy
     assert {turn.text for turn in space.turns()} == {"lantern", "back"}
-    assert space.verify().ok
+    assert space.ledger.verify().ok
 
 
 def wait_until_gone(server, user):
@@ -415,7 +415,7 @@ def test_a_fork_has_connections_of_its_own(plane):
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(space.turns(limit=100)) == 41
-    assert space.verify().ok
+    assert space.ledger.verify().ok
 
 
 def test_whoever_reads_while_it_is_closed_reads_to_the_end(plane):
@@ -452,7 +452,7 @@ def test_workers_and_the_database_die_together(server, url):
             connection.execute("SET search_path = memplane, public")
             undisturbed = derived_of(connection, "alone", "alone")
             found = [derived_of(connection, *place) for place in OWNERS[:2]]
-        ok = [plane.space(owner, tenant=tenant).verify().ok for tenant, owner in OWNERS[:2]]
+        ok = [plane.space(owner, tenant=tenant).ledger.verify().ok for tenant, owner in OWNERS[:2]]
 
     assert codes == [0, 0, 0]
     assert found == [undisturbed, undisturbed]

@@ -41,8 +41,10 @@ def fill(space):
     space.store("fact", "The lamp flickers", tags=["lamp"])
     space.put("lamp/first", "on", category="lamp")
     space.put("lamp/first", "off", category="lamp")
-    space.create_collection("Lamps", id="lamps", project="p")
-    space.upload("# Lamps\n\nThey flicker at night.", name="lamps.md", id="book", collection="lamps")
+    space.documents.create_collection("Lamps", id="lamps", project="p")
+    space.documents.upload(
+        "# Lamps\n\nThey flicker at night.", name="lamps.md", id="book", collection="lamps"
+    )
     space.enrich()
     space.forget(entries=[space.retain("Forget this").id])
 
@@ -358,15 +360,15 @@ def answers(plane, number, owner, id_, word, tag, key):
         lambda: space.store("fact", f"lantern {word}", tags=[tag, word]).text,
         lambda: space.put(key, word, category=tag).text,
         lambda: space.get(key).text,
-        lambda: [(fact.key, fact.text) for fact in space.facts(prefix=key[:1])],
+        lambda: [(fact.key, fact.text) for fact in space.facts.list(prefix=key[:1])],
         lambda: [turn.text for turn in space.turns(conversation=tag)],
         lambda: sorted(hit.text for hit in space.search("lantern", limit=100)),
         lambda: sorted(hit.text for hit in space.search(word, limit=100)),
         lambda: sorted(hit.text for hit in space.search("lantern", tags=[tag])),
         lambda: space.forget(conversation=tag).counts,
-        lambda: [entry.id for entry in space.entries() if entry.id.startswith(str(number))],
-        lambda: sorted(stone.id for stone in space.tombstones() if stone.id.startswith(str(number))),
-        lambda: space.verify().ok,
+        lambda: [entry.id for entry in space.ledger.entries() if entry.id.startswith(str(number))],
+        lambda: sorted(stone.id for stone in space.ledger.tombstones() if stone.id.startswith(str(number))),
+        lambda: space.ledger.verify().ok,
         lambda: f"{number}{owner}" in set(plane.spaces()),
     ):
         try:

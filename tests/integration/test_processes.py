@@ -91,12 +91,12 @@ def test_eight_writers_and_four_readers_share_a_space(home, data):
     crowd.end()
     with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
-        verification = space.verify()
-        ids = [entry.id for entry in space.entries(limit=1_000_000)]
-        problems = space.check()
+        verification = space.ledger.verify()
+        ids = [entry.id for entry in space.ledger.entries(limit=1_000_000)]
+        problems = space.ledger.check()
         turns = {turn.entry_id for turn in space.turns(limit=1_000_000)}
-        forgotten = {tombstone.id for tombstone in space.tombstones()}
-        said = {entry.id for entry in space.entries(limit=1_000_000) if entry.op is Op.TURN}
+        forgotten = {tombstone.id for tombstone in space.ledger.tombstones()}
+        said = {entry.id for entry in space.ledger.entries(limit=1_000_000) if entry.op is Op.TURN}
 
     assert Counter(ids) == Counter(id_ for ids in told for id_ in ids)
     assert verification.problems == ()
@@ -126,8 +126,8 @@ def test_a_session_has_one_allowance_in_all_programs(home, data):
         outcomes[name] = (sum(done for done, _ in answers), sum(refused for _, refused in answers))
     with Memplane.open(data, embedder=None) as plane:
         space = plane.space(OWNER)
-        stored = [entry for entry in space.entries() if entry.caller.session == "s1"]
-        refusals = [record for record in space.audit() if record.outcome.startswith("refused")]
+        stored = [entry for entry in space.ledger.entries() if entry.caller.session == "s1"]
+        refusals = [record for record in space.ledger.audit() if record.outcome.startswith("refused")]
 
     assert outcomes == {"store": (20, 40), "supersede": (5, 15), "delete": (5, 15)}
     assert len(stored) == 20
@@ -143,7 +143,7 @@ def test_replacing_the_same_memory_at_once_leaves_one_current(home, data):
     crowd = Crowd(data, *((workers.supersede, (begin_each, originals, name)) for name in ("one", "other")))
     one, other = crowd.answers()["supersede"]
     crowd.end()
-    with Memplane.open(data, embedder=None) as plane, plane.space(OWNER)._read() as reader:
+    with Memplane.open(data, embedder=None) as plane, plane.space(OWNER)._context.read() as reader:
         chains = [chain_of(reader, original) for original in originals]
         brief = plane.space(OWNER).brief()
 
@@ -164,7 +164,7 @@ def test_the_same_entry_from_everybody_is_one_entry(home, data):
     new = crowd.answers()["retain_given"]
     crowd.end()
     with Memplane.open(data, embedder=None) as plane:
-        entries = [entry.id for entry in plane.space(OWNER).entries()]
+        entries = [entry.id for entry in plane.space(OWNER).ledger.entries()]
 
     assert sorted(entries) == sorted(ids)
     assert [sum(answers) for answers in zip(*new, strict=True)] == [1] * 40
@@ -181,7 +181,7 @@ def test_making_the_same_space_at_once_makes_one(home, data):
     with Memplane.open(data, embedder=None) as plane:
         found = list(plane.spaces())
         texts = {owner: sorted(turn.text for turn in plane.space(owner).turns()) for owner in owners}
-        problems = [problem for owner in owners for problem in plane.space(owner).verify().problems]
+        problems = [problem for owner in owners for problem in plane.space(owner).ledger.verify().problems]
     left = [path.name for path in Path(data).rglob("*") if path.name.startswith(".")]
 
     assert sorted(found) == sorted(owners)
@@ -205,7 +205,7 @@ def test_a_reader_elsewhere_holds_nobody_up(home, data):
         stop.set()
         snapshots = crowd.answers()["hold_a_snapshot"]
         crowd.end()
-        entries = space.entries()
+        entries = space.ledger.entries()
 
     assert snapshots == [(1, 1)]
     assert len(entries) == 1 + home.fewer(200)

@@ -9,6 +9,7 @@ import pytest
 from memplane.auth.principal import Right
 from memplane.recall.timebox import TimeBox
 from memplane.space import Space
+from memplane.space.ledger import Ledger
 from proxy_server import SERVER_KEY, TIME_ENOUGH_MS, body, fronting, until
 from stub_server import Handler, StubServer
 
@@ -112,7 +113,7 @@ def test_the_session_history_of_a_pod_holds_no_other_tenants_turns(open_plane, t
         let_in_another_alice(fronted)
         fronted.openai(OTHER_TENANT).chat.completions.create(**body("a secret of another tenant"))
         fronted.openai().chat.completions.create(**body(TOLD))
-        kept = fronted.plane.space("alice", tenant="other").entries()
+        kept = fronted.plane.space("alice", tenant="other").ledger.entries()
 
     assert len(kept) == 1
     (line,) = (tmp_path / "alice" / "history.jsonl").read_text("utf-8").splitlines()
@@ -140,7 +141,8 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
 
     with fronting(open_plane, proxy_recall_ms=60) as fronted:
         fronted.openai().chat.completions.create(**body(TOLD))
-        for name in ("pins", "recall", "recall_by_words"):
+        monkeypatch.setattr(Ledger, "pinned_texts", hanging)
+        for name in ("recall", "recall_by_words"):
             monkeypatch.setattr(Space, name, hanging)
         monkeypatch.setattr(TimeBox, "glance", noted(glance))
         monkeypatch.setattr(TimeBox, "awaited", noted(awaited))

@@ -130,13 +130,13 @@ def test_every_acknowledged_write_survives(home, plane_data, tmp_path, commands)
         code, _ = served.end()
     with Memplane.open(plane_data, embedder=None) as plane:
         space, own = plane.space("soak"), plane.space("default")
-        with space._read() as reader:
+        with space._context.read() as reader:
             kept = reader.known(sorted(soak.entries))
             gone = reader.tombstoned(sorted(soak.entries))
         said = {turn.entry_id for turn in space.turns(limit=1_000_000)}
         facts = {key: own.get(key).text for key in soak.facts}
-        files = {path: space.file(path).text for path in soak.files}
-        verified = [space.verify().ok, own.verify().ok]
+        files = {path: space.files.read(path).text for path in soak.files}
+        verified = [space.ledger.verify().ok, own.ledger.verify().ok]
 
     assert soak.wrong == []
     assert soak.kills >= KILLS // 2

@@ -94,7 +94,7 @@ def words_of(space):
 
 def all_entries(space):
     entries, after = [], 0
-    while more := space.entries(after=after):
+    while more := space.ledger.entries(after=after):
         entries += more
         after = more[-1].seq
     return entries
@@ -114,7 +114,7 @@ def settle(folders, place):
     for folder in folders:
         with Memplane.open(folder, embedder=None) as plane:
             space = plane.space(OWNER)
-            assert space.verify().ok
+            assert space.ledger.verify().ok
             views.append(
                 (
                     sorted(words_of(space)),

@@ -8,7 +8,7 @@ from http_server import serving
 from memplane.adapters.claiv import documents
 from memplane.auth.principal import Right
 from memplane.config import Settings
-from memplane.space.library import Library
+from memplane.space.context import Context
 
 HERE = {"user_id": "alice", "conversation_id": "monday"}
 USUAL = (Right.READ, Right.WRITE)
@@ -150,8 +150,8 @@ def test_a_document_is_read_with_its_sections(server):
 @pytest.mark.parametrize(
     "meanwhile",
     [
-        lambda space: space.upload("# Second\n\nTwo.\n\n# Third\n\nThree.\n", name="d.md", id="d"),
-        lambda space: space.delete_document("d"),
+        lambda space: space.documents.upload("# Second\n\nTwo.\n\n# Third\n\nThree.\n", name="d.md", id="d"),
+        lambda space: space.documents.delete("d"),
     ],
     ids=["replaced", "deleted"],
 )
@@ -159,15 +159,15 @@ def test_an_upload_answers_for_itself(server, monkeypatch, meanwhile):
     """
     Whatever becomes of the document meanwhile does not change what was uploaded.
     """
-    client, space, write = server.client(), server.plane.space("alice"), Library._write
+    client, space, write = server.client(), server.plane.space("alice"), Context.write
 
     def written(self, name, work):
         done = write(self, name, work)
-        monkeypatch.setattr(Library, "_write", write)
+        monkeypatch.setattr(Context, "write", write)
         meanwhile(space)
         return done
 
-    monkeypatch.setattr(Library, "_write", written)
+    monkeypatch.setattr(Context, "write", written)
     answer = upload(client, document_id="d", content="# First\n\nOne.\n")
 
     assert answer.status_code == 200
@@ -179,11 +179,11 @@ def test_a_document_is_read_whole(server, monkeypatch):
     Name, sections and text are of one upload, whenever the next one comes.
     """
     client, space = server.client(), server.plane.space("alice")
-    space.upload("# First\n\nOne.\n", name="first.md", id="d")
+    space.documents.upload("# First\n\nOne.\n", name="first.md", id="d")
     item = documents._item
 
     def replaced(*given):
-        space.upload("# Second\n\nTwo.\n", name="second.md", id="d")
+        space.documents.upload("# Second\n\nTwo.\n", name="second.md", id="d")
         return item(*given)
 
     monkeypatch.setattr(documents, "_item", replaced)

@@ -46,8 +46,8 @@ def said(tmp_path_factory):
 def tell(data, count):
     with worker_victim.opened(data) as plane:
         space = plane.space(OWNER)
-        space.load(worker_victim.drafts(count))
-        space.catch_up()
+        space.ledger.load(worker_victim.drafts(count))
+        space.ledger.catch_up()
 
 
 @pytest.fixture
@@ -104,9 +104,9 @@ def test_a_killed_worker_goes_on_where_it_was(home, place, undisturbed, seed):
         with worker_victim.opened(data) as plane:
             space = plane.space(OWNER)
             space.enrich()
-            assert space.enrichment().waiting.nothing
-            assert space.verify().problems == ()
-            assert space.check() == []
+            assert space.overview.enrichment().waiting.nothing
+            assert space.ledger.verify().problems == ()
+            assert space.ledger.check() == []
         assert derived_of(data) == undisturbed
 
     assert kills
@@ -138,7 +138,7 @@ def test_a_replay_ends_where_the_first_reading_did(place, undisturbed):
     with worker_victim.opened(data) as plane:
         space = plane.space(OWNER)
         space.enrich()
-        space.replay()
+        space.ledger.replay()
         space.enrich()
 
     assert derived_of(data) == undisturbed

@@ -42,17 +42,17 @@ def space(request, server, open_space):
 
 
 def derived(space):
-    with space._read() as reader:
+    with space._context.read() as reader:
         found = reader.memories(Filter(now=0, include_superseded=True), limit=1_000)
     return [memory for memory in reversed(found) if memory.derived]
 
 
 def records(space):
-    return [entry for entry in space.entries() if entry.op is Op.DERIVE]
+    return [entry for entry in space.ledger.entries() if entry.op is Op.DERIVE]
 
 
 def notes(space):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return tuple(int(reader.note(name) or 0) for name in ("tokens_in", "tokens_out"))
 
 
@@ -67,7 +67,7 @@ def test_what_a_model_said_is_recorded_once(server, space):
     assert [record.entry for record in found if isinstance(record, DerivePayload)] == ids
     assert [memory.quote for memory in derived(space)] == [ROME, "I live in Oslo"]
     assert all(memory.extractor.startswith(BY_MODEL) for memory in derived(space))
-    assert space.enrichment().waiting.nothing
+    assert space.overview.enrichment().waiting.nothing
 
 
 def test_a_replay_asks_no_model(server, space, open_space):
@@ -77,11 +77,11 @@ def test_a_replay_asks_no_model(server, space, open_space):
     space.enrich()
     before = derived(space)
     server.close()
-    space.replay()
+    space.ledger.replay()
     space.enrich()
     after = derived(space)
     plain = open_space(None)
-    plain.replay()
+    plain.ledger.replay()
     plain.enrich()
 
     assert len(server.requests) == 1
@@ -99,7 +99,7 @@ def test_a_replay_does_not_ask_about_what_the_rules_read(server, space, open_spa
     space.enrich()
     before = derived(space)
     asked = len(server.requests)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert [memory.extractor for memory in before] == [BY_RULES, BY_RULES]
@@ -116,14 +116,14 @@ def test_the_record_is_forgotten_with_its_source(space):
     dry = space.forget(entries=[gone], dry_run=True)
     receipt = space.forget(entries=[gone])
     left = [decode(entry) for entry in records(space) if entry.body]
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert [record.entry for record in left if isinstance(record, DerivePayload)] == [kept]
     assert [memory.entry_id for memory in derived(space)] == [kept]
-    assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.entries())
+    assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.ledger.entries())
     assert receipt.counts == dry.counts
-    assert space.verify().problems == ()
+    assert space.ledger.verify().problems == ()
 
 
 def test_what_a_forgotten_statement_decided_stays_decided(space, clock):
@@ -135,7 +135,7 @@ def test_what_a_forgotten_statement_decided_stays_decided(space, clock):
         clock.advance(days=2)
     space.forget(entries=[ids[1]])
     before = [(memory.entry_id, memory.state) for memory in derived(space)]
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert before == [(ids[0], State.SUPERSEDED), (ids[2], State.ACTIVE)]
@@ -151,14 +151,14 @@ def test_an_imported_forget_takes_the_record_along(space, on_record):
     space.enrich()
     if on_record:
         said = ForgetPayload(receipt="receipt-elsewhere", at=1, scope={}, counts={})
-        space.load([NewEntry("receipt-elsewhere", Op.FORGET, encode(said))])
-    space.bury({"receipt-elsewhere": {gone: "asked to"}})
+        space.ledger.load([NewEntry("receipt-elsewhere", Op.FORGET, encode(said))])
+    space.ledger.add_tombstones({"receipt-elsewhere": {gone: "asked to"}})
     heirs = [memory.entry_id for memory in derived(space)]
-    space.bury({"receipt-elsewhere": {again: "asked to"}})
+    space.ledger.add_tombstones({"receipt-elsewhere": {again: "asked to"}})
 
     assert heirs == [again]
     assert derived(space) == []
-    assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.entries())
+    assert all(b"Lighthouse" not in (entry.body or b"") for entry in space.ledger.entries())
 
 
 def test_tokens_are_metered(server, space):
@@ -170,7 +170,7 @@ def test_tokens_are_metered(server, space):
     space.retain("I live in Oslo")
     space.enrich()
     two = notes(space)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert one == TOKENS
@@ -186,7 +186,7 @@ def test_a_model_that_is_away_loses_nothing(server, space):
     space.retain("I live in Rome, near the old lighthouse")
     with pytest.raises(LLMUnavailable):
         space.enrich()
-    lag = space.enrichment().waiting
+    lag = space.overview.enrichment().waiting
     told = space.recall("lighthouse")
     server.plan = []
     space.enrich()
@@ -195,7 +195,7 @@ def test_a_model_that_is_away_loses_nothing(server, space):
     assert "lighthouse" in told.text
     assert any("enrichment" in reason for reason in told.degraded)
     assert [memory.quote for memory in derived(space)] == ["I live in Rome"]
-    assert space.enrichment().waiting.nothing
+    assert space.overview.enrichment().waiting.nothing
     assert len(records(space)) == 1
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_hangs_up_halfway_is_asked_for_the_rest(server, space):
     assert len(records(space)) == 30
     assert len(derived(space)) == 30
     assert sent.count("I live in Town00") == 1
-    assert space.enrichment().waiting.nothing
+    assert space.overview.enrichment().waiting.nothing
 
 
 def test_what_a_model_makes_nothing_of_the_rules_read(server, space):

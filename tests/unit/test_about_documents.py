@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def told(space):
     """Two things said of a document, in two conversations, and one that has nothing to do with it."""
-    space.upload("# Lease\n\nThe rent is 900.", name="Lease", id="lease")
+    space.documents.upload("# Lease\n\nThe rent is 900.", name="Lease", id="lease")
     space.retain("I live in Lisbon", conversation="a", document="lease", document_name="Lease")
     space.retain("I work at Acme", conversation="b", project="p", document="lease")
     space.retain("I drink tea", conversation="a")
@@ -26,8 +26,8 @@ def test_forgetting_a_document_forgets_what_was_said_of_it(told):
 
     assert said(told) == ["I drink tea"]
     assert receipt.counts["turns"] == 2
-    assert told.document_count() == 0
-    told.replay()
+    assert told.documents.count() == 0
+    told.ledger.replay()
     assert said(told) == ["I drink tea"]
 
 
@@ -35,7 +35,7 @@ def test_deleting_a_document_does_the_same(told):
     """
     One way to get rid of it, whatever it is called.
     """
-    told.delete_document("lease")
+    told.documents.delete("lease")
 
     assert said(told) == ["I drink tea"]
 
@@ -54,7 +54,7 @@ def test_conditions_narrow_each_other(told, narrower, left):
     told.forget(document="lease", **narrower)
 
     assert said(told) == left
-    assert told.document("lease").spans > 0
+    assert told.documents.get("lease").spans > 0
 
 
 def test_a_document_that_is_not_kept_here_can_be_spoken_of(space):

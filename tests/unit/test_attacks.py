@@ -75,13 +75,15 @@ def test_one_unreadable_entry_never_blocks_the_next(space):
     An entry that cannot be understood stays in the ledger; everything else goes on, and the doctor counts it.
     """
     poison = NewEntry("poison", Op.TURN, b'{"role":"user","content":"x","at":1000000000000000000}')
-    space.load([poison, NewEntry("good", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=1)))])
+    space.ledger.load(
+        [poison, NewEntry("good", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=1)))]
+    )
 
-    space.catch_up()
-    space.replay()
+    space.ledger.catch_up()
+    space.ledger.replay()
 
     assert len(space.search("zebra")) == 1
-    assert (space.unreadable(), space.verify().ok) == (1, True)
+    assert (space.ledger.unreadable(), space.ledger.verify().ok) == (1, True)
     assert space.forget(entries=["poison"]).counts["entries"] == 1
 
 
@@ -169,8 +171,8 @@ def test_an_imported_tombstone_erases_the_live_copy(space, plane, tmp_path):
     imported(other, tmp_path, *export_lines(space, "full"))
 
     assert other.search("quagga") == []
-    assert other.verify().ok
-    assert len(other.receipts()) == 1
+    assert other.ledger.verify().ok
+    assert len(other.ledger.receipts()) == 1
 
 
 def test_an_imported_tombstone_cannot_erase_a_receipt(space, tmp_path):
@@ -183,8 +185,8 @@ def test_an_imported_tombstone_cannot_erase_a_receipt(space, tmp_path):
         space, tmp_path, {"memplane": 1, "id": receipt.id, "op": "tombstone", "reason": "", "forget": ""}
     )
 
-    assert [found.id for found in space.receipts()] == [receipt.id]
-    assert space.verify().ok
+    assert [found.id for found in space.ledger.receipts()] == [receipt.id]
+    assert space.ledger.verify().ok
 
 
 # ── secrets and injection ────────────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +199,7 @@ def test_invisible_characters_do_not_hide_a_secret(space, invisible):
     """
     stored = space.store("fact", f"deploy with {TOKEN[:12]}{invisible}{TOKEN[12:]}")
     if stored.quarantined:
-        space.release(stored.id)
+        space.review.release(stored.id)
 
     assert "REDACTED" in space.brief().markdown
     assert TOKEN not in space.brief().markdown + space.recall("deploy").text
@@ -211,7 +213,7 @@ def test_a_value_is_judged_by_its_key(space):
 
     told = [
         space.get("db/password").text,
-        space.facts()[0].text,
+        space.facts.list()[0].text,
         space.brief().markdown,
         repr(space.search()),
     ]
@@ -287,7 +289,7 @@ def test_imported_stores_do_not_use_up_a_session(space, plane, tmp_path):
     imported(space, tmp_path, *lines)
 
     assert plane.space("alice", caller=Caller(session="s1")).store("fact", "still allowed").id
-    assert {record.door for record in space.audit()} >= {"import:cli"}
+    assert {record.door for record in space.ledger.audit()} >= {"import:cli"}
 
 
 # ── interrupts ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,8 +329,8 @@ def test_interrupts_leave_no_transaction_and_nobody_waiting(plane):
     other.join(240)
     assert struck > 0
     assert not other.is_alive()
-    assert space.retain("last").seq == space.stats().entries
-    assert space.verify().ok
+    assert space.retain("last").seq == space.overview.stats().entries
+    assert space.ledger.verify().ok
 
 
 def test_erasing_behind_the_ledgers_back_is_found(space, space_file):
@@ -341,7 +343,7 @@ def test_erasing_behind_the_ledgers_back_is_found(space, space_file):
     connection.execute("DELETE FROM payload WHERE position = ?", (kept.seq,))
     connection.close()
 
-    assert "which is no forget" in space.verify().problems[0]
+    assert "which is no forget" in space.ledger.verify().problems[0]
 
 
 @pytest.mark.parametrize("call", [lambda space: space.search(None), lambda space: space.forget(entries=[1])])

@@ -74,7 +74,7 @@ def test_excludes_forgotten_expired_and_engine_rows(space, clock):
     gone = space.store("fact", "gone")
     space.delete(gone.id)
     space.put("short", "lived", ttl=3_600)
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
     space.put("long", "lived", ttl=7_200)
     clock.advance(hours=1)
 
@@ -110,7 +110,7 @@ def test_strips_all_newline_variants(space, newline):
 
 def test_characters_that_steer_are_removed(space):
     """Controls, direction overrides and invisible tags do not reach the agent."""
-    space.release(space.store("fact", "a\x1b[31mb\u202ec\u200bd\u2066e\ufefff\U000e0041g\x07h").id)
+    space.review.release(space.store("fact", "a\x1b[31mb\u202ec\u200bd\u2066e\ufefff\U000e0041g\x07h").id)
 
     assert contents(space) == ["a[31mbcdefgh"]
 
@@ -215,6 +215,6 @@ def test_the_brief_is_stable_while_memory_is(space, clock):
     before = space.brief().markdown
     clock.advance(hours=20)
     space.recall("anything")
-    space.replay()
+    space.ledger.replay()
 
     assert space.brief().markdown == before

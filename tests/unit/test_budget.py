@@ -98,7 +98,7 @@ def test_a_week_is_a_file(space):
     text = first.decode()
     assert text.startswith("# Week 2026-45\n\n2026-11-02 to 2026-11-08, in UTC.\n<!-- ")
     assert "-->\n\n## 2026-11-02\n\n- " in text
-    assert all(shorter(line.id) in text for line in space.digest_lines() if line.day == "2026-11-02")
+    assert all(shorter(line.id) in text for line in space.overview.digest_lines() if line.day == "2026-11-02")
 
 
 def test_content_is_data(space):
@@ -119,7 +119,7 @@ def test_what_was_said_twice_on_a_day_is_told_once(space):
     ((_, data),) = digest_files(space)
 
     assert data.decode().count("lives in Lisbon") == 1
-    assert len([line for line in space.digest_lines() if "Lisbon" in line.text]) == 2
+    assert len([line for line in space.overview.digest_lines() if "Lisbon" in line.text]) == 2
 
 
 def test_a_large_layer_is_estimated(space, clock):

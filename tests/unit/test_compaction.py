@@ -44,9 +44,9 @@ def state_of(space):
     )
     return (
         memories,
-        space.learnings(),
-        [(line.id, line.text) for line in space.digest_lines()],
-        space.judgements(),
+        space.review.drafts(),
+        [(line.id, line.text) for line in space.overview.digest_lines()],
+        space.review.judgements(),
     )
 
 
@@ -61,10 +61,10 @@ def test_a_day_decays_into_learnings_and_a_digest(space):
     assert any("Lisbon" in text for text in day.digested)
     assert any("Postgres" in text for text in day.digested)
     assert day.discarded == {"a greeting": 1, "thanks": 1}
-    assert {stone.id for stone in space.tombstones()} == {kept.id for kept in said}
-    assert {stone.reason for stone in space.tombstones()} == {RETENTION}
+    assert {stone.id for stone in space.ledger.tombstones()} == {kept.id for kept in said}
+    assert {stone.reason for stone in space.ledger.tombstones()} == {RETENTION}
     assert space.turns() == []
-    assert space.verify().problems == ()
+    assert space.ledger.verify().problems == ()
 
 
 def test_what_is_flagged_stays_until_somebody_looks(space):
@@ -83,13 +83,13 @@ def test_what_is_flagged_stays_until_somebody_looks(space):
     report = space.compact()
 
     assert (planned, report.days[0].removed) == (1, 1)
-    assert space.learnings() == []
-    assert [line.text for line in space.digest_lines() if "Mallory" in line.text] == []
-    assert space.quarantine_count() == 3
-    space.release(said[2].id)
+    assert space.review.drafts() == []
+    assert [line.text for line in space.overview.digest_lines() if "Mallory" in line.text] == []
+    assert space.review.quarantine_count() == 3
+    space.review.release(said[2].id)
     space.forget(entries=[said[0].id, said[1].id])
     space.compact()
-    lines = [line.text for line in space.digest_lines() if "Mallory" in line.text]
+    lines = [line.text for line in space.overview.digest_lines() if "Mallory" in line.text]
     assert lines == ["My bank is Mallory Ltd."]
     assert space.turns() == []
 
@@ -112,27 +112,27 @@ def test_forever_removes_nothing(open_plane):
     assert space.compact().days == ()
     assert space.compact(day=DAY).days[0].removed == 0
     assert len(space.turns()) == 5
-    assert len(space.learnings()) == 1
-    assert space.tombstones() == []
+    assert len(space.review.drafts()) == 1
+    assert space.ledger.tombstones() == []
 
 
 def test_running_twice_changes_nothing(space):
     a_day(space)
     space.compact()
-    before, entries = state_of(space), space.stats().entries
+    before, entries = state_of(space), space.overview.stats().entries
 
     assert space.compact().days == ()
     assert space.compact(day=DAY).days[0].entries == 0
-    assert (state_of(space), space.stats().entries) == (before, entries)
+    assert (state_of(space), space.overview.stats().entries) == (before, entries)
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(space):
     a_day(space)
     space.enrich()
-    before, entries = state_of(space), space.stats()
+    before, entries = state_of(space), space.overview.stats()
     planned = space.compact(dry_run=True)
 
-    assert (state_of(space), space.stats()) == (before, entries)
+    assert (state_of(space), space.overview.stats()) == (before, entries)
     assert planned.dry_run
     assert planned.days == space.compact().days
 
@@ -147,9 +147,9 @@ def test_a_replay_gives_the_same(space):
     """Learnings, digests, decisions, and the memories they became."""
     a_day(space)
     space.compact()
-    space.confirm(space.learnings()[0].id, by="kim")
+    space.review.confirm(space.review.drafts()[0].id, by="kim")
     before = state_of(space)
-    space.replay()
+    space.ledger.replay()
 
     assert state_of(space) == before
 
@@ -180,7 +180,7 @@ def test_what_was_stored_on_purpose_stays(space, clock):
     clock.set(to_instant(clock.moment - timedelta(days=12)))
     stored = space.store("preference", "Prefers tea")
     space.put("home/city", "Lisbon", ttl=timedelta(days=60))
-    space.upload("The handbook says: be kind.", name="handbook.txt", id="d1")
+    space.documents.upload("The handbook says: be kind.", name="handbook.txt", id="d1")
     say(space, "hello", at=clock.moment)
     clock.advance(days=12)
     space.compact()
@@ -188,7 +188,7 @@ def test_what_was_stored_on_purpose_stays(space, clock):
     assert space.turns() == []
     assert space.memory(stored.id).text == "Prefers tea"
     assert space.get("home/city").text == "Lisbon"
-    assert space.document("d1").id == "d1"
+    assert space.documents.get("d1").id == "d1"
 
 
 # ── review ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,17 +198,17 @@ def test_a_confirmed_learning_is_a_memory(space):
     """With its text, its quote, and where it comes from; confirming again changes nothing."""
     a_day(space)
     space.compact()
-    (learning,) = space.learnings()
+    (learning,) = space.review.drafts()
     assert learning.standing is LearningStatus.OPEN
     assert learning.quote == "I prefer Teams over email"
-    memory = space.confirm(learning.id, by="kim")
-    entries = space.stats().entries
-    (decided,) = space.learnings()
+    memory = space.review.confirm(learning.id, by="kim")
+    entries = space.overview.stats().entries
+    (decided,) = space.review.drafts()
 
     assert (memory.kind, memory.text, memory.tags) == (Kind.PREFERENCE, learning.text, ("compacted", DAY))
     assert (decided.standing, decided.by, decided.memory) == (LearningStatus.CONFIRMED, "kim", memory.id)
-    assert space.confirm(learning.id, by="kim") == memory
-    assert space.stats().entries == entries
+    assert space.review.confirm(learning.id, by="kim") == memory
+    assert space.overview.stats().entries == entries
     assert memory.text in space.brief().markdown
 
 
@@ -216,18 +216,18 @@ def test_a_rejected_learning_is_none(space):
     """It may be confirmed later; a confirmed one is deleted, not rejected."""
     a_day(space)
     space.compact()
-    (learning,) = space.learnings()
-    space.reject(learning.id, by="kim")
-    space.reject(learning.id, by="kim")
-    assert space.learnings()[0].standing is LearningStatus.REJECTED
+    (learning,) = space.review.drafts()
+    space.review.reject(learning.id, by="kim")
+    space.review.reject(learning.id, by="kim")
+    assert space.review.drafts()[0].standing is LearningStatus.REJECTED
     assert [memory for memory in space.memories() if memory.behavioral] == []
-    space.confirm(learning.id, by="lee")
+    space.review.confirm(learning.id, by="lee")
 
-    assert space.learnings()[0].standing is LearningStatus.CONFIRMED
+    assert space.review.drafts()[0].standing is LearningStatus.CONFIRMED
     with pytest.raises(InvalidRequest, match="delete that memory"):
-        space.reject(learning.id)
+        space.review.reject(learning.id)
     with pytest.raises(NotFound):
-        space.confirm("learn-nobody")
+        space.review.confirm("learn-nobody")
 
 
 def test_the_policy_may_confirm(open_plane):
@@ -235,7 +235,7 @@ def test_the_policy_may_confirm(open_plane):
     a_day(space)
 
     assert space.compact().confirmed == 1
-    assert space.learnings()[0].by == "policy"
+    assert space.review.drafts()[0].by == "policy"
     assert space.compact().confirmed == 0
 
 
@@ -244,8 +244,8 @@ def test_what_was_said_on_two_days_is_decided_once(space):
     say(space, "I prefer Teams over email.")
     say(space, "I prefer Teams over email.", at="2026-11-04T10:00:00Z")
     space.compact()
-    (learning,) = space.learnings()
-    space.confirm(learning.ids[1])
+    (learning,) = space.review.drafts()
+    space.review.confirm(learning.ids[1])
 
     assert learning.days == (DAY, "2026-11-04")
     assert len([memory for memory in space.memories() if memory.behavioral]) == 1
@@ -255,26 +255,26 @@ def test_every_decision_is_on_record(space):
     """About each entry, in ids and reasons alone."""
     said = a_day(space)
     space.compact()
-    found = space.judgements(DAY)
+    found = space.review.judgements(DAY)
 
     assert {it.entry for it in found} == {kept.id for kept in said}
     assert {it.outcome for it in found} == {"learn", "digest", "discard"}
     assert all(it.reason and (it.into or it.outcome == "discard") for it in found)
-    assert all(decode(entry).judgements for entry in space.entries() if entry.op is Op.COMPACT)
+    assert all(decode(entry).judgements for entry in space.ledger.entries() if entry.op is Op.COMPACT)
 
 
 def test_what_an_assistant_says_about_a_user_is_no_learning(space):
     say(space, "You prefer Teams over email.", "I prefer Teams over email.", role="assistant")
     space.compact()
 
-    assert space.learnings() == []
+    assert space.review.drafts() == []
 
 
 def test_what_is_told_in_one_place_stays_there(space):
     """A learning or digest line of a project is told only in that project."""
     say(space, "I prefer tabs over spaces.", "My sister Anna lives in Lisbon.", project="p1", scope="project")
     space.compact()
-    memory = space.confirm(space.learnings()[0].id)
+    memory = space.review.confirm(space.review.drafts()[0].id)
 
     assert memory.within == "project:p1"
     assert space.search("tabs Lisbon") == []
@@ -292,10 +292,10 @@ def test_patterns_and_episodes_reach_the_digest(space):
             conversation="c1",
         )
     space.compact()
-    kinds = {line.kind for line in space.digest_lines()}
+    kinds = {line.kind for line in space.overview.digest_lines()}
 
     assert {"pattern", "episode"} <= kinds
-    assert any("3 times" in line.text for line in space.digest_lines())
+    assert any("3 times" in line.text for line in space.overview.digest_lines())
 
 
 def test_a_day_that_is_not_over_is_not_compacted(space, clock):
@@ -309,12 +309,12 @@ def test_what_comes_late_is_compacted_too(space):
     """An old turn that arrives after its day was compacted is judged by itself."""
     a_day(space)
     space.compact()
-    before = space.digest_lines()
+    before = space.overview.digest_lines()
     say(space, "My brother Max lives in Porto.")
     report = space.compact()
 
     assert report.days[0].entries == 1
-    assert any("Porto" in line.text for line in space.digest_lines() if line not in before)
+    assert any("Porto" in line.text for line in space.overview.digest_lines() if line not in before)
     assert space.turns() == []
 
 
@@ -337,10 +337,10 @@ def test_a_forget_reaches_what_compaction_kept(space, scope):
     space.compact()
     space.forget(**scope)
 
-    assert (space.learnings(), space.digest_lines(), space.memories()) == ([], [], [])
-    assert space.verify().problems == ()
-    space.replay()
-    assert (space.learnings(), space.digest_lines(), space.memories()) == ([], [], [])
+    assert (space.review.drafts(), space.overview.digest_lines(), space.memories()) == ([], [], [])
+    assert space.ledger.verify().problems == ()
+    space.ledger.replay()
+    assert (space.review.drafts(), space.overview.digest_lines(), space.memories()) == ([], [], [])
 
 
 def test_forgetting_an_entry_forgets_what_was_read_from_it(space):
@@ -349,19 +349,19 @@ def test_forgetting_an_entry_forgets_what_was_read_from_it(space):
     space.compact()
     space.forget(entries=[kept.id for kept in said[:3]])
 
-    assert space.learnings() == []
-    assert ["Postgres" in line.text for line in space.digest_lines()] == [True]
+    assert space.review.drafts() == []
+    assert ["Postgres" in line.text for line in space.overview.digest_lines()] == [True]
 
 
 def test_deleting_a_confirmed_memory_forgets_its_learning(space):
     """What it was read from does not bring it back."""
     a_day(space)
     space.compact()
-    memory = space.confirm(space.learnings()[0].id)
+    memory = space.review.confirm(space.review.drafts()[0].id)
     space.delete(memory.id)
 
-    assert space.learnings() == []
-    assert [line for line in space.entries() if line.op is Op.LEARN and line.body] == []
+    assert space.review.drafts() == []
+    assert [line for line in space.ledger.entries() if line.op is Op.LEARN and line.body] == []
 
 
 def test_nobody_forgets_in_the_name_of_retention(space):
@@ -377,24 +377,24 @@ def test_digests_go_thirty_days_after_they_were_written(space, clock):
     a_day(space)
     say(space, "I prefer window seats.")
     space.compact()
-    space.reject(next(it.id for it in space.learnings() if "window" in it.text))
-    digested = len(space.digest_lines())
+    space.review.reject(next(it.id for it in space.review.drafts() if "window" in it.text))
+    digested = len(space.overview.digest_lines())
     clock.set(to_instant(clock.moment.replace(month=12, day=14)))
     assert space.compact().digests_removed == 0
     clock.advance(days=1)
     report = space.compact()
 
     assert report.digests_removed == digested + 1
-    assert space.digest_lines() == []
-    assert [it.standing for it in space.learnings()] == [LearningStatus.OPEN]
+    assert space.overview.digest_lines() == []
+    assert [it.standing for it in space.review.drafts()] == [LearningStatus.OPEN]
     assert space.memories() == []
-    assert space.verify().problems == ()
+    assert space.ledger.verify().problems == ()
 
 
 def test_lines_hold_what_they_were_read_from(space):
     said = a_day(space)
     space.compact()
-    lines = [decode(entry) for entry in space.entries() if entry.op in (Op.LEARN, Op.DIGEST)]
+    lines = [decode(entry) for entry in space.ledger.entries() if entry.op in (Op.LEARN, Op.DIGEST)]
 
     assert all(isinstance(line, PromotePayload) and line.quote and line.sources for line in lines)
     assert {source for line in lines for source in line.sources} <= {kept.id for kept in said}
@@ -403,7 +403,7 @@ def test_lines_hold_what_they_were_read_from(space):
 def test_per_layer_days(open_plane):
     """A layer may have days of its own; 0 is for ever."""
     space = open_plane(retention="adr", retention_raw_days=0, retention_digest_days=3).space("alice")
-    standing = space.retention()
+    standing = space.overview.retention()
 
     assert (standing.policy.raw_days, standing.policy.digest_days, standing.policy.summary_days) == (
         None,
@@ -416,7 +416,7 @@ def test_per_layer_days(open_plane):
 def test_the_policy_tells_what_it_would_remove(space):
     a_day(space)
     space.enrich()
-    standing = space.retention()
+    standing = space.overview.retention()
 
     assert [(due.day, due.entries) for due in standing.due] == [(DAY, 5)]
     assert standing.words[0].startswith("What was said is kept for 7 days")
@@ -428,7 +428,9 @@ def test_each_layer_is_kept_apart():
         a_day(space)
         space.compact()
 
-        assert {Layer(entry.op.value) for entry in space.entries() if entry.op in KEEPING} == set(Layer)
+        assert {Layer(entry.op.value) for entry in space.ledger.entries() if entry.op in KEEPING} == set(
+            Layer
+        )
 
 
 def test_a_policy_takes_the_owners_word_alone(open_plane, clock):
@@ -441,7 +443,7 @@ def test_a_policy_takes_the_owners_word_alone(open_plane, clock):
     clock.advance(days=9)
     space.compact()
 
-    standing = {learning.text: learning.standing for learning in space.learnings()}
+    standing = {learning.text: learning.standing for learning in space.review.drafts()}
     assert sorted(standing.values()) == ["confirmed", "open"]
     assert next(text for text, stands in standing.items() if stands == "confirmed").startswith(
         "I prefer short"

@@ -84,13 +84,13 @@ def tell(space, turns, *, prefix="t"):
 def kept(space):
     """What compaction is about, without what is different each time: receipts and places in the ledger."""
     return {
-        "learnings": space.learnings(),
+        "learnings": space.review.drafts(),
         "digests": list(digest_files(space)),
-        "lines": sorted(line.id for line in space.digest_lines()),
-        "judged": space.judgements(limit=10_000),
+        "lines": sorted(line.id for line in space.overview.digest_lines()),
+        "judged": space.review.judgements(limit=10_000),
         "memories": sorted((memory.id, memory.text, memory.state) for memory in space.memories(limit=10_000)),
         "turns": sorted(turn.entry_id for turn in space.turns(limit=10_000)),
-        "gone": sorted(stone.id for stone in space.tombstones()),
+        "gone": sorted(stone.id for stone in space.ledger.tombstones()),
     }
 
 
@@ -104,13 +104,15 @@ def test_nothing_that_was_worth_keeping_is_lost(turns):
         space.enrich()
         derived = [memory for memory in space.memories(limit=10_000) if memory.derived]
         space.compact()
-        texts = {line.text for line in space.digest_lines()} | {it.text for it in space.learnings()}
+        texts = {line.text for line in space.overview.digest_lines()} | {
+            it.text for it in space.review.drafts()
+        }
 
         assert [m.text for m in derived if not {m.text, f"Formerly: {m.text}"} & texts] == []
         assert space.turns() == []
-        assert space.verify().problems == ()
+        assert space.ledger.verify().problems == ()
         before = kept(space)
-        space.replay()
+        space.ledger.replay()
         assert kept(space) == before
         space.compact()
         assert kept(space) == before
@@ -137,9 +139,9 @@ def test_cut_off_anywhere_it_ends_where_it_would_have(turns, cuts, confirm):
                     plane.space("alice").compact()
                 clock.left = -1
                 space = plane.space("alice")
-                ids = Counter(entry.id for entry in space.entries())
+                ids = Counter(entry.id for entry in space.ledger.entries())
                 assert ids.total() == len(ids)
-                assert space.verify().problems == ()
+                assert space.ledger.verify().problems == ()
         with Memplane.open(data, embedder=None, clock=clock, settings=Settings(**options)) as plane:
             assert kept(plane.space("alice")) == wanted
 
@@ -156,8 +158,8 @@ def test_machines_that_compact_the_same_day_agree(shared, own, confirm):
         tell(there, own, prefix="u")
         for space in (here, there):
             space.compact()
-            if confirm and space.learnings():
-                space.confirm(space.learnings()[0].id, by="kim")
+            if confirm and space.review.drafts():
+                space.review.confirm(space.review.drafts()[0].id, by="kim")
         for _ in range(2):
             exchange(here, there, folder)
             exchange(there, here, folder)
@@ -165,18 +167,18 @@ def test_machines_that_compact_the_same_day_agree(shared, own, confirm):
                 space.compact()
         exchange(here, there, folder)
         exchange(there, here, folder)
-        lines = [(line.kind, line.text, line.sources) for line in here.digest_lines()]
+        lines = [(line.kind, line.text, line.sources) for line in here.overview.digest_lines()]
 
-        assert sorted(line.id for line in here.digest_lines()) == sorted(
-            line.id for line in there.digest_lines()
+        assert sorted(line.id for line in here.overview.digest_lines()) == sorted(
+            line.id for line in there.overview.digest_lines()
         )
         assert list(digest_files(here)) == list(digest_files(there))
         assert len(lines) == len(set(lines))
-        assert [learning.ids for learning in here.learnings()] == [it.ids for it in there.learnings()]
-        assert [it.standing for it in here.learnings()] == [it.standing for it in there.learnings()]
+        assert [learning.ids for learning in here.review.drafts()] == [it.ids for it in there.review.drafts()]
+        assert [it.standing for it in here.review.drafts()] == [it.standing for it in there.review.drafts()]
         assert here.turns() == there.turns() == []
         assert texts_of(here) == texts_of(there)
-        assert [space.verify().problems for space in (here, there)] == [(), ()]
+        assert [space.ledger.verify().problems for space in (here, there)] == [(), ()]
 
 
 def texts_of(space):
@@ -207,16 +209,16 @@ def test_what_is_forgotten_on_one_machine_is_kept_on_none(turns, which, late):
         exchange(here, there, folder)
 
         for space in (here, there):
-            left = [*space.digest_lines(), *learning_lines(space)]
+            left = [*space.overview.digest_lines(), *learning_lines(space)]
             assert [line.id for line in left if gone in line.sources] == []
-            assert space.verify().problems == ()
+            assert space.ledger.verify().problems == ()
             replayed = kept(space)
-            space.replay()
+            space.ledger.replay()
             assert kept(space) == replayed
 
 
 def learning_lines(space):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return reader.lines(Layer.LEARN)
 
 
@@ -268,4 +270,4 @@ def test_long_after_the_clock_moves_on(open_plane, clock):
     clock.set(to_instant(clock.moment))
 
     assert days == [f"2026-11-{day:02}" for day in range(1, 15)]
-    assert space.learnings()[0].days == tuple(days)
+    assert space.review.drafts()[0].days == tuple(days)

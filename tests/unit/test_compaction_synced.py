@@ -70,9 +70,9 @@ def ended(machine, objects, clock):
     for _ in range(3):
         clock.advance(microseconds=2 * push.GRACE)
         machine.sync.push(look=True)
-    entries = machine.space.entries()
+    entries = machine.space.ledger.entries()
     assert machine.sync.push().idle
-    assert machine.space.verify().ok
+    assert machine.space.ledger.verify().ok
     assert len({entry.id for entry in entries}) == len(entries)
     # Machines forget under receipts of their own; a second run has nothing to remove and gives none.
     return {
@@ -153,8 +153,8 @@ def test_another_machine_that_only_pulls_has_the_same(said, undisturbed, tmp_pat
     lap.sync.pull()
 
     assert lap.space.turns() == []
-    assert [line.text for line in lap.space.digest_lines()] == [
-        line.text for line in desk.space.digest_lines()
+    assert [line.text for line in lap.space.overview.digest_lines()] == [
+        line.text for line in desk.space.overview.digest_lines()
     ]
     assert ended(lap, objects, clock) == undisturbed
     assert b"Lisbon" in content(objects)

@@ -99,11 +99,11 @@ def test_a_record_that_cannot_be_read_stops_nothing(space, claims):
     """It counts as poisoned, and what comes after it is read."""
     kept = space.retain("hello there")
     record = DerivePayload(entry=kept.id, extractor="llm/m/1", claims=claims)
-    space.load([NewEntry(derivation_id(kept.id), Op.DERIVE, encode(record))])
+    space.ledger.load([NewEntry(derivation_id(kept.id), Op.DERIVE, encode(record))])
     space.retain("I live in Lisbon")
     space.enrich()
 
-    assert space.enrichment().poisoned == 1
+    assert space.overview.enrichment().poisoned == 1
     assert "I live in Lisbon." in told(space)
 
 
@@ -111,7 +111,7 @@ def test_a_decision_from_elsewhere_decides_about_derived_memories_only(space, cl
     """What somebody stored or put stays as it is."""
     rule = space.store("instruction", "Never wire money without asking me")
     decision = ResolvePayload(winner="nobody", losers=(rule.id,), at=clock())
-    space.load([NewEntry("resolve-1", Op.RESOLVE, encode(decision))])
+    space.ledger.load([NewEntry("resolve-1", Op.RESOLVE, encode(decision))])
     space.enrich()
 
     assert space.memory(rule.id).superseded_by is None
@@ -130,8 +130,8 @@ def test_many_values_on_one_day_are_no_flood(space):
     space.retain(". ".join(towns))
     space.enrich()
 
-    assert [memory.quote for memory in space.newest_memories(50)] == towns[:-5:-1]
-    assert len(space.conflicts()) == 6
+    assert [memory.quote for memory in space.overview.newest_memories(50)] == towns[:-5:-1]
+    assert len(space.review.conflicts()) == 6
     assert len(space.recall("where do I live?").conflicts) <= 8
 
 

@@ -33,17 +33,17 @@ def space(open_plane):
 
 def derived(space, *, superseded=False):
     """Every memory that was read out of what was said, oldest first."""
-    with space._read() as reader:
+    with space._context.read() as reader:
         found = reader.memories(Filter(now=0, include_superseded=superseded), limit=1_000)
     return [memory for memory in reversed(found) if memory.derived and memory.kind is not Kind.EPISODE]
 
 
 def episodes(space):
-    return [memory for memory in space.newest_memories(1_000) if memory.kind is Kind.EPISODE]
+    return [memory for memory in space.overview.newest_memories(1_000) if memory.kind is Kind.EPISODE]
 
 
 def evidence(space, memory):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return [place.own for place in reader.evidence([memory.id])]
 
 
@@ -52,7 +52,7 @@ def texts(space, **options):
 
 
 def note(space, name):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return reader.note(name)
 
 
@@ -88,9 +88,9 @@ def test_a_fact_quotes_its_turn_exactly(space):
 def test_an_entry_waits_until_the_worker_comes(space):
     """Retaining never waits for enrichment; the lag says what is left to do, and none is left after it."""
     space.retain("I live in Lisbon")
-    waiting = space.enrichment().waiting
+    waiting = space.overview.enrichment().waiting
     steps = space.enrich()
-    done = space.enrichment().waiting
+    done = space.overview.enrichment().waiting
 
     assert (waiting.entries, waiting.turns, waiting.nothing) == (1, True, False)
     assert steps > 0
@@ -131,7 +131,7 @@ def test_the_heir_of_what_was_replaced_is_replaced(space, clock):
     say(space, "I live in Rome")
     space.forget(entries=[first])
     before = [(memory.quote, memory.state) for memory in derived(space, superseded=True)]
-    space.replay()
+    space.ledger.replay()
 
     assert before == [("I live in Lisbon", State.SUPERSEDED), ("I live in Rome", State.ACTIVE)]
     assert [(memory.quote, memory.state) for memory in derived(space, superseded=True)] == before
@@ -149,7 +149,7 @@ def test_enriching_again_changes_nothing(space):
     """Neither does a second program that does the same."""
     say(space, "I live in Lisbon", "I like jazz")
     before = derived(space)
-    with space._store() as store:
+    with space._context.store() as store:
         store.write(lambda writer: writer.set_derived(0))
     space.enrich()
 
@@ -192,7 +192,7 @@ def test_two_values_on_one_day_are_contested(space, clock):
     told = space.recall("Where do I live?")
 
     assert left.state is right.state is State.CONTESTED
-    assert [{one.left.id, one.right.id} for one in space.conflicts()] == [{left.id, right.id}]
+    assert [{one.left.id, one.right.id} for one in space.review.conflicts()] == [{left.id, right.id}]
     assert [{one.left.id, one.right.id} for one in told.conflicts] == [{left.id, right.id}]
     assert "Lisbon" in told.text
     assert "Rome" in told.text
@@ -202,7 +202,7 @@ def test_somebody_can_settle_it(space):
     """The winner holds, the loser is replaced by it, on record: a replay comes to the same end."""
     say(space, "I live in Lisbon", "I live in Rome")
     left, right = derived(space)
-    settled = space.resolve(left.id)
+    settled = space.review.resolve(left.id)
 
     def standing():
         return [(memory.id, memory.state, memory.superseded_by) for memory in derived(space, superseded=True)]
@@ -210,11 +210,11 @@ def test_somebody_can_settle_it(space):
     expected = [(left.id, State.ACTIVE, None), (right.id, State.SUPERSEDED, left.id)]
     assert settled.state is State.ACTIVE
     assert standing() == expected
-    assert space.conflicts() == []
-    space.replay()
+    assert space.review.conflicts() == []
+    space.ledger.replay()
     space.enrich()
     assert standing() == expected
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_only_what_is_contested_can_be_settled(space):
@@ -222,7 +222,7 @@ def test_only_what_is_contested_can_be_settled(space):
     say(space, "I live in Lisbon")
     for id_ in (derived(space)[0].id, "nobody"):
         with pytest.raises(NotFound, match=id_):
-            space.resolve(id_)
+            space.review.resolve(id_)
 
 
 def test_saying_it_once_more_settles_it(space):
@@ -231,7 +231,7 @@ def test_saying_it_once_more_settles_it(space):
     live = derived(space)
 
     assert [(memory.object_text, memory.state) for memory in live] == [("Rome", State.ACTIVE)]
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_an_assistant_never_overrules_a_user(space, clock):
@@ -265,7 +265,7 @@ def test_people_with_names_do_not_contradict_each_other(space):
         ("ann", State.ACTIVE),
         ("bob", State.ACTIVE),
     ]
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
     say(space, "I live in Oslo", speaker="Ann")
     assert [memory.subject for memory in derived(space) if memory.state is State.CONTESTED] == ["ann", "ann"]
 
@@ -288,7 +288,7 @@ def test_an_older_statement_that_arrives_late_is_history(space, clock):
     assert (live.object_text, live.state) == ("Rome", State.ACTIVE)
     assert (late.object_text, late.state, late.superseded_by) == ("Lisbon", State.SUPERSEDED, live.id)
     assert late.tier is Tier.COLD
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_a_stored_memory_can_replace_a_derived_one(space):
@@ -297,7 +297,7 @@ def test_a_stored_memory_can_replace_a_derived_one(space):
     (memory,) = derived(space)
     stored = space.store("preference", "Prefers silence", supersedes=memory.id)
     before = space.memory(memory.id)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
     after = space.memory(memory.id)
 
@@ -313,7 +313,7 @@ def test_what_was_said_before_a_fact_is_replaced_belongs_to_it(space):
     space.store("preference", "Prefers silence", supersedes=memory.id)
     space.enrich()
     before = derived(space, superseded=True)
-    space.replay()
+    space.ledger.replay()
 
     assert [(each.id, each.state) for each in before] == [(memory.id, State.SUPERSEDED)]
     assert derived(space, superseded=True) == before
@@ -382,12 +382,12 @@ def test_a_poison_entry_is_isolated_and_counted(space, monkeypatch, where):
     space.enrich()
     read = texts(space)
     counted = note(space, worker.POISONED)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert read == [f"I like jazz number {number}" for number in range(3)] + ["I work at Acme"]
     assert counted == "1"
-    assert space.enrichment().waiting.nothing
+    assert space.overview.enrichment().waiting.nothing
     assert [turn.text for turn in space.turns() if turn.text == poison] == [poison]
     assert texts(space) == read
     assert note(space, worker.POISONED) == "1"
@@ -408,7 +408,7 @@ def test_an_embedding_model_that_is_away_loses_nothing(open_plane):
     assert texts(space) == ["I live in Lisbon"]
     assert "Lisbon" in told.text
     assert told.degraded
-    assert space.enrichment().waiting.nothing
+    assert space.overview.enrichment().waiting.nothing
     assert space.recall("Where do I live?").degraded == ()
 
 
@@ -475,7 +475,7 @@ def test_an_episode_is_told_anew_without_what_was_forgotten(space, clock, which)
     at_once = episodes(space)
     space.enrich()
     (after,) = episodes(space)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert TALK[which] in before.text or before.text
@@ -510,7 +510,7 @@ def test_an_episode_goes_when_too_little_is_left(space, clock):
     space.forget(entries=[ids[1]])
     space.enrich()
     left = episodes(space)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert left == episodes(space) == []
@@ -527,7 +527,7 @@ def test_a_sitting_goes_on_when_more_of_it_arrives_late(space, clock):
             space.enrich()
     space.enrich()
     in_pieces = episodes(space)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert in_pieces == episodes(space)
@@ -560,7 +560,7 @@ def test_forgetting_the_end_of_a_talk_keeps_its_beginning(space, clock):
 
 def vectors_of(plane: Memplane, model: BagOfWords):
     """How many turns and memories have a vector of this model."""
-    with plane.space("alice")._read() as reader:
+    with plane.space("alice")._context.read() as reader:
         number = reader.model(model.model_id, model.dimension)
         if number is None:
             return (0, 0)
@@ -590,7 +590,7 @@ def test_another_model_embeds_anew_and_recall_says_so(open_plane, turns):
         assert any("vectors" in reason for reason in before.degraded)
         assert after.degraded == ()
         assert vectors_of(plane, model) == whole
-        assert space.enrichment().waiting.nothing
+        assert space.overview.enrichment().waiting.nothing
         asked = len(model.embedded)
         space.enrich()
         assert len(model.embedded) == asked
@@ -604,7 +604,7 @@ def test_a_replay_uses_the_vectors_it_finds(open_plane):
         space.retain(text, conversation="c")
     space.enrich()
     asked = len(model.embedded)
-    space.replay()
+    space.ledger.replay()
     space.enrich()
 
     assert asked
@@ -623,7 +623,7 @@ def test_the_turn_after_a_forgotten_one_is_embedded_anew(open_plane):
     forgetting.enrich()
 
     def vectors(space):
-        with space._read() as reader:
+        with space._context.read() as reader:
             number = reader.model("bag-1", 32)
             assert number is not None
             return [

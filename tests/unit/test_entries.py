@@ -73,14 +73,14 @@ def test_returns_error_on_invalid_entry_type(space, kind):
         space.store(kind, "x")
 
     assert caught.value.field == "kind"
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 def test_populates_provenance_from_context_not_arguments(plane):
     """Who, through which door, in which session: from the caller, and it survives a replay."""
     space = in_session(plane)
     memory = space.store("fact", "x")
-    space.replay()
+    space.ledger.replay()
 
     assert memory.caller == Caller("agent", "ipc", "s1")
     assert space.memory(memory.id).caller == memory.caller
@@ -114,7 +114,7 @@ def test_tags_have_limits(space, tags):
     with pytest.raises(InvalidRequest, match="tag"):
         space.store("fact", "x", tags=tags)
 
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 def test_tags_at_the_limit_are_kept(space):
@@ -137,7 +137,7 @@ def test_throws_for_content_that_cannot_be_kept(space, content):
         space.store("fact", content)
 
     assert caught.value.field == "content"
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_content_is_data(space, content):
     assert space.memory(memory.id).text == content
     assert [hit.id for hit in space.search(content)] == [memory.id]
     assert [hit.id for hit in space.search(tags=[content[:50]])] == [memory.id]
-    assert space.check() == []
+    assert space.ledger.check() == []
 
 
 def test_content_of_memory_itself_is_refused(space):
@@ -182,7 +182,7 @@ def test_a_secret_is_not_kept_in_memory(space):
     assert token not in memory.text
     assert memory.text.startswith("The token is [REDACTED")
     assert space.search(token[4:20]) == []
-    assert token.encode() in space.entries()[0].body
+    assert token.encode() in space.ledger.entries()[0].body
 
 
 def test_the_evidence_is_the_whole_content(space):
@@ -218,7 +218,7 @@ def test_handles_supersession_chain(space):
     assert space.memory(first.id).superseded_by == second.id
     assert space.memory(second.id).superseded_by == third.id
     assert current(space) == ["three"]
-    with space._read() as reader:
+    with space._context.read() as reader:
         assert [memory.text for memory in chain_of(reader, first.id)] == ["one", "two", "three"]
 
 
@@ -241,7 +241,7 @@ def test_a_chain_survives_a_forgotten_link(space, replayed):
     third = space.store("fact", "three", supersedes=second.id)
     space.delete(second.id)
     if replayed:
-        space.replay()
+        space.ledger.replay()
     fourth = space.store("fact", "four", supersedes=first.id)
 
     assert fourth.supersedes == third.id
@@ -266,7 +266,7 @@ def test_returns_error_when_superseding_non_existent_entry(space):
     with pytest.raises(NotFound, match="mem-nope"):
         space.store("fact", "x", supersedes="mem-nope")
 
-    assert space.entries() == []
+    assert space.ledger.entries() == []
     assert current(space) == []
 
 
@@ -300,7 +300,7 @@ def test_two_threads_superseding_the_same_memory_leave_one_current(space):
     (survivor,) = current(space)
     assert survivor in {memory.text for memory in new}
     assert len({memory.supersedes for memory in new}) == 16
-    with space._read() as reader:
+    with space._context.read() as reader:
         assert len(chain_of(reader, old.id)) == 17
 
 
@@ -340,7 +340,7 @@ def test_enforces_max_20_stores_per_session(plane):
 
     assert (caught.value.action, caught.value.limit, caught.value.code) == ("store", 20, "rate_limited")
     assert len(current(space)) == 20
-    refusals = [record for record in space.audit() if record.outcome == "refused: rate_limited"]
+    refusals = [record for record in space.ledger.audit() if record.outcome == "refused: rate_limited"]
     assert [(record.action, record.session) for record in refusals] == [("store", "s1")]
 
 
@@ -418,7 +418,7 @@ def test_limits_survive_a_restart(plane, open_plane):
     use_up(lambda: space.store("fact", "x"), 14)
     plane.close()
     space = in_session(open_plane())
-    space.replay()
+    space.ledger.replay()
     space.delete(first.id)
 
     with pytest.raises(LimitReached):
@@ -503,19 +503,19 @@ def test_purge_uses_the_setting_by_default(space, replaced, clock):
 
 def test_a_purge_is_about_what_is_derived(space, replaced):
     """The ledger keeps the entries, verifies, and a replay does not bring the memories back."""
-    entries = len(space.entries())
+    entries = len(space.ledger.entries())
     space.purge(0)
-    space.replay()
+    space.ledger.replay()
 
-    assert len(space.entries()) == entries + 1
-    assert [entry.op for entry in space.entries()][-1] is Op.PURGE
-    assert all(entry.body for entry in space.entries())
+    assert len(space.ledger.entries()) == entries + 1
+    assert [entry.op for entry in space.ledger.entries()][-1] is Op.PURGE
+    assert all(entry.body for entry in space.ledger.entries())
     assert sorted(hit.text for hit in space.search(include_superseded=True)) == [
         "current 10",
         "current 100",
         "current 90",
     ]
-    assert space.verify().ok
+    assert space.ledger.verify().ok
 
 
 def test_an_empty_purge_leaves_no_entry(space):
@@ -523,7 +523,7 @@ def test_an_empty_purge_leaves_no_entry(space):
     space.store("fact", "x")
 
     assert space.purge(0) == 0
-    assert [entry.op for entry in space.entries()] == [Op.STORE]
+    assert [entry.op for entry in space.ledger.entries()] == [Op.STORE]
 
 
 @pytest.mark.parametrize("days", [-1, -(10**12)])
@@ -582,7 +582,7 @@ def test_deleting_a_replacement_does_not_bring_the_replaced_back(space):
     space.delete(new.id)
 
     assert current(space) == []
-    space.replay()
+    space.ledger.replay()
     assert current(space) == []
     assert space.memory(old.id).state is State.SUPERSEDED
 
@@ -608,4 +608,4 @@ def test_a_place_that_no_ledger_has_is_beyond_its_end(space, before):
     """
     said = space.retain("hi")
 
-    assert [one.id for one in space.timeline(before=before)] == ([said.id] if before > 0 else [])
+    assert [one.id for one in space.overview.timeline(before=before)] == ([said.id] if before > 0 else [])

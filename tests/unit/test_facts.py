@@ -19,7 +19,7 @@ TICK = timedelta(microseconds=1)
 
 
 def keys(space, *args, **kwargs) -> list[str]:
-    return [fact.key for fact in space.facts(*args, **kwargs)]
+    return [fact.key for fact in space.facts.list(*args, **kwargs)]
 
 
 # ── putting ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,7 +56,7 @@ def test_put_needs_a_key_and_a_value(space, key, value):
 
     assert caught.value.field == ("value" if key.strip() else "key")
     assert "is required" in str(caught.value)
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_put_refuses_what_is_no_text(space, arguments, field):
         space.put(**arguments)
 
     assert caught.value.field == field
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 @pytest.mark.parametrize("category", RESERVED_CATEGORIES)
@@ -102,7 +102,7 @@ def test_reserved_prefixes_are_the_engines(space, category):
 
     for key in (category, f"{category}s/x", f"my/{category}/x", f"{category.upper()}/x"):
         assert space.put(key, "v").key == key
-    assert space.defaults().recent == ()
+    assert space.facts.defaults().recent == ()
 
 
 @pytest.mark.parametrize("ttl", [HOUR, YEAR, 3_600, 31_536_000, 3_600.0, HOUR + TICK])
@@ -132,7 +132,7 @@ def test_ttl_outside_the_bounds_is_refused(space, ttl, message):
         space.put("k", "v", ttl=ttl)
 
     assert caught.value.field == "ttl"
-    assert space.entries() == []
+    assert space.ledger.entries() == []
 
 
 @pytest.mark.parametrize("ttl", [None, 0, 0.0, timedelta(0)])
@@ -167,7 +167,7 @@ def test_upsert_replaces_all_but_the_beginning(space, clock):
     assert (second.created_at, second.updated_at) == (began, clock.moment)
     assert second.expires_at == clock.moment + 2 * HOUR
     assert second.supersedes == first.id
-    assert [fact.text for fact in space.facts()] == ["two"]
+    assert [fact.text for fact in space.facts.list()] == ["two"]
 
 
 def test_a_key_keeps_its_category(space, clock):
@@ -203,7 +203,7 @@ def test_the_beginning_of_a_key_outlives_its_first_value(space, clock):
     space.put("k", "two")
     space.forget(entries=[first.entry_id])
     before = space.get("k")
-    space.replay()
+    space.ledger.replay()
 
     assert before.created_at == began
     assert space.get("k") == before
@@ -214,7 +214,7 @@ def test_one_value_under_simultaneous_puts(space):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: space.put("k", f"{n}"), range(24)))
 
-    assert len(space.facts()) == 1
+    assert len(space.facts.list()) == 1
     assert len(space.history("k")) == 24
 
 
@@ -265,9 +265,9 @@ def test_categories_name_their_newest_keys(space, clock):
         clock.advance(seconds=1)
     space.put("pref/0", "v2", category="preferences")
     space.put("fact", "v")
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
 
-    one, two = space.categories()
+    one, two = space.facts.categories()
     assert (one.name, one.count) == ("preferences", 7)
     assert one.recent_keys == ("pref/0", "pref/6", "pref/5", "pref/4", "pref/3")
     assert (two.name, two.count, two.recent_keys) == ("user_facts", 1, ("fact",))
@@ -291,11 +291,11 @@ def test_reading_by_a_broken_name_is_a_bad_request(space, name):
     for read in (
         space.get,
         space.history,
-        space.facts,
+        space.facts.list,
         space.memory,
         space.turns,
         space.delete,
-        lambda name: space.facts(category=name),
+        lambda name: space.facts.list(category=name),
         lambda name: space.search("v", conversation=name),
         lambda name: space.search("v", project=name),
         lambda name: space.search("v", category=name),
@@ -318,12 +318,12 @@ def test_a_fact_is_gone_at_exactly_its_expiry(space, clock):
     clock.advance(TICK)
     with pytest.raises(NotFound):
         space.get("k")
-    assert space.facts() == space.categories() == space.search("zebra") == space.search() == []
+    assert space.facts.list() == space.facts.categories() == space.search("zebra") == space.search() == []
     assert space.search(include_superseded=True) == []
     assert space.recall("zebra").text == space.brief().markdown == ""
     assert space.memory(fact.id).state is State.EXPIRED
     assert [old.state for old in space.history("k")] == [State.EXPIRED]
-    assert space.stats().expired == 1
+    assert space.overview.stats().expired == 1
 
 
 def test_sweep_erases_and_counts(space, clock):
@@ -331,39 +331,39 @@ def test_sweep_erases_and_counts(space, clock):
     space.put("short/1", "zebra one", ttl=HOUR)
     space.put("short/2", "zebra two", ttl=HOUR)
     space.put("long", "lion", ttl=2 * HOUR)
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
-    assert space.sweep() == 0
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    assert space.facts.sweep() == 0
     clock.advance(HOUR)
 
-    assert space.sweep() == 2
-    assert space.sweep() == 0
+    assert space.facts.sweep() == 2
+    assert space.facts.sweep() == 0
     assert keys(space) == ["long"]
     assert space.history("short/1") == []
-    assert [entry.body is None for entry in space.entries()][:3] == [True, True, False]
+    assert [entry.body is None for entry in space.ledger.entries()][:3] == [True, True, False]
     clock.advance(days=31)
-    assert space.sweep() == 2
-    assert space.defaults().recent == ()
-    assert space.verify().ok
+    assert space.facts.sweep() == 2
+    assert space.facts.defaults().recent == ()
+    assert space.ledger.verify().ok
 
 
 def test_an_idle_sweep_leaves_no_entry(space):
     """Nothing expired, nothing recorded."""
     space.put("k", "v")
-    space.sweep()
+    space.facts.sweep()
 
-    assert len(space.entries()) == 1
+    assert len(space.ledger.entries()) == 1
 
 
 def test_a_sweep_is_not_undone_by_a_replay(space, clock):
     """What has expired and was swept does not come back."""
     fact = space.put("k", "v", ttl=HOUR)
     clock.advance(HOUR)
-    space.sweep()
-    space.replay()
+    space.facts.sweep()
+    space.ledger.replay()
 
     with pytest.raises(NotFound):
         space.memory(fact.id)
-    assert [tombstone.id for tombstone in space.tombstones()] == [fact.entry_id]
+    assert [tombstone.id for tombstone in space.ledger.tombstones()] == [fact.entry_id]
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -372,15 +372,15 @@ def test_put_after_expiry_begins_anew(space, clock, swept):
     space.put("k", "old", ttl=HOUR)
     clock.advance(HOUR)
     if swept:
-        space.sweep()
+        space.facts.sweep()
     fact = space.put("k", "new")
 
     assert space.get("k") == fact
     assert (fact.text, fact.created_at) == ("new", clock.moment)
     assert keys(space) == ["k"]
-    space.sweep()
+    space.facts.sweep()
     assert space.get("k") == fact
-    space.replay()
+    space.ledger.replay()
     assert space.get("k") == fact
 
 
@@ -391,9 +391,9 @@ def test_an_old_value_expiring_does_not_touch_the_new_one(space, clock):
     clock.advance(minutes=1)
     space.put("k", "long", ttl=3 * HOUR)
     clock.advance(HOUR)
-    space.sweep()
+    space.facts.sweep()
     fact = space.get("k")
-    space.replay()
+    space.ledger.replay()
 
     assert (fact.text, fact.created_at) == ("long", began)
     assert space.get("k") == fact
@@ -429,7 +429,7 @@ def test_forget_empty_prefix_takes_keyed_rows_only(space):
     """All facts and runs; turns and typed memories stay."""
     space.put("a", "v")
     space.put("b", "v")
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
     space.store("fact", "stays")
     space.retain("stays too")
 
@@ -437,8 +437,8 @@ def test_forget_empty_prefix_takes_keyed_rows_only(space):
 
     assert receipt.counts == counted(entries=3, facts=2, runs=1)
     assert {hit.text for hit in space.search()} == {"stays", "stays too"}
-    assert space.facts() == []
-    assert space.defaults().recent == ()
+    assert space.facts.list() == []
+    assert space.facts.defaults().recent == ()
 
 
 def test_a_key_is_free_after_forgetting(space, clock):
@@ -457,12 +457,14 @@ def test_a_key_is_free_after_forgetting(space, clock):
 
 def run(space, clock, pack="blog", outcome="ok", at=100, **rest):
     clock.advance(microseconds=1)
-    return space.record_run(PackRun(pack=pack, outcome=outcome, at_unix=at, **rest))
+    return space.facts.record_run(PackRun(pack=pack, outcome=outcome, at_unix=at, **rest))
 
 
 def pipe(space, clock, pipeline="flow", outcome="succeeded", at=100, **rest):
     clock.advance(microseconds=1)
-    return space.record_run(PipelineRun(pipeline=pipeline, run_id="r", outcome=outcome, at_unix=at, **rest))
+    return space.facts.record_run(
+        PipelineRun(pipeline=pipeline, run_id="r", outcome=outcome, at_unix=at, **rest)
+    )
 
 
 def test_learnable_inputs_are_named_plain_and_not_empty():
@@ -479,7 +481,7 @@ def test_defaults_are_what_was_used_most(space, clock):
     run(space, clock, pack="tie", learn_inputs={"angle": "b"})
     run(space, clock, pack="tie", learn_inputs={"angle": "a"})
 
-    blog, tie = space.defaults().packs
+    blog, tie = space.facts.defaults().packs
     assert (blog.id, blog.runs, blog.last_used_unix) == ("blog", 3, 300)
     assert blog.common_inputs == {"persona": "technical", "voice": "technical"}
     assert tie.common_inputs == {"angle": "a"}
@@ -491,7 +493,7 @@ def test_failures_teach_nothing(space, clock):
         run(space, clock, outcome=outcome, learn_inputs={"persona": outcome})
         pipe(space, clock, outcome=outcome, learn_inputs={"persona": outcome})
 
-    defaults = space.defaults()
+    defaults = space.facts.defaults()
     assert [(pack.id, pack.runs) for pack in defaults.packs] == [("blog", 1)]
     assert [(pipeline.id, pipeline.runs) for pipeline in defaults.pipelines] == [("flow", 2)]
     assert len(defaults.recent) == 8
@@ -503,7 +505,7 @@ def test_defaults_are_ranked_and_bounded(space, clock):
         run(space, clock, pack=f"p{number:02}", at=number)
     run(space, clock, pack="p03", at=3)
 
-    packs = space.defaults().packs
+    packs = space.facts.defaults().packs
     assert [pack.id for pack in packs] == ["p03", *(f"p{n:02}" for n in range(13, 1, -1) if n != 3)]
     assert len(packs) == 12
 
@@ -514,7 +516,7 @@ def test_recent_runs_are_newest_first(space, clock):
     pipe(space, clock, at=300)
     run(space, clock, at=100, outcome="timeout")
 
-    recent = space.defaults().recent
+    recent = space.facts.defaults().recent
     assert [(item.kind, item.id, item.outcome, item.at_unix) for item in recent] == [
         ("pipeline", "flow", "succeeded", 300),
         ("pack", "blog", "ok", 200),
@@ -529,7 +531,7 @@ def test_recent_runs_are_bounded(space, clock):
     for number in range(205):
         run(space, clock, at=number)
 
-    recent = space.defaults().recent
+    recent = space.facts.defaults().recent
     assert len(recent) == 200
     assert (recent[0].at_unix, recent[-1].at_unix) == (204, 5)
 
@@ -542,7 +544,7 @@ def test_findings_that_come_back(space, clock):
     )
     run(space, clock, pack="c", at=20, findings=(RunFinding(code="x"), RunFinding(code="y")))
 
-    x, y, z = space.defaults().common_findings
+    x, y, z = space.facts.defaults().common_findings
     assert (x.code, x.pack, x.severity, x.occurrence_count, x.last_seen_unix) == ("x", "b", "error", 3, 30)
     assert (y.code, z.code) == ("y", "z")
 
@@ -551,7 +553,9 @@ def test_findings_shown_are_bounded(space, clock):
     """Twenty codes at most."""
     run(space, clock, findings=tuple(RunFinding(code=f"{n:02}") for n in range(30)))
 
-    assert [finding.code for finding in space.defaults().common_findings] == [f"{n:02}" for n in range(20)]
+    assert [finding.code for finding in space.facts.defaults().common_findings] == [
+        f"{n:02}" for n in range(20)
+    ]
 
 
 def test_findings_are_taken_from_where_packs_put_them():
@@ -583,10 +587,10 @@ def test_a_call_is_recorded_without_what_is_not_learned_from(space, clock):
         inputs={"persona": "technical", "body": "a secret"},
         output={"lint": {"errors": [{"code": "e1", "level": "error"}]}, "text": "a secret"},
     )
-    kept = space.record_run(ran)
+    kept = space.facts.record_run(ran)
 
     assert "secret" not in kept.text
-    defaults = space.defaults()
+    defaults = space.facts.defaults()
     assert defaults.packs[0].common_inputs == {"persona": "technical"}
     assert [(found.code, found.severity) for found in defaults.common_findings] == [("e1", "error")]
 
@@ -595,7 +599,7 @@ def test_runs_stay_out_of_sight(space, clock):
     """What the engine learned is in defaults only: not in search, recall, brief, facts or categories."""
     run(space, clock, learn_inputs={"persona": "zebra"})
 
-    assert space.search("zebra") == space.search() == space.facts() == space.categories() == []
+    assert space.search("zebra") == space.search() == space.facts.list() == space.facts.categories() == []
     assert space.recall("zebra").text == space.brief().markdown == ""
 
 
@@ -603,27 +607,27 @@ def test_runs_live_for_thirty_days(space, clock):
     """Then they teach nothing more."""
     run(space, clock)
     clock.advance(timedelta(days=30) - TICK)
-    assert len(space.defaults().packs) == 1
+    assert len(space.facts.defaults().packs) == 1
 
     clock.advance(TICK)
-    assert space.defaults().packs == space.defaults().recent == ()
+    assert space.facts.defaults().packs == space.facts.defaults().recent == ()
 
 
 def test_defaults_are_per_space(plane, clock):
     """Nobody learns from another's runs."""
     run(plane.space("alice"), clock)
 
-    assert plane.space("bob").defaults().packs == ()
+    assert plane.space("bob").facts.defaults().packs == ()
 
 
 def test_runs_survive_a_replay(space, clock):
     """What was learned is derived like everything else."""
     run(space, clock, learn_inputs={"persona": "x"})
     pipe(space, clock)
-    before = space.defaults()
-    space.replay()
+    before = space.facts.defaults()
+    space.ledger.replay()
 
-    assert space.defaults() == before
+    assert space.facts.defaults() == before
 
 
 def test_forgetting_runs_by_prefix(space, clock):
@@ -634,7 +638,7 @@ def test_forgetting_runs_by_prefix(space, clock):
     space.put("k", "v")
 
     assert space.forget(prefix="pack_history/a/").counts["runs"] == 1
-    assert [pack.id for pack in space.defaults().packs] == ["b"]
+    assert [pack.id for pack in space.facts.defaults().packs] == ["b"]
     assert space.forget(prefix="pipeline_history/").counts["runs"] == 1
     assert space.forget(prefix="pack_history/").counts == counted(entries=1, runs=1)
     assert keys(space) == ["k"]

@@ -277,11 +277,11 @@ def test_facts_with_runs(space):
     What the engine keeps about runs and plans is listed when it is asked for, and never otherwise.
     """
     space.put("k", "v")
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
-    space.record_run(PlanRun(intent_sha="aa", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PlanRun(intent_sha="aa", outcome="ok", at_unix=1))
 
-    assert [fact.key for fact in space.facts()] == ["k"]
-    assert {fact.category for fact in space.facts(runs=True)} == {
+    assert [fact.key for fact in space.facts.list()] == ["k"]
+    assert {fact.category for fact in space.facts.list(runs=True)} == {
         "user_facts",
         "pack_history",
         "plan_history",
@@ -323,8 +323,8 @@ def test_rows_nobody_can_read_are_said_to_be_so(space):
     """
     A run whose value is damaged is still found by its key, and unreadable.
     """
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
-    (row,) = space.facts(runs=True)
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    (row,) = space.facts.list(runs=True)
     damaged = msgspec.structs.replace(row, text="{")
 
     (found,) = query([damaged], "", 20)

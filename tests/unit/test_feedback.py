@@ -19,7 +19,7 @@ NOBODY = "fact-" + "0" * 32
 def derived(space, text="I play the cello on Sundays."):
     space.retain(text)
     space.enrich()
-    return space.newest_memories(1)[0]
+    return space.overview.newest_memories(1)[0]
 
 
 def test_what_is_chosen_gains_and_what_is_passed_over_fades(space):
@@ -38,7 +38,7 @@ def test_the_ledger_keeps_ids_and_nothing_else(space):
     """Whatever a caller calls an id, only those of memories that are there are written down."""
     memory = space.store("fact", "Has a cat")
     space.feedback([memory.id, "my password is hunter2"], recall="r1", rating=4)
-    rated = decode(space.entries()[-1])
+    rated = decode(space.ledger.entries()[-1])
 
     assert (rated.selected, rated.ignored, rated.recall, rated.rating) == ((memory.id,), (), "r1", 4)
 
@@ -48,10 +48,10 @@ def test_unknown_and_forgotten_ids_count_for_nothing(space):
     turn = space.retain("hello")
     gone = space.store("fact", "Has a cat")
     space.delete(gone.id)
-    before = space.stats().entries
+    before = space.overview.stats().entries
 
     assert space.feedback([NOBODY, gone.id, turn.id], ["nobody"]) == 0
-    assert space.stats().entries == before
+    assert space.overview.stats().entries == before
 
 
 def test_who_is_in_both_lists_was_of_use(space):
@@ -163,10 +163,10 @@ def test_a_replay_gives_the_same(space, clock: HandClock):
     clock.advance(days=1)
     space.feedback([memories[0].id, memories[1].id])
     space.delete(memories[2].id)
-    before = sorted(map(_state, space.newest_memories(99)))
-    space.replay()
+    before = sorted(map(_state, space.overview.newest_memories(99)))
+    space.ledger.replay()
 
-    assert sorted(map(_state, space.newest_memories(99))) == before
+    assert sorted(map(_state, space.overview.newest_memories(99))) == before
 
 
 def _state(memory):
@@ -180,18 +180,18 @@ def test_feedback_goes_with_the_place_it_was_given_on(space):
     for _ in range(30):
         space.feedback([memory.id])
     space.forget(entries=[first.id])
-    (left,) = space.newest_memories(9)
-    space.replay()
+    (left,) = space.overview.newest_memories(9)
+    space.ledger.replay()
 
     assert (left.chosen, left.tier, left.importance_base) == (0, Tier.WARM, None)
-    assert _state(space.newest_memories(9)[0]) == _state(left)
+    assert _state(space.overview.newest_memories(9)[0]) == _state(left)
 
 
 def test_feedback_is_a_part_of_the_ledger(space):
     """In ids alone: nothing of what was told stands in it."""
     memory = derived(space)
     space.feedback([memory.id])
-    entry = space.entries()[-1]
+    entry = space.ledger.entries()[-1]
 
     assert entry.op is Op.FEEDBACK
     assert b"cello" not in entry.body

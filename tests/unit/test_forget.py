@@ -28,7 +28,7 @@ def texts(space) -> set[str]:
     found |= {turn.text for turn in space.turns(limit=1_000)}
     found |= {block.text.rpartition(": ")[2] for block in space.recall("zebra").blocks}
     found |= {entry.content.rpartition(": ")[2] for entry in space.brief().entries}
-    found |= {fact.text for fact in space.facts()}
+    found |= {fact.text for fact in space.facts.list()}
     return found
 
 
@@ -45,7 +45,7 @@ def full(space, clock):
     clock.advance(SECOND)
     space.put("k/2", "zebra other value")
     clock.advance(SECOND)
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
     clock.advance(SECOND)
     return space
 
@@ -97,21 +97,21 @@ def test_every_scope_forgets_what_it_says(full, scope, gone, removed):
 
     assert texts(full) == ALL - gone
     assert receipt.counts == removed
-    full.replay()
+    full.ledger.replay()
     assert texts(full) == ALL - gone
-    assert full.verify(expected={receipt.seq: receipt.digest}).ok
-    assert full.check() == []
+    assert full.ledger.verify(expected={receipt.seq: receipt.digest}).ok
+    assert full.ledger.check() == []
 
 
 @pytest.mark.parametrize(("scope", "gone", "removed"), SCOPES.values(), ids=SCOPES.keys())
 def test_a_dry_run_tells_the_truth_and_does_nothing(full, scope, gone, removed):
     """The counts of a dry run are those of the real one, and it leaves no trace."""
-    before = full.entries()
+    before = full.ledger.entries()
     dry = full.forget(**scope, dry_run=True)
 
     assert (dry.counts, dry.dry_run, dry.id, dry.seq) == (removed, True, "", 0)
-    assert full.entries() == before
-    assert full.tombstones() == full.receipts() == []
+    assert full.ledger.entries() == before
+    assert full.ledger.tombstones() == full.ledger.receipts() == []
     assert texts(full) == ALL
     real = full.forget(**scope)
     assert (real.counts, real.scope) == (dry.counts, dry.scope)
@@ -153,7 +153,7 @@ def test_an_unclear_scope_is_refused(full, arguments, field):
 
     assert caught.value.field == field
     assert texts(full) == ALL
-    assert full.tombstones() == []
+    assert full.ledger.tombstones() == []
 
 
 # ── receipts ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +166,7 @@ def test_a_receipt_says_what_when_and_where(full, clock, home):
     assert receipt.scope == {"conversation": "c", "since": iso(clock() - 86_400_000_000)}
     assert (receipt.reason, receipt.at, receipt.dry_run) == ("asked to", clock.moment, False)
     assert receipt.id.startswith("receipt-")
-    assert receipt.seq == full.entries()[-1].seq
+    assert receipt.seq == full.ledger.entries()[-1].seq
     assert receipt.off_disk is (home.server is None)
 
 
@@ -178,9 +178,9 @@ def test_receipts_are_kept(full, open_plane):
         full.forget(everything=True, reason="r"),
     ]
     full.put("short", "lived", ttl=3_600)
-    full.sweep()
+    full.facts.sweep()
 
-    again = open_plane().space("alice").receipts()
+    again = open_plane().space("alice").ledger.receipts()
     assert [(r.id, r.counts, r.reason, r.seq, r.digest) for r in again] == [
         (r.id, r.counts, r.reason, r.seq, r.digest) for r in given
     ]
@@ -195,11 +195,11 @@ def test_receipts_are_witnesses(full):
     """Each digest is one the ledger passes through; a wrong one is noticed."""
     for scope in ({"key": "k"}, {"conversation": "c"}):
         full.forget(**scope)
-    expected = {receipt.seq: receipt.digest for receipt in full.receipts()}
+    expected = {receipt.seq: receipt.digest for receipt in full.ledger.receipts()}
 
-    assert full.verify(expected=expected).ok
-    assert not full.verify(expected=dict.fromkeys(expected, "00" * 32)).ok
-    assert not full.verify(expected=expected | {999: "00" * 32}).ok
+    assert full.ledger.verify(expected=expected).ok
+    assert not full.ledger.verify(expected=dict.fromkeys(expected, "00" * 32)).ok
+    assert not full.ledger.verify(expected=expected | {999: "00" * 32}).ok
 
 
 def test_a_receipt_cannot_be_forgotten(full):
@@ -208,16 +208,16 @@ def test_a_receipt_cannot_be_forgotten(full):
     assert full.forget(entries=[receipt.id]).counts == NOTHING
     full.forget(everything=True)
 
-    assert full.receipts()[0].id == receipt.id
-    assert receipt.id not in {tombstone.id for tombstone in full.tombstones()}
-    assert full.verify().ok
+    assert full.ledger.receipts()[0].id == receipt.id
+    assert receipt.id not in {tombstone.id for tombstone in full.ledger.tombstones()}
+    assert full.ledger.verify().ok
 
 
 def test_a_receipt_holds_no_content(full):
     """Nothing of what was forgotten is in the record of forgetting it."""
     full.forget(everything=True)
 
-    bodies = b"".join(entry.body for entry in full.entries() if entry.body)
+    bodies = b"".join(entry.body for entry in full.ledger.entries() if entry.body)
     assert b"zebra" not in bodies
 
 
@@ -227,14 +227,14 @@ def test_a_receipt_holds_no_content(full):
 def test_a_forgotten_id_stays_forgotten(full):
     """Retaining it again is suppressed: nothing is written, now or after a replay."""
     full.forget(entries=["tc"])
-    head = full.entries()[-1].seq
+    head = full.ledger.entries()[-1].seq
 
     again = full.retain("zebra turn c", id="tc")
     assert (again.suppressed, again.seq, again.id) == (True, 0, "tc")
-    full.replay()
+    full.ledger.replay()
     assert full.retain("zebra turn c", id="tc").suppressed
     assert "zebra turn c" not in texts(full)
-    assert full.entries()[-1].seq == head
+    assert full.ledger.entries()[-1].seq == head
 
 
 def test_a_forgotten_idempotency_key_stays_forgotten(space):
@@ -253,9 +253,9 @@ def test_an_unknown_id_gets_its_tombstone(space):
     assert receipt.counts == NOTHING
     assert space.retain("zebra", id="not yet").suppressed
     draft = NewEntry("nor this", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=0)))
-    assert space.load([draft]).forgotten == 1
+    assert space.ledger.load([draft]).forgotten == 1
     assert texts(space) == set()
-    assert [tombstone.id for tombstone in space.tombstones()] == ["nor this", "not yet"]
+    assert [tombstone.id for tombstone in space.ledger.tombstones()] == ["nor this", "not yet"]
 
 
 def test_a_tombstone_says_when_and_why(full, clock):
@@ -265,7 +265,7 @@ def test_a_tombstone_says_when_and_why(full, clock):
     clock.advance(days=1)
     full.forget(entries=["tc"], reason="again")
 
-    (tombstone,) = full.tombstones()
+    (tombstone,) = full.ledger.tombstones()
     assert (tombstone.id, tombstone.at, tombstone.reason) == ("tc", first, "asked")
 
 
@@ -287,7 +287,7 @@ def test_forgetting_a_replacement_does_not_bring_the_replaced_back(space):
         assert space.search("zebra") == []
         with pytest.raises(NotFound):
             space.get("k")
-        space.replay()
+        space.ledger.replay()
 
 
 def test_forgetting_a_turn_of_an_import_that_is_not_searchable_yet(space, clock):
@@ -296,7 +296,7 @@ def test_forgetting_a_turn_of_an_import_that_is_not_searchable_yet(space, clock)
         TurnPayload(role="user", content=f"zebra {n}", at=clock(), conversation="c" if n % 2 else "d")
         for n in range(50)
     ]
-    space.load([NewEntry(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
+    space.ledger.load([NewEntry(f"t{n}", Op.TURN, encode(payload)) for n, payload in enumerate(said)])
 
     assert space.forget(conversation="c").counts == counted(entries=25, turns=25)
     assert len(space.search("zebra", limit=100)) == 25
@@ -321,7 +321,7 @@ def test_forgetting_stays_within_a_space(plane):
 
     assert plane.space("alice").search("zebra") == []
     assert [hit.text for hit in plane.space("bob").search("zebra")] == ["zebra"]
-    assert plane.space("bob").tombstones() == []
+    assert plane.space("bob").ledger.tombstones() == []
 
 
 def test_a_forget_and_a_retain_of_the_same_id_never_both_win(plane):
@@ -338,8 +338,8 @@ def test_a_forget_and_a_retain_of_the_same_id_never_both_win(plane):
         list(pool.map(either, range(40)))
 
     assert space.search("zebra") == []
-    assert all(entry.body is None for entry in space.entries() if entry.op is Op.TURN)
-    assert len(space.tombstones()) == 20
+    assert all(entry.body is None for entry in space.ledger.entries() if entry.op is Op.TURN)
+    assert len(space.ledger.tombstones()) == 20
 
 
 # ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -375,14 +375,14 @@ def test_nothing_of_it_is_left_on_disk(space, space_file, crowd):
         assert stem.encode() not in left
     assert name.encode() in left  # the receipt names the key that was asked for
     assert (b"keepsake" in left) is bool(crowd)
-    assert space.check() == []
+    assert space.ledger.check() == []
 
 
 def test_a_sweep_leaves_nothing_on_disk(space, space_file, clock):
     """Expiry is forgetting too."""
     space.put("k", "xylophonequartz", ttl=3_600)
     clock.advance(hours=1)
-    space.sweep()
+    space.facts.sweep()
 
     assert b"xylophonequartz" not in files_of(space_file)
 
@@ -391,7 +391,7 @@ def test_a_sweep_leaves_nothing_on_disk(space, space_file, clock):
 def test_a_receipt_says_when_a_reader_held_old_pages(space, space_file):
     """With a reader in the way the forget is done, quickly, and honest about the disk; the next one cleans up."""
     gone = space.retain("xylophonequartz")
-    with space._read() as reader:
+    with space._context.read() as reader:
         reader.head()
         receipt = space.forget(entries=[gone.id])
 
@@ -410,4 +410,4 @@ def test_a_session_cannot_forget_more_than_its_share(plane):
 
     with pytest.raises(InvalidRequest, match="5 times"):
         space.forget(entries=["6"])
-    assert len(space.tombstones()) == 5
+    assert len(space.ledger.tombstones()) == 5

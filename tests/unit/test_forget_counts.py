@@ -80,7 +80,7 @@ def live(space, clock: HandClock, step) -> None:
         case ("put",):
             space.put("k", "v")
         case ("upload",):
-            space.upload("# Rome\n\nA city.\n\n# Oslo\n\nAnother.", name="cities", project="a")
+            space.documents.upload("# Rome\n\nA city.\n\n# Oslo\n\nAnother.", name="cities", project="a")
         case ("wait",):
             clock.advance(hours=3)
         case ("enrich",):
@@ -93,7 +93,7 @@ def scope_of(space, clock: HandClock, asked: dict) -> dict:
         since = clock.moment + timedelta(hours=begin)
         return {"since": since, "until": since + timedelta(hours=length)}
     if "entry" in asked:
-        entries = [entry.id for entry in space.entries()]
+        entries = [entry.id for entry in space.ledger.entries()]
         return {"entries": [entries[asked["entry"] % len(entries)] if entries else "nobody"]}
     return asked
 
@@ -119,7 +119,7 @@ def test_a_receipt_counts_what_is_gone(steps, forgets):
             note(f"{scope}: {receipt.counts}")
             assert receipt.counts == {name: before[name] - after[name] for name in ROWS}
             assert dry.counts == receipt.counts
-            assert space.receipts()[-1].counts == receipt.counts
+            assert space.ledger.receipts()[-1].counts == receipt.counts
 
 
 def test_a_fact_that_was_said_elsewhere_too_is_still_there(space):
@@ -137,7 +137,7 @@ def test_a_conflict_ends_with_its_last_evidence(space):
     first, second = (space.retain("I live in Oslo.") for _ in range(2))
     space.retain("I live in Rome.")
     space.enrich()
-    (conflict,) = space.conflicts()
+    (conflict,) = space.review.conflicts()
     places = [len(space.evidence(side.id)) for side in (conflict.left, conflict.right)]
     kept = space.forget(entries=[first.id])
     ended = space.forget(entries=[second.id])
@@ -145,7 +145,7 @@ def test_a_conflict_ends_with_its_last_evidence(space):
     assert sorted(places) == [1, 2]
     assert kept.counts == counted(entries=1, turns=1, claims=1)
     assert ended.counts == counted(entries=1, turns=1, memories=1, claims=1, conflicts=1)
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_episodes_of_a_conversation_that_lost_a_turn_are_gone(space, clock: HandClock):

@@ -11,7 +11,7 @@ from memplane.storage.compaction import LearningStatus
 
 def test_what_needs_a_person_is_counted(space, clock):
     """Conflicts, drafts, documents that failed, and entries nothing can be read from; nothing where there is nothing."""
-    assert space.glance().needs == {}
+    assert space.overview.summary().needs == {}
     space.retain("I live in Lisbon.", at=clock.moment)
     space.retain("I live in Rome.", at=clock.moment)
     space.retain("Always answer me in French, please.", at=clock.moment)
@@ -19,13 +19,13 @@ def test_what_needs_a_person_is_counted(space, clock):
     space.enrich()
     clock.advance(days=1)
     space.compact(day=day)
-    document = space.upload("text", name="book.txt")
-    with space._store() as store:
+    document = space.documents.upload("text", name="book.txt")
+    with space._context.store() as store:
         store.write(lambda writer: writer.fail_document(document.id, seq=document.seq, error="no"))
         store.write(lambda writer: writer.set_note("poisoned", "2"))
         store.write(lambda writer: writer.set_note("unreadable", "1"))
 
-    assert space.glance().needs == {
+    assert space.overview.summary().needs == {
         ReviewNeed.CONFLICTS: 1,
         ReviewNeed.DRAFTS: 1,
         ReviewNeed.DOCUMENTS: 1,
@@ -54,8 +54,8 @@ def test_two_spaces_are_not_taken_for_each_other(plane):
     plane.space("alice", tenant="other").store("fact", "one")
     plane.space("alice", tenant="other").store("fact", "two")
 
-    assert plane.space("alice").glance().memories == 1
-    assert plane.space("alice", tenant="other").glance().memories == 2
+    assert plane.space("alice").overview.summary().memories == 1
+    assert plane.space("alice", tenant="other").overview.summary().memories == 2
 
 
 class Glancing(RuleBasedStateMachine):
@@ -95,17 +95,17 @@ class Glancing(RuleBasedStateMachine):
 
     @rule()
     def compact(self):
-        days = self._space.days_said()
+        days = self._space.overview.days()
         if days:
             self._space.compact(day=days[0])
 
     @rule()
     def sweep(self):
-        self._space.sweep()
+        self._space.facts.sweep()
 
     @invariant()
     def what_is_told_is_so(self):
-        seen, sizes = self._space.glance(), self._space.stats()
+        seen, sizes = self._space.overview.summary(), self._space.overview.stats()
         today = self._clock() // 86_400_000_000
         turns = self._space.turns(limit=1_000)
         said = [turn for turn in turns if turn.at.timestamp() // 86_400 > today - DAYS]
@@ -115,11 +115,11 @@ class Glancing(RuleBasedStateMachine):
         assert len(seen.days) == DAYS
         assert seen.needs.get(ReviewNeed.CONFLICTS, 0) == len(self._conflicts())
         assert seen.needs.get(ReviewNeed.DRAFTS, 0) == sum(
-            learning.standing is LearningStatus.OPEN for learning in self._space.learnings()
+            learning.standing is LearningStatus.OPEN for learning in self._space.review.drafts()
         )
 
     def _conflicts(self):
-        with self._space._read() as reader:
+        with self._space._context.read() as reader:
             return reader.conflicts(())
 
     def teardown(self):

@@ -223,7 +223,7 @@ def test_whatever_comes_is_taken_or_refused(entries):
                 named = {"id": f"e{number}", "ts": "2026-04-03T12:00:00Z", "version": 1} if number % 2 else {}
                 kept.append(space.retain_entry(json.dumps(entry | named).encode()).id)
         kept = list(dict.fromkeys(kept))
-        told = [json.loads(line) for line in scrubbed_lines(space, space.said())]
+        told = [json.loads(line) for line in scrubbed_lines(space, space.ledger.turn_seqs())]
         space.recall("role content")
 
     assert [line["id"] for line in told] == kept
@@ -239,7 +239,7 @@ def test_depth_is_no_way_in(space, depth):
 
     with suppress(InvalidRequest):
         space.retain_entry(line)
-    (told,) = scrubbed_lines(space, space.said()) if space.said() else (b"",)
+    (told,) = scrubbed_lines(space, space.ledger.turn_seqs()) if space.ledger.turn_seqs() else (b"",)
 
     assert SECRET.encode() not in told
     space.recall("alpha")
@@ -249,10 +249,10 @@ def test_a_bookmark_stays(open_plane):
     """
     For whoever goes on later, in another program.
     """
-    open_plane().space("alice").set_bookmark("here", "12")
+    open_plane().space("alice").ledger.set_bookmark("here", "12")
 
-    assert open_plane().space("alice").bookmark("here") == "12"
-    assert open_plane().space("bob").bookmark("here") is None
+    assert open_plane().space("alice").ledger.bookmark("here") == "12"
+    assert open_plane().space("bob").ledger.bookmark("here") is None
 
 
 def test_asking_whether_a_space_is_there_makes_none(plane):

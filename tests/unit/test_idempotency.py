@@ -42,7 +42,7 @@ def test_after_the_window_it_names_a_new_one(space, clock: HandClock):
     assert [kept.deduped for kept in (first, second, third, fourth)] == [False, False, True, False]
     assert third.id == second.id
     assert len({first.id, second.id, fourth.id}) == 3
-    assert space.stats().turns == 3
+    assert space.overview.stats().turns == 3
 
 
 def test_without_a_window_a_key_holds_for_ever(space, clock: HandClock):

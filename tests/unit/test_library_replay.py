@@ -36,24 +36,26 @@ class LibraryMachine(RuleBasedStateMachine):
         with self.opened:
             self.space.enrich()
             before = self.everything()
-            self.space.replay()
+            self.space.ledger.replay()
             self.space.enrich()
             assert self.everything() == before
-            assert self.space.verify().ok
+            assert self.space.ledger.verify().ok
 
     def everything(self):
         space = self.space
-        documents = space.documents(limit=100)
-        with space._read() as reader:
+        documents = space.documents.list(limit=100)
+        with space._context.read() as reader:
             model = reader.current_model()
             words = {stem: reader.span_occurrences(stem) for stem in ("cat", "dog", "word", "one", "two")}
             vectors = [] if model is None else reader.span_vectors(model, after=0, limit=1_000)
             waiting = reader.spans_waiting_count()
         return {
             "documents": documents,
-            "spans": [space.spans(document.id) for document in documents],
-            "sections": [space.sections(document.id) for document in documents],
-            "collections": [(made, space.members(made.id)) for made in space.collections()],
+            "spans": [space.documents.spans(document.id) for document in documents],
+            "sections": [space.documents.sections(document.id) for document in documents],
+            "collections": [
+                (made, space.documents.members(made.id)) for made in space.documents.collections()
+            ],
             "words": words,
             "vectors": sorted((vector.n, vector.digest, vector.vector) for _, vector in vectors),
             "waiting": waiting,
@@ -66,27 +68,29 @@ class LibraryMachine(RuleBasedStateMachine):
 
     @rule(id=DOCUMENT, text=st.sampled_from(TEXTS), project=PROJECT, collection=st.none() | COLLECTION)
     def upload(self, id, text, project, collection):
-        self.attempt(self.space.upload, text, name=f"{id}.md", id=id, project=project, collection=collection)
+        self.attempt(
+            self.space.documents.upload, text, name=f"{id}.md", id=id, project=project, collection=collection
+        )
 
     @rule(id=DOCUMENT)
     def delete(self, id):
-        self.attempt(self.space.delete_document, id)
+        self.attempt(self.space.documents.delete, id)
 
     @rule(id=COLLECTION, project=PROJECT, ordered=st.booleans())
     def create(self, id, project, ordered):
-        self.attempt(self.space.create_collection, id, id=id, project=project, ordered=ordered)
+        self.attempt(self.space.documents.create_collection, id, id=id, project=project, ordered=ordered)
 
     @rule(id=COLLECTION)
     def give_up(self, id):
-        self.attempt(self.space.delete_collection, id)
+        self.attempt(self.space.documents.delete_collection, id)
 
     @rule(collection=COLLECTION, document=DOCUMENT, position=st.none() | st.integers(0, 3))
     def add(self, collection, document, position):
-        self.attempt(self.space.add_to_collection, collection, document, position=position)
+        self.attempt(self.space.documents.add_to_collection, collection, document, position=position)
 
     @rule(collection=COLLECTION, document=DOCUMENT)
     def remove(self, collection, document):
-        self.attempt(self.space.remove_from_collection, collection, document)
+        self.attempt(self.space.documents.remove_from_collection, collection, document)
 
     @rule(project=st.sampled_from(["p", "q"]))
     def forget_project(self, project):
@@ -95,7 +99,7 @@ class LibraryMachine(RuleBasedStateMachine):
     @rule(first=st.integers(0, 40), length=st.integers(1, 6))
     def forget_a_while(self, first, length):
         """Any stretch of what came in, so that what undoes something may go without what it undid."""
-        seqs = self.space.entries(limit=1_000)
+        seqs = self.space.ledger.entries(limit=1_000)
         chosen = [entry for entry in seqs if entry.body][first : first + length]
         if chosen:
             since, until = chosen[0].recorded, chosen[-1].recorded + 1

@@ -158,7 +158,7 @@ def test_a_summary_outlives_its_day(machines, objects, clock):
     assert desk.space.turns() == []
     assert keys(objects, "interactions/") == []
     assert {key: text(objects, key) for key in (HTML, JSON)} == before
-    assert [entry.op for entry in lap.space.entries() if entry.op is Op.SUMMARIZE and entry.body]
+    assert [entry.op for entry in lap.space.ledger.entries() if entry.op is Op.SUMMARIZE and entry.body]
     assert dict(generated_files(lap.space)) == dict(generated_files(desk.space))
     assert summary_of(lap.space, DAY).html == before[HTML]
     assert b"exit code" not in content(objects)
@@ -195,7 +195,7 @@ def test_a_forget_reaches_summaries_and_digests(machines, objects, clock, gone, 
     desk.sync.push()
 
     assert b"call me" not in content(objects)
-    assert not any("call me" in str(entry.body) for entry in desk.space.entries())
+    assert not any("call me" in str(entry.body) for entry in desk.space.ledger.entries())
     if "everything" in scope:
         assert keys(objects, "summaries/") == keys(objects, "compacted/") == []
         with pytest.raises(NotFound):
@@ -239,8 +239,8 @@ def test_what_is_old_is_removed(machines, objects, clock):
 
     assert report.days == ()
     assert keys(objects, "summaries/") == keys(objects, "compacted/") == []
-    assert not any(entry.body for entry in desk.space.entries() if entry.op is Op.SUMMARIZE)
-    assert desk.space.verify().ok
+    assert not any(entry.body for entry in desk.space.ledger.entries() if entry.op is Op.SUMMARIZE)
+    assert desk.space.ledger.verify().ok
 
 
 def test_old_files_go_where_the_day_itself_stays(machines, objects, clock):
@@ -270,7 +270,7 @@ def test_what_another_program_wrote_stays_as_it_is(machines, objects, clock):
     decay(desk, clock)
 
     assert {key: objects.get(key).data for key in theirs} == theirs
-    assert "Theirs" not in str([entry.body for entry in desk.space.entries()])
+    assert "Theirs" not in str([entry.body for entry in desk.space.ledger.entries()])
 
     assert import_tree(desk.space, theirs.items()).left == tuple(sorted(theirs))
 
@@ -348,7 +348,7 @@ def test_a_server_pushes_once_a_day(machines, tmp_path, clock):
     daily_push({})(desk.space, "2026-11-23")
 
     assert desk.space.turns() == []
-    assert [it.action for it in desk.space.audit() if it.outcome == "failed"] == ["sync"]
+    assert [it.action for it in desk.space.ledger.audit() if it.outcome == "failed"] == ["sync"]
 
 
 def test_ours_carry_the_note(machines, clock):

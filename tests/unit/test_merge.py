@@ -17,6 +17,7 @@ from memplane import Memplane
 from memplane.errors import CollectionTaken, NotFound
 from memplane.ledger.ids import base_of
 from memplane.space import Space
+from memplane.space.recall import write_accesses
 from memplane.storage.filter import Filter
 from memplane.types import Kind, NewEntry
 
@@ -54,12 +55,12 @@ class Replica:
     def drafts(self) -> list[NewEntry]:
         return [
             NewEntry(e.id, e.op, e.body or b"", e.caller, e.ref, e.recorded)
-            for e in self.space.entries(limit=100_000)
+            for e in self.space.ledger.entries(limit=100_000)
         ]
 
     def forgets(self) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
-        for stone in self.space.tombstones():
+        for stone in self.space.ledger.tombstones():
             if stone.cause is None:
                 found.setdefault(stone.forget_id, {})[stone.id] = stone.reason
         return found
@@ -72,16 +73,16 @@ def exchange(source: Replica, target: Replica, picks: list[int] | None = None) -
         wanted = {drafts[pick % len(drafts)].id for pick in picks} if drafts else set()
         drafts = [draft for draft in drafts if draft.id in wanted]
         forgets = {id_: stones for id_, stones in forgets.items() if id_ in wanted}
-        buried = {stone.id for stone in source.space.tombstones()}
+        buried = {stone.id for stone in source.space.ledger.tombstones()}
         covered = {id_ for stones in forgets.values() for id_ in stones}
         drafts = [draft for draft in drafts if draft.id not in buried or draft.id in covered]
-    target.space.merge(drafts, forgets, origin=source.name)
+    target.space.ledger.merge(drafts, forgets, origin=source.name)
 
 
 def remembered(replica: Replica) -> dict[str, list]:
     """Everything there is to see, but for what is a machine's own."""
     space = replica.space
-    with space._read() as reader:
+    with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         memories = sorted(reader.memories(where, limit=10_000), key=lambda memory: memory.id)
         ids = [memory.id for memory in memories]
@@ -161,14 +162,14 @@ class Replicas(RuleBasedStateMachine):
                 assert [what for what, rows in first.items() if other[what] != rows] == []
                 assert other == first
             for replica in self.replicas:
-                assert replica.space.verify().problems == ()
-                buried = {base_of(stone.id) for stone in replica.space.tombstones()}
+                assert replica.space.ledger.verify().problems == ()
+                buried = {base_of(stone.id) for stone in replica.space.ledger.tombstones()}
                 there = {(base_of(d.id), d.body) for d in replica.drafts()}
                 assert {(base_of(id_), body) for id_, body in entries if base_of(id_) not in buried} <= there
-                replica.space.replay()
+                replica.space.ledger.replay()
                 replica.space.enrich()
                 assert remembered(replica) == first
-                assert replica.space.check() == []
+                assert replica.space.ledger.check() == []
 
     def meet(self) -> None:
         """Twice: a tombstone whose forget is not there yet is recorded anew, and that has to be told, too."""
@@ -224,7 +225,7 @@ class Replicas(RuleBasedStateMachine):
     )
     def upload(self, where, document, text, collection):
         with suppress(NotFound):
-            self.at(where).space.upload(text, name=document, id=document, collection=collection)
+            self.at(where).space.documents.upload(text, name=document, id=document, collection=collection)
 
     @rule(where=WHERE, action=st.sampled_from(["create", "delete", "add", "remove"]))
     def collect(self, where, action):
@@ -232,13 +233,13 @@ class Replicas(RuleBasedStateMachine):
         with suppress(NotFound, CollectionTaken):
             match action:
                 case "create":
-                    space.create_collection("c", id="c")
+                    space.documents.create_collection("c", id="c")
                 case "delete":
-                    space.delete_collection("c")
+                    space.documents.delete_collection("c")
                 case "add":
-                    space.add_to_collection("c", "d")
+                    space.documents.add_to_collection("c", "d")
                 case "remove":
-                    space.remove_from_collection("c", "d")
+                    space.documents.remove_from_collection("c", "d")
 
     # ── time and work ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,7 +253,7 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(where=WHERE)
     def sweep(self, where):
-        self.at(where).space.sweep()
+        self.at(where).space.facts.sweep()
 
     @rule(where=WHERE, days=st.sampled_from([0, 1]))
     def purge(self, where, days):
@@ -262,10 +263,10 @@ class Replicas(RuleBasedStateMachine):
     def resolve(self, where, pick, left):
         space = self.at(where).space
         space.enrich()
-        conflicts = sorted(space.conflicts(), key=lambda pair: (pair.left.seq, pair.right.seq))
+        conflicts = sorted(space.review.conflicts(), key=lambda pair: (pair.left.seq, pair.right.seq))
         if conflicts:
             conflict = conflicts[pick % len(conflicts)]
-            space.resolve(conflict.left.id if left else conflict.right.id)
+            space.review.resolve(conflict.left.id if left else conflict.right.id)
 
     @rule(where=WHERE, pick=PICK, chosen=st.booleans())
     def feedback(self, where, pick, chosen):
@@ -278,16 +279,16 @@ class Replicas(RuleBasedStateMachine):
     @rule(where=WHERE, pick=PICK)
     def release(self, where, pick):
         space = self.at(where).space
-        kept = sorted(space.quarantine(), key=lambda it: (it.recorded, it.id))
+        kept = sorted(space.review.quarantine(), key=lambda it: (it.recorded, it.id))
         if kept:
-            space.release(kept[pick % len(kept)].id)
+            space.review.release(kept[pick % len(kept)].id)
 
     @rule(where=WHERE, pick=PICK, pinned=st.booleans())
     def pin(self, where, pick, pinned):
         replica = self.at(where)
         live = [it for it in _by_seq(replica) if it.kind is not Kind.EPISODE and not it.quarantined]
         if live:
-            replica.space.pin(live[pick % len(live)].id, pinned=pinned)
+            replica.space.review.pin(live[pick % len(live)].id, pinned=pinned)
 
     # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -295,7 +296,7 @@ class Replicas(RuleBasedStateMachine):
     @rule(where=WHERE, picks=st.lists(PICK, min_size=1, max_size=2))
     def forget_entries(self, where, picks):
         space = self.at(where).space
-        entries = space.entries(limit=10_000)
+        entries = space.ledger.entries(limit=10_000)
         if entries:
             space.forget(entries=[entries[pick % len(entries)].id for pick in picks])
 
@@ -314,7 +315,7 @@ class Replicas(RuleBasedStateMachine):
 
 
 def _by_seq(replica: Replica) -> Iterator:
-    with replica.space._read() as reader:
+    with replica.space._context.read() as reader:
         found = reader.memories(Filter(now=replica.clock(), audience=None), limit=1_000)
     return sorted(found, key=lambda memory: (memory.seq, memory.id))
 
@@ -338,21 +339,21 @@ def test_two_bodies_under_one_id_are_both_kept(pair):
     here, there = pair
     here.space.retain("lantern one", id="x")
     there.space.retain("lantern two", id="x")
-    merged = there.space.merge(here.drafts(), {}, origin="a")
+    merged = there.space.ledger.merge(here.drafts(), {}, origin="a")
     exchange(there, here)
 
-    (variant,) = there.space.variants()
+    (variant,) = there.space.ledger.variants()
     assert merged.variants == (variant.id,)
     assert variant.base == "x"
     for replica in pair:
         shown = {turn.entry_id: turn.text for turn in replica.space.turns()}
         assert shown == {"x": "lantern one", variant.id: "lantern two"}
-        assert replica.space.verify().problems == ()
-    assert "merge" in [record.action for record in there.space.audit() if record.target == variant.id]
+        assert replica.space.ledger.verify().problems == ()
+    assert "merge" in [record.action for record in there.space.ledger.audit() if record.target == variant.id]
     here.space.forget(entries=[variant.id])
     exchange(here, there)
     assert there.space.turns() == here.space.turns() == []
-    assert there.space.verify().problems == ()
+    assert there.space.ledger.verify().problems == ()
 
 
 def test_both_receipts_of_what_was_forgotten_twice_stay(pair):
@@ -365,8 +366,8 @@ def test_both_receipts_of_what_was_forgotten_twice_stay(pair):
     exchange(there, here)
 
     for replica in pair:
-        assert {receipt.id for receipt in replica.space.receipts()} == receipts
-        assert replica.space.verify().problems == ()
+        assert {receipt.id for receipt in replica.space.ledger.receipts()} == receipts
+        assert replica.space.ledger.verify().problems == ()
 
 
 def test_a_tombstone_wins_over_what_arrives_later(pair):
@@ -376,12 +377,12 @@ def test_a_tombstone_wins_over_what_arrives_later(pair):
     exchange(here, there)
     new = here.space.store("fact", "new", supersedes=old.id)
     there.space.forget(entries=[new.id])
-    merged = there.space.merge(here.drafts(), here.forgets())
+    merged = there.space.ledger.merge(here.drafts(), here.forgets())
 
     assert (merged.added, merged.forgotten) == (0, 1)
-    assert there.space.newest_memories(9) == []
+    assert there.space.overview.newest_memories(9) == []
     exchange(there, here)
-    assert here.space.newest_memories(9) == []
+    assert here.space.overview.newest_memories(9) == []
     assert here.space.memory(old.id).superseded_by == there.space.memory(old.id).superseded_by == new.id
 
 
@@ -391,11 +392,11 @@ def test_merging_again_changes_nothing(pair):
     here.space.retain("lantern")
     here.space.put("k", "v")
     exchange(here, there)
-    before = there.space.verify()
-    again = there.space.merge(here.drafts(), here.forgets())
+    before = there.space.ledger.verify()
+    again = there.space.ledger.merge(here.drafts(), here.forgets())
 
     assert (again.added, again.known, again.moved) == (0, 2, 0)
-    assert there.space.verify() == before
+    assert there.space.ledger.verify() == before
 
 
 def test_vectors_and_uses_stay_where_entries_move(pair):
@@ -403,10 +404,10 @@ def test_vectors_and_uses_stay_where_entries_move(pair):
     here, there = pair
     here.space.retain("lantern early")
     there.space.store("fact", "lanterns burn")
-    (memory,) = there.space.newest_memories(9)
-    there.space._note_uses([memory.id])
-    assert there.space.merge(here.drafts(), {}).moved == 1
+    (memory,) = there.space.overview.newest_memories(9)
+    write_accesses(there.space._context, [memory.id])
+    assert there.space.ledger.merge(here.drafts(), {}).moved == 1
 
-    with there.space._read() as reader:
+    with there.space._context.read() as reader:
         assert reader.accesses([memory.id]) == {memory.id: 1}
         assert [entry.op for entry in reader.entries()] == ["turn", "store"]

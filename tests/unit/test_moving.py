@@ -15,6 +15,7 @@ from memplane import Memplane
 from memplane.auth.keys import Grant
 from memplane.auth.principal import Unauthenticated
 from memplane.errors import KeyMismatch
+from memplane.space.recall import write_accesses
 from memplane.storage.accounts import Account, Quota, UsageCounts
 from memplane.storage.directory import ResourceKind
 from memplane.storage.filter import Filter
@@ -37,7 +38,7 @@ def rows_of(plane, owner="alice", tenant=TENANT):
 
 def told_by(space):
     """What a reader can tell that is in no single table."""
-    with space._read() as reader:
+    with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         return {
             "head": reader.head(),
@@ -49,7 +50,7 @@ def told_by(space):
             "occurrences": reader.occurrences("jazz"),
             "spans": reader.span_occurrences("two"),
             "sizes": reader.sizes(now=space.now()),
-            "verified": space.verify(),
+            "verified": space.ledger.verify(),
         }
 
 
@@ -69,21 +70,21 @@ class Moving(Replicas):
     @rule(where=WHERE)
     def move(self, where):
         replica = self.at(where)
-        replica.space.position()
-        report = Move(replica.space._parts.stores, replica.copy._stores).run()
+        replica.space.ledger.position()
+        report = Move(replica.space._context.parts.stores, replica.copy._stores).run()
         assert (report.problems, report.behind) == ([], [])
 
     @rule(where=WHERE, pick=PICK)
     def use(self, where, pick):
         replica = self.at(where)
         if live := [memory.id for memory in _by_seq(replica)]:
-            replica.space._note_uses([live[pick % len(live)]])
+            write_accesses(replica.space._context, [live[pick % len(live)]])
 
     @rule(where=WHERE, name=st.sampled_from("no"))
     def note(self, where, name):
         space = self.at(where).space
-        space.set_bookmark(name, str(space.position()))
-        space.note_audit("export", target=name, outcome="ok")
+        space.ledger.set_bookmark(name, str(space.ledger.position()))
+        space.ledger.add_audit("export", target=name, outcome="ok")
 
     def teardown(self) -> None:
         with self.opened:
@@ -95,13 +96,13 @@ class Moving(Replicas):
                     )
                 )
                 assert Move(replica.copy._stores, back._stores).run().ok
-                assert Move(replica.space._parts.stores, back._stores).check().ok
+                assert Move(replica.space._context.parts.stores, back._stores).check().ok
                 space = back.space("alice")
                 assert told_by(space) == told_by(replica.space)
-                assert space.check() == []
+                assert space.ledger.check() == []
                 assert remembered(Seen(space)) == remembered(replica)
                 for it in (replica.space, space):
-                    it.replay()
+                    it.ledger.replay()
                     it.enrich()
                 assert remembered(Seen(space)) == remembered(replica)
 
@@ -167,7 +168,7 @@ def fill(plane, owner="alice", **options):
     space.retain("I live in Lisbon and like jazz", conversation="c")
     space.store("preference", "Prefers silence")
     space.put("k", "v")
-    space.upload("One.\n\nTwo words.", name="d", id="d")
+    space.documents.upload("One.\n\nTwo words.", name="d", id="d")
     space.forget(entries=[space.retain("not to be kept").id])
     space.enrich()
     return space
@@ -182,7 +183,7 @@ def test_vectors_come_along(places):
 
     assert rows_of(target) == rows_of(source)
     assert [len(rows_of(target)[f"{name}_vector"]) for name in ("turn", "memory", "span")] == [1, 4, 1]
-    assert target.space("alice").enrichment() == source.space("alice").enrichment()
+    assert target.space("alice").overview.enrichment() == source.space("alice").overview.enrichment()
     asked = "which music does somebody in Lisbon like?"
     assert target.space("alice").recall(asked).hits == source.space("alice").recall(asked).hits
 
@@ -264,9 +265,9 @@ def test_entries_that_came_in_late_are_placed_as_in_the_source(places):
     move(source, target)
     theirs = [
         NewEntry(it.id, it.op, it.body, it.caller, it.ref, it.recorded - 10)
-        for it in other.space("alice").entries()
+        for it in other.space("alice").ledger.entries()
     ]
-    source.space("alice").merge(theirs, {}, origin="r")
+    source.space("alice").ledger.merge(theirs, {}, origin="r")
     before = {row[2]: row[1] for row in rows_of(target)["ledger"]}
     assert move(source, target).ok
 
@@ -274,7 +275,7 @@ def test_entries_that_came_in_late_are_placed_as_in_the_source(places):
     assert rows_of(target) == rows_of(source)
     assert (before["y"], after["y"]) == (1, 2)
     assert sorted(it.partition("~")[0] for it in after) == ["x", "x", "y"]
-    assert target.space("alice").verify().problems == ()
+    assert target.space("alice").ledger.verify().problems == ()
 
 
 def test_no_erased_byte_stays_in_the_target(folders, tmp_path):
@@ -346,7 +347,7 @@ def test_an_audit_record_of_its_own_is_refused(places):
     source, target = places("a"), places("b")
     fill(source)
     assert move(source, target).ok
-    target.space("alice").note_audit("export", target=None, outcome="ok")
+    target.space("alice").ledger.add_audit("export", target=None, outcome="ok")
 
     with pytest.raises(NotACopy, match="audit record 1"):
         move(source, target)

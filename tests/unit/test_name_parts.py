@@ -39,7 +39,9 @@ def test_documents_that_are_named_come_first(space):
     Two say the same; the one that the question names is told first.
     """
     for maker in ("Acme", "Borealis", "Corvid"):
-        space.upload(f"The kettle of {maker} boils a litre in three minutes.", name=f"Kettle ({maker})")
+        space.documents.upload(
+            f"The kettle of {maker} boils a litre in three minutes.", name=f"Kettle ({maker})"
+        )
 
     told = space.recall("According to Borealis, how long does the kettle take to boil?").spans
 

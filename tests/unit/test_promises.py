@@ -41,7 +41,7 @@ def everything_told(space, query="zebra") -> str:
     parts += [hit.text for hit in space.search(query, include_superseded=True, limit=100)]
     parts += [hit.text for hit in space.search(include_superseded=True, limit=100)]
     parts += [turn.text for turn in space.turns(limit=1_000)]
-    parts += [fact.line for fact in space.facts()]
+    parts += [fact.line for fact in space.facts.list()]
     return "\n".join(parts)
 
 
@@ -49,7 +49,7 @@ def test_promise_01_a_memory_quotes_its_source(space):
     """Every memory names the entry it came from and where in it: source and span are always there."""
     stored = space.store("fact", "Lives in Lisbon")
     put = space.put("city", "Lisbon")
-    bodies = {entry.id: entry.body.decode() for entry in space.entries()}
+    bodies = {entry.id: entry.body.decode() for entry in space.ledger.entries()}
 
     for memory in (stored, put):
         assert memory.text == memory.text[memory.start : memory.end]
@@ -80,7 +80,7 @@ def test_promise_02_not_through_any_door(space):
     for write in (lambda: space.store("fact", echo), lambda: space.put("k", echo)):
         with pytest.raises(InvalidRequest):
             write()
-    space.load([NewEntry("i", Op.TURN, encode(TurnPayload(role="user", content=echo, at=0)))])
+    space.ledger.load([NewEntry("i", Op.TURN, encode(TurnPayload(role="user", content=echo, at=0)))])
 
     assert [hit.text for hit in space.search("zebra")] == ["zebra fact"]
     assert space.turns() == []
@@ -91,11 +91,11 @@ def test_promise_03_deriving_never_deletes_a_source(space):
     old = space.store("fact", "zebra old")
     space.store("fact", "zebra new", supersedes=old.id)
     space.retain("zebra turn")
-    before = space.entries()
+    before = space.ledger.entries()
     space.purge(0)
-    space.replay()
+    space.ledger.replay()
 
-    assert space.entries()[: len(before)] == before
+    assert space.ledger.entries()[: len(before)] == before
 
 
 def test_promise_05_old_and_new_never_stand_side_by_side(space, clock):
@@ -127,9 +127,9 @@ def test_promise_06_delete_deletes(space, space_file):
     for _ in range(2):
         assert word not in everything_told(space, word)
         assert space.search(tags=[word]) == []
-        space.replay()
+        space.ledger.replay()
     assert all(receipt.counts["entries"] == 1 and receipt.off_disk for receipt in receipts)
-    assert space.verify(expected={receipt.seq: receipt.digest for receipt in receipts}).ok
+    assert space.ledger.verify(expected={receipt.seq: receipt.digest for receipt in receipts}).ok
     assert not any(word.encode() in file.read_bytes() for file in space_file.parent.iterdir())
 
 
@@ -154,7 +154,7 @@ def test_promise_08_retain_is_one_append(space):
     before = set(threading.enumerate())
     kept = space.retain("zebra")
 
-    assert (kept.seq, len(space.entries())) == (1, 1)
+    assert (kept.seq, len(space.ledger.entries())) == (1, 1)
     assert set(threading.enumerate()) <= before
     assert len(space.search("zebra")) == 1
 
@@ -167,7 +167,7 @@ def test_promise_08_retain_does_not_grow_with_history(space, clock):
     ]
 
     def statements() -> int:
-        with space._store() as store:
+        with space._context.store() as store:
             ran = []
             store._writer.exec_trace = lambda *args: ran.append(args) or True
             space.retain("zebra")
@@ -176,14 +176,14 @@ def test_promise_08_retain_does_not_grow_with_history(space, clock):
 
     space.retain("warm up")
     first = statements()
-    space.load(said)
-    space.catch_up()
+    space.ledger.load(said)
+    space.ledger.catch_up()
     assert statements() <= first
 
 
 def test_promise_10_recall_is_bounded(space, clock):
     """However long the history, a turn is told a bounded amount."""
-    space.load(
+    space.ledger.load(
         [
             NewEntry(
                 f"t{n}",
@@ -193,7 +193,7 @@ def test_promise_10_recall_is_bounded(space, clock):
             for n in range(1_500)
         ]
     )
-    space.catch_up()
+    space.ledger.catch_up()
 
     recalled = space.recall("zebra", conversation="c")
     assert 0 < len(recalled.blocks) <= 8
@@ -206,7 +206,7 @@ def test_promise_11_the_turn_is_always_kept(space):
     content = f"odd \u202e {TOKEN} \x1b[0m {END} ﬁ é"
     space.retain(content, metadata={"a": [1, None, "é"]})
 
-    (entry,) = space.entries()
+    (entry,) = space.ledger.entries()
     said = memplane.ledger.payloads.decode(entry)
     assert said.content == content
     assert said.metadata == {"a": [1, None, "é"]}
@@ -251,10 +251,10 @@ def test_promise_15_indexes_are_rebuilt_from_the_ledger(space):
         space.retain(f"zebra {number}")
         space.store("fact", f"lion {number}")
     before = [hit.id for hit in space.search("zebra lion", limit=100)]
-    space.replay()
+    space.ledger.replay()
 
     assert [hit.id for hit in space.search("zebra lion", limit=100)] == before
-    assert space.check() == []
+    assert space.ledger.check() == []
 
 
 def test_promise_16_writers_in_many_processes_lose_nothing(space, tmp_path):
@@ -268,9 +268,9 @@ def test_promise_16_writers_in_many_processes_lose_nothing(space, tmp_path):
     texts = {turn.text for turn in space.turns(limit=1_000)}
     assert texts == {f"zebra {name}-{n}" for name in "abc" for n in range(40)}
     assert sum(len(space.history(f"shared/{n}")) for n in range(5)) == 120
-    assert len(space.facts("shared/")) == 5
-    assert space.verify().ok
-    assert len(space.entries(limit=1_000)) == 240
+    assert len(space.facts.list("shared/")) == 5
+    assert space.ledger.verify().ok
+    assert len(space.ledger.entries(limit=1_000)) == 240
 
 
 def test_promise_17_nobody_sees_a_locked_database(open_plane):
@@ -288,8 +288,8 @@ def test_promise_17_nobody_sees_a_locked_database(open_plane):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
 
-    assert spaces[0].stats().turns == spaces[0].stats().memories == 64
-    assert spaces[0].verify().ok
+    assert spaces[0].overview.stats().turns == spaces[0].overview.stats().memories == 64
+    assert spaces[0].ledger.verify().ok
 
 
 def test_promise_18_no_child_processes_and_no_threads(tmp_path):
@@ -349,10 +349,10 @@ def test_promise_20_nothing_leaves_the_machine(space, monkeypatch):
     space.put("k", "v")
     space.recall("zebra")
     space.brief()
-    space.verify()
-    space.replay()
+    space.ledger.verify()
+    space.ledger.replay()
     space.delete(memory.id)
-    space.sweep()
+    space.facts.sweep()
     space.purge()
 
     assert len(space.search("zebra")) == 1
@@ -398,14 +398,14 @@ def test_promise_21_the_ledger_can_be_redacted_too(open_plane, content):
     space = open_plane(redact_ledger=True).space("alice")
     space.retain(content, metadata={"password": "hunter2Xk9Qz", "nested": [{"token": TOKEN}]})
 
-    (entry,) = space.entries()
+    (entry,) = space.ledger.entries()
     said = memplane.ledger.payloads.decode(entry)
     assert said.role == "user"
     for secret in (TOKEN, "MIIEvQIBADANBgkqhkiG", "hunter2Xk9Qz"):
         assert secret.encode() not in entry.body
     assert space.turns()[0].text == said.content
-    space.replay()
-    assert space.verify().ok
+    space.ledger.replay()
+    assert space.ledger.verify().ok
 
 
 def test_promise_22_poison_is_labelled_fenced_and_held(plane):
@@ -432,7 +432,7 @@ def test_promise_23_the_brief_is_byte_stable(space, clock):
     clock.advance(hours=1)
     space.retain("a turn is no memory")
     space.search("zebra")
-    space.replay()
+    space.ledger.replay()
 
     assert space.brief().markdown == before
 
@@ -441,7 +441,7 @@ def test_promise_25_an_incomplete_answer_says_so(open_plane, clock):
     """Empty `degraded` means whole; while something cannot be searched yet, it says what."""
     space = open_plane(recall_work_ms=0).space("alice")
     assert space.recall("zebra").degraded == ()
-    space.load(
+    space.ledger.load(
         [
             NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content="zebra", at=clock())))
             for n in range(4_000)

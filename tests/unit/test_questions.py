@@ -70,7 +70,7 @@ def test_the_answer_is_the_same(tmp_path, monkeypatch, beside):
         space = plane.space("alice")
         for said in ("I live in Lisbon.", "I love green tea.", "The weather is fine."):
             space.retain(said)
-        space.upload("Tea is brewed with hot water.", name="tea.md")
+        space.documents.upload("Tea is brewed with hot water.", name="tea.md")
         space.enrich()
         told = space.recall("Where do I drink tea?")
 

@@ -159,7 +159,7 @@ def test_a_memory_cannot_leave_its_fence(space):
 
 def test_what_steers_is_not_told(space):
     """Escape sequences, overrides and invisible characters are left out, and a text stays on its line."""
-    space.release(space.retain("Lisbon\x1b[2J\u202e\u200b one\ntwo\ttabs").id)
+    space.review.release(space.retain("Lisbon\x1b[2J\u202e\u200b one\ntwo\ttabs").id)
 
     assert blocks(space, "Lisbon") == ["Lisbon[2J one two tabs"]
 
@@ -184,7 +184,7 @@ def test_recall_says_when_it_is_incomplete(open_plane, clock):
         NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"tea {n}", at=clock())))
         for n in range(2_100)
     ]
-    space.load(drafts)
+    space.ledger.load(drafts)
 
     indexing, enrichment = space.recall("tea").degraded
     assert indexing.startswith("indexing: ")
@@ -196,7 +196,7 @@ def test_recall_says_when_it_is_incomplete(open_plane, clock):
 
 def test_a_turn_during_an_import_is_recalled_at_once(space, clock):
     """Retaining goes on while an import is under way, and nothing is lost or told twice."""
-    space.load(
+    space.ledger.load(
         [
             NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"bulk{n}", at=clock())))
             for n in range(100)
@@ -207,11 +207,11 @@ def test_a_turn_during_an_import_is_recalled_at_once(space, clock):
 
     for word in ("bulk0", "bulk99", "live0", "live63", "live99"):
         assert blocks(space, word) == [word]
-    space.catch_up()
+    space.ledger.catch_up()
     for word in ("bulk0", "bulk50", "bulk99", "live0", "live63", "live64", "live99"):
         assert blocks(space, word) == [word]
-    assert space.stats().turns == 200
-    assert space.check() == []
+    assert space.overview.stats().turns == 200
+    assert space.ledger.check() == []
 
 
 @pytest.mark.parametrize("query", ["x" * 200_000, "\ud800 tea", "tea\x00", '"tea" AND ('])

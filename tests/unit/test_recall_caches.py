@@ -131,12 +131,12 @@ class CacheMachine(RuleBasedStateMachine):
                 role="user", content=f"tea loaded{self.said}x", at=self.clock(), conversation="a"
             )
             drafts.append(NewEntry(f"load{self.said}", Op.TURN, encode(said)))
-        self.spaces(which).load(drafts)
+        self.spaces(which).ledger.load(drafts)
         self.entries += [draft.id for draft in drafts]
         if (
             self.work_ms
         ):  # a recall reads what it finds caught up, so that the second one would have done more
-            self.spaces(which).catch_up()
+            self.spaces(which).ledger.catch_up()
 
     @precondition(lambda self: self.entries)
     @rule(which=st.booleans(), pick=st.integers(0, 99))
@@ -156,16 +156,16 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(which=st.booleans())
     def purge(self, which):
         self.spaces(which).purge(0)
-        there = {memory.id for memory in self.spaces(which).newest_memories(1_000)}
+        there = {memory.id for memory in self.spaces(which).overview.newest_memories(1_000)}
         self.memories = [id_ for id_ in self.memories if id_ in there]
 
     @rule(which=st.booleans())
     def sweep(self, which):
-        self.spaces(which).sweep()
+        self.spaces(which).facts.sweep()
 
     @rule(which=st.booleans())
     def replay(self, which):
-        self.spaces(which).replay()
+        self.spaces(which).ledger.replay()
 
     @rule(which=st.booleans())
     def enrich(self, which):
@@ -270,7 +270,7 @@ def test_a_look_in_the_middle_of_a_replay(plane, folder, clock, embedder):
             if len(steps) > 1:  # the first time, the replay is still one transaction
                 other.space("alice").recall("Lisbon")
 
-        space.replay(progress=look)
+        space.ledger.replay(progress=look)
         space.enrich(progress=look)
 
         assert len(steps) > 4
@@ -288,12 +288,12 @@ def test_another_model_is_used_even_for_memories_alone(plane, folder, clock):
     with open_plane(folder, clock, embedder=other, work_ms=0) as changed:
         (reason,) = changed.space("alice").recall("tea").degraded
         assert reason.startswith("vectors: ")
-        assert changed.space("alice").enrichment().waiting.memories == 2
+        assert changed.space("alice").overview.enrichment().waiting.memories == 2
         changed.space("alice").enrich()
         told = changed.space("alice").recall("tea is fine")
         assert told.degraded == ()
         assert "meaning" in told.hits[0].channels
-    assert plane.space("alice").enrichment().waiting.memories == 2
+    assert plane.space("alice").overview.enrichment().waiting.memories == 2
     plane.space("alice").enrich()
     assert "meaning" in plane.space("alice").recall("tea is fine").hits[0].channels
 

@@ -120,19 +120,21 @@ def test_an_import_is_told_about_until_it_is_read(open_plane, clock):
         NewEntry(f"t{n}", Op.TURN, encode(TurnPayload(role="user", content=f"tea {n}", at=clock())))
         for n in range(9)
     ]
-    space.load(said)
+    space.ledger.load(said)
 
     assert space.recall("tea").degraded == ("enrichment: 9 entries are not read for facts yet",)
     space.enrich()
     assert space.recall("tea").degraded == ()
-    space.load([NewEntry("last", Op.TURN, encode(TurnPayload(role="user", content="tea", at=clock())))])
+    space.ledger.load(
+        [NewEntry("last", Op.TURN, encode(TurnPayload(role="user", content="tea", at=clock())))]
+    )
     assert space.recall("tea").degraded == ("enrichment: 1 entry is not read for facts yet",)
 
 
 def test_turns_of_an_import_under_way_are_told_once(open_plane, clock):
     """A turn that overtakes an import stands in the history of its conversation, and not again among the hits."""
     space = open_plane(recall_work_ms=0).space("alice")
-    space.load(a_long_import(clock))
+    space.ledger.load(a_long_import(clock))
     space.retain("tea now", conversation="c")
     space.retain("tea elsewhere", conversation="d")
     told = space.recall("tea", conversation="c")
@@ -149,7 +151,7 @@ def test_a_turn_that_overtakes_an_import_finds_a_place(open_plane, clock):
     def first_words(owner, question, **limits):
         """Each in a space of its own: a recall goes on with the import."""
         space = plane.space(owner)
-        space.load(a_long_import(clock))
+        space.ledger.load(a_long_import(clock))
         space.retain("tea")
         told = space.recall(question, limits=Limits(**limits))
         return [hit.turn.text.split()[0] for hit in told.hits if hit.turn is not None]
@@ -197,6 +199,6 @@ def test_a_background_makes_vectors_while_the_language_model_is_away(tmp_path, c
             background._work("default", "alice")
             failing = background.failing()
 
-        lag = space.enrichment().waiting
+        lag = space.overview.enrichment().waiting
         assert (lag.entries, lag.turns) == (1, False)
         assert failing == {("default", "alice"): 1}

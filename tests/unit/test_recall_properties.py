@@ -164,7 +164,7 @@ class Life:
         kept = [thing for thing in self.things if thing.flagged and not thing.gone]
         if kept:
             thing = kept[number % len(kept)]
-            self.space.release(thing.id)
+            self.space.review.release(thing.id)
             thing.flagged = False
 
     def pin(self, number):
@@ -172,7 +172,7 @@ class Life:
         if thing is None or thing.gone or thing.flagged or thing.superseded_at is not None:
             return
         if thing.expires is None or thing.expires > self.clock.moment:
-            self.space.pin(thing.id, pinned=number % 4 > 0)
+            self.space.review.pin(thing.id, pinned=number % 4 > 0)
 
     def forget(self, number):
         thing = self.pick(number)
@@ -195,12 +195,12 @@ class Life:
         self.space.enrich()
 
     def replay(self):
-        self.space.replay()
+        self.space.ledger.replay()
 
     def resolve(self, number):
-        conflicts = self.space.conflicts()
+        conflicts = self.space.review.conflicts()
         if conflicts:
-            self.space.resolve(conflicts[number % len(conflicts)].left.id)
+            self.space.review.resolve(conflicts[number % len(conflicts)].left.id)
 
     def wait(self, minutes):
         self.clock.advance(minutes=minutes)
@@ -358,7 +358,7 @@ def _check_marks(life, told: Recall, as_of, *, include_superseded, here) -> None
 def _check_memories(life, told: Recall, as_of, *, include_superseded) -> None:
     """Memories are there, hold now or held then, and were known by then."""
     now = life.clock()
-    with life.space._reading() as reader:
+    with life.space._context.reading() as reader:
         rows = {
             memory.id: memory
             for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000)
@@ -399,7 +399,7 @@ def _check_budget(told: Recall, limits: Limits, options: Settings) -> None:
 
 def _check_quotes(life) -> None:
     """Promise 1: whatever was derived quotes a turn that is there, word for word."""
-    with life.space._reading() as reader:
+    with life.space._context.reading() as reader:
         for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000):
             if memory.derived:
                 number = turn_number(memory.seq, memory.ordinal or 0)
@@ -507,7 +507,7 @@ def test_a_conflict_is_told_as_one_once_both_sides_are_known(space, clock):
     earlier = space.recall("Where do I live?", as_of=first)
     assert earlier.conflicts == ()
     assert "Porto" not in earlier.text
-    space.resolve(left.id)
+    space.review.resolve(left.id)
     settled = space.recall("Where do I live?")
     assert settled.conflicts == ()
     assert [hit.id for hit in settled.facts] == [left.id]

@@ -72,14 +72,14 @@ class DerivedMachine(RuleBasedStateMachine):
         with self.opened:
             self.space.enrich()
             before = self.everything()
-            self.space.replay()
+            self.space.ledger.replay()
             self.space.enrich()
             after = self.everything()
             assert [what for what, rows in before.items() if after[what] != rows] == []
             assert after == before
 
     def everything(self) -> dict[str, list]:
-        with self.space._read() as reader:
+        with self.space._context.read() as reader:
             where = Filter(now=self.clock(), include_superseded=True)
             memories = sorted(
                 reader.memories(where, limit=10_000), key=lambda memory: (memory.seq, memory.id)
@@ -128,7 +128,11 @@ class DerivedMachine(RuleBasedStateMachine):
     @rule(pick=st.none() | PICK)
     def store(self, pick):
         """By itself, or in the place of something else, derived or not."""
-        live = [memory.id for memory in self.space.newest_memories(100) if memory.kind is not Kind.EPISODE]
+        live = [
+            memory.id
+            for memory in self.space.overview.newest_memories(100)
+            if memory.kind is not Kind.EPISODE
+        ]
         target = None if pick is None or not live else live[pick % len(live)]
         self.entries.append(self.space.store("preference", "Prefers silence", supersedes=target).id)
 
@@ -154,25 +158,27 @@ class DerivedMachine(RuleBasedStateMachine):
     def resolve(self, pick, left):
         self.space.enrich()
         conflicts = sorted(
-            self.space.conflicts(), key=lambda pair: (pair.left.seq, pair.right.seq)
+            self.space.review.conflicts(), key=lambda pair: (pair.left.seq, pair.right.seq)
         )  # ids are random
         if conflicts:
             conflict = conflicts[pick % len(conflicts)]
-            self.space.resolve(conflict.left.id if left else conflict.right.id)
+            self.space.review.resolve(conflict.left.id if left else conflict.right.id)
 
     @rule(pick=PICK)
     def release(self, pick):
         """An entry with all that was read out of it, or one memory."""
-        kept = self.space.quarantine()
+        kept = self.space.review.quarantine()
         ids = [id_ for it in kept for id_ in (it.id, *(memory.id for memory in it.memories))]
         if ids:
-            self.space.release(ids[pick % len(ids)])
+            self.space.review.release(ids[pick % len(ids)])
 
     @rule(pick=PICK, pinned=st.booleans())
     def pin(self, pick, pinned):
-        live = [memory for memory in self.space.newest_memories(100) if memory.kind is not Kind.EPISODE]
+        live = [
+            memory for memory in self.space.overview.newest_memories(100) if memory.kind is not Kind.EPISODE
+        ]
         if live and not live[pick % len(live)].quarantined:
-            self.space.pin(live[pick % len(live)].id, pinned=pinned)
+            self.space.review.pin(live[pick % len(live)].id, pinned=pinned)
 
     # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,15 +233,15 @@ def test_what_a_forgotten_statement_decided_stays_decided(said, forgotten, live)
         if isinstance(step, timedelta):
             machine.clock.advance(step)
         elif step == "settle":
-            (conflict,) = machine.space.conflicts()
-            machine.space.resolve(max(conflict.left, conflict.right, key=lambda memory: memory.seq).id)
+            (conflict,) = machine.space.review.conflicts()
+            machine.space.review.resolve(max(conflict.left, conflict.right, key=lambda memory: memory.seq).id)
         else:
             machine.entries.append(machine.space.retain(step).id)
             machine.clock.advance(seconds=20)
             machine.space.enrich()
     for number in forgotten:
         machine.space.forget(entries=[machine.entries[number]])
-    found = [memory.object_text for memory in machine.space.newest_memories(9)]
+    found = [memory.object_text for memory in machine.space.overview.newest_memories(9)]
     machine.teardown()
 
     assert found == live

@@ -30,7 +30,7 @@ def test_what_belongs_to_a_place_names_it(space, scope):
     with pytest.raises(InvalidRequest, match=f"scope {scope} needs a {scope}"):
         space.retain("I live in Rome", scope=scope)
 
-    assert space.stats().entries == 0
+    assert space.overview.stats().entries == 0
 
 
 def test_an_unknown_scope_is_refused(space):
@@ -44,7 +44,7 @@ def test_the_ledger_says_the_scope_only_where_there_is_one(space):
     """An entry that is told everywhere reads as it always did."""
     said(space, "everywhere", "global")
     said(space, "here", "project")
-    everywhere, here = space.entries()
+    everywhere, here = space.ledger.entries()
 
     assert b"scope" not in everywhere.body
     assert decode(here).scope is Visibility.PROJECT
@@ -99,7 +99,7 @@ def test_the_owner_sees_everything(space):
     space.enrich()
 
     assert [turn.text for turn in space.turns()] == ["I live in Rome."]
-    assert len(space.newest_memories(9)) == 1
+    assert len(space.overview.newest_memories(9)) == 1
     assert space.forget(conversation="c", dry_run=True).counts["turns"] == 1
 
 
@@ -107,7 +107,7 @@ def test_why_not_says_where_it_is_told(space):
     """In words, for an entry and for a memory; who may hear it is told something else."""
     kept = said(space, "I live in Rome.", "project")
     space.enrich()
-    (memory,) = space.newest_memories(9)
+    (memory,) = space.overview.newest_memories(9)
 
     for id_ in (kept.id, memory.id):
         assert space.why_not("Rome", id_) == "It was said for project 'p' alone, and is told only there."
@@ -137,12 +137,12 @@ def test_places_do_not_argue(space, clock: HandClock):
     clock.advance(days=30)
     space.retain("I live in Rome.", project="q", scope="project")
     space.enrich()
-    memories = space.newest_memories(9)
+    memories = space.overview.newest_memories(9)
 
     assert {memory.within for memory in memories} == {None, "project:p", "conversation:c", "project:q"}
     assert {memory.state for memory in memories} == {State.ACTIVE}
     assert all(len(space.evidence(memory.id)) == 1 for memory in memories)
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_within_a_place_later_words_count(space):
@@ -152,7 +152,7 @@ def test_within_a_place_later_words_count(space):
     said(space, "Actually, I live in Rome.", "project")
     space.enrich()
     told = space.recall("Where do I live?", project="p")
-    (old,) = [memory for memory in space.chain(_first(space)) if memory.state is State.SUPERSEDED]
+    (old,) = [memory for memory in space.overview.chain(_first(space)) if memory.state is State.SUPERSEDED]
 
     assert [hit.memory.object_text for hit in told.answer_facts] == ["Rome"]
     assert len(space.evidence(old.id)) == 2
@@ -168,7 +168,7 @@ def test_a_conflict_is_told_only_where_both_sides_are(space):
     said(space, "I live in Rome.", "project")
     space.enrich()
 
-    assert len(space.conflicts()) == 1
+    assert len(space.review.conflicts()) == 1
     assert len(space.recall("Where do I live?", project="p").conflicts) == 1
     assert space.recall("Where do I live?").conflicts == ()
 
@@ -197,11 +197,14 @@ def test_a_replay_tells_the_same(space, clock: HandClock):
         )
     clock.advance(hours=3)
     space.enrich()
-    before = space.turns(), sorted((m.id, m.within, m.state) for m in space.newest_memories(99))
-    space.replay()
+    before = space.turns(), sorted((m.id, m.within, m.state) for m in space.overview.newest_memories(99))
+    space.ledger.replay()
     space.enrich()
 
-    assert (space.turns(), sorted((m.id, m.within, m.state) for m in space.newest_memories(99))) == before
+    assert (
+        space.turns(),
+        sorted((m.id, m.within, m.state) for m in space.overview.newest_memories(99)),
+    ) == before
 
 
 def test_a_session_history_keeps_the_place(plane, space, tmp_path):
@@ -211,7 +214,7 @@ def test_a_session_history_keeps_the_place(plane, space, tmp_path):
     path.write_bytes(b"\n".join(history_lines(space)) + b"\n")
     other = plane.space("bob")
     append_history(other, path)
-    other.catch_up()
+    other.ledger.catch_up()
 
     assert other.search("Rome") == []
     assert len(other.search("Rome", memories=False, turns=True)) == 0

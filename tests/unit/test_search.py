@@ -145,7 +145,7 @@ def test_fts_syntax_is_only_words(space, query):
     space.store("fact", "unrelated")
 
     assert found(space, query) in (["dark theme"], [] if query == "dar*" else ["dark theme"])
-    assert space.check() == []
+    assert space.ledger.check() == []
 
 
 def test_turns_are_found_as_soon_as_they_are_retained(space):
@@ -278,7 +278,7 @@ def test_combines_text_query_with_type_filter(space):
 
 def test_runs_are_not_found(space):
     """What the engine keeps for itself is not the user's."""
-    space.record_run(PackRun(pack="zebra", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="zebra", outcome="ok", at_unix=1))
 
     assert space.search("zebra") == space.search() == []
 

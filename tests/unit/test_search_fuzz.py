@@ -169,10 +169,10 @@ def test_no_question_is_an_error(filled, question):
 @given(QUESTION)
 def test_no_question_changes_anything(filled, question):
     """Asking leaves the space as it was."""
-    before = filled.stats()
+    before = filled.overview.stats()
     filled.search(question, include_superseded=True, limit=100)
 
-    assert filled.stats() == before
+    assert filled.overview.stats() == before
 
 
 @costly(25)
@@ -194,7 +194,7 @@ def test_a_text_is_found_by_each_of_its_words(new_space, words, data):
         for word in words:
             for spelling in (word, unicodedata.normalize("NFD", word), unicodedata.normalize("NFC", word)):
                 assert {hit.id for hit in space.search(spelling)} == wanted, (spelling, text)
-        space.catch_up()
+        space.ledger.catch_up()
 
 
 @costly(15)
@@ -222,15 +222,15 @@ def test_any_text_can_be_kept_and_forgotten(new_space, text):
         kept = space.retain(text)
         memory = space.store("fact", text)
     except InvalidRequest:
-        assert space.entries() == []
+        assert space.ledger.entries() == []
         return
-    space.catch_up()
+    space.ledger.catch_up()
     if redact(visible(text)).text == visible(text) == strip_injected(text):
         assert {hit.text for hit in space.search()} == {text}
     space.forget(entries=[kept.id, memory.entry_id])
 
     assert space.search(text) == space.search() == []
-    assert space.check() == []
-    with space._read() as reader:
+    assert space.ledger.check() == []
+    with space._context.read() as reader:
         assert reader.corpus_size() <= 1
         assert set(reader.frequencies(["zebra"]).values()) == {0}

@@ -17,7 +17,7 @@ def test_what_is_written_is_read(space):
     """
     space.retain("one\u2028two", id="t1")
     space.store("preference", "Likes tea")
-    lines = [segments.written(line_of(entry)) for entry in space.entries()]
+    lines = [segments.written(line_of(entry)) for entry in space.ledger.entries()]
 
     made = segments.make("abc", 7, lines)
 

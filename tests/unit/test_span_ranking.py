@@ -22,7 +22,7 @@ TAX = "The tax office wants the form by the end of April. Late forms cost fifty 
 
 
 def read(space, work):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return work(reader)
 
 
@@ -52,7 +52,7 @@ def columns(space, index):
 @pytest.fixture
 def shelf(space):
     for name, text in (("ferry", FERRY), ("bread", BREAD), ("tax", TAX)):
-        space.upload(text, name=name, id=name)
+        space.documents.upload(text, name=name, id=name)
     return space
 
 
@@ -77,9 +77,9 @@ def test_a_used_index_says_what_a_new_one_says(steps):
         space, used = plane.space("alice"), SpanIndex(MODEL)
         for step, name, text in steps:
             if step == "upload":
-                space.upload(text, name=name, id=name)
-            elif step == "delete" and any(document.id == name for document in space.documents()):
-                space.delete_document(name)
+                space.documents.upload(text, name=name, id=name)
+            elif step == "delete" and any(document.id == name for document in space.documents.list()):
+                space.documents.delete(name)
             elif step == "look":
                 columns(space, used)
 
@@ -105,15 +105,15 @@ def test_a_load_that_failed_is_done_again(shelf, asked):
     Whoever asks next finds all there is, whichever time they see.
     """
     index = SpanIndex(MODEL)
-    with shelf._read() as older:
+    with shelf._context.read() as older:
         before = index.refresh(older).count
-        shelf.delete_document("ferry")
-        with shelf._read() as newer, pytest.raises(StorageUnreachable):
+        shelf.documents.delete("ferry")
+        with shelf._context.read() as newer, pytest.raises(StorageUnreachable):
             index.refresh(Lost(newer, asked))
         assert index.refresh(older).count == before == 3
     columns(shelf, index)
-    shelf.upload(FERRY, name="boat", id="boat")
-    with shelf._read() as newer, pytest.raises(StorageUnreachable):
+    shelf.documents.upload(FERRY, name="boat", id="boat")
+    with shelf._context.read() as newer, pytest.raises(StorageUnreachable):
         index.refresh(Lost(newer, asked))
 
     assert columns(shelf, index) == columns(shelf, SpanIndex(MODEL))
@@ -133,7 +133,7 @@ def test_vectors_come_with_the_worker(open_plane):
     embedder = StubEmbedder()
     space = open_plane(embedder=embedder).space("alice")
     index = SpanIndex(MODEL)
-    space.upload(FERRY, name="ferry")
+    space.documents.upload(FERRY, name="ferry")
     before = ranked(space, index, "ferry nine", embedder=embedder)
     space.enrich()
     after = ranked(space, index, "ferry nine", embedder=embedder)
@@ -159,7 +159,7 @@ def test_the_score_is_the_sum_of_what_is_told(shelf):
 
 def test_only_the_documents_asked_for(shelf):
     """The restriction comes before the limit: the best of one document is found however good others are."""
-    seqs = {document.id: document.seq for document in shelf.documents()}
+    seqs = {document.id: document.seq for document in shelf.documents.list()}
     index = SpanIndex(MODEL)
 
     assert [
@@ -178,9 +178,9 @@ def test_a_restriction_holds_where_codes_choose(open_plane, monkeypatch):
     embedder = StubEmbedder()
     space = open_plane(embedder=embedder).space("alice")
     for place in range(30):
-        space.upload(f"{FERRY} Number {place}.", name=f"ferry {place}", id=f"d{place}")
+        space.documents.upload(f"{FERRY} Number {place}.", name=f"ferry {place}", id=f"d{place}")
     space.enrich()
-    seqs = {document.id: document.seq for document in space.documents(limit=100)}
+    seqs = {document.id: document.seq for document in space.documents.list(limit=100)}
     wanted = {seqs[f"d{place}"] for place in range(5)}
     found = ranked(space, SpanIndex(MODEL), "ferry number seven", embedder=embedder, among=wanted, limit=10)
 
@@ -194,8 +194,8 @@ def _small_table(dimension):
 
 def test_a_second_span_of_a_document_is_put_back(space, monkeypatch):
     """A document that says the same in every span does not keep another one out, and it is told what that cost."""
-    space.upload(" ".join([FERRY] * 40), name="long", id="long")
-    space.upload(FERRY, name="short", id="short")
+    space.documents.upload(" ".join([FERRY] * 40), name="long", id="long")
+    space.documents.upload(FERRY, name="short", id="short")
 
     def place_of_the_other():
         found = ranked(space, SpanIndex(MODEL), "ferry to Odda", limit=50)
@@ -220,7 +220,7 @@ def test_the_nearness_that_counts_is_known_by_model(open_plane, monkeypatch):
     """With a model that is known, near or not decides together with the words."""
     embedder = StubEmbedder()
     space = open_plane(embedder=embedder).space("alice")
-    space.upload(FERRY, name="ferry")
+    space.documents.upload(FERRY, name="ferry")
     space.enrich()
     index = SpanIndex(MODEL)
     for least, relevant in ((0.0, True), (2.0, False)):
@@ -233,8 +233,8 @@ def test_what_follows_an_answer_must_be_near_too(open_plane, monkeypatch):
     """One span that answers does not bring in others that are neither near nor hold a word of the question."""
     embedder = StubEmbedder()
     space = open_plane(embedder=embedder).space("alice")
-    space.upload(FERRY, name="ferry")
-    space.upload("Bread rises for an hour.", name="bread")
+    space.documents.upload(FERRY, name="ferry")
+    space.documents.upload("Bread rises for an hour.", name="bread")
     space.enrich()
     monkeypatch.setitem(REACH_MIN, "stub", (0.9, 0.9))
     found = ranked(space, SpanIndex(MODEL), FERRY, embedder=embedder)
@@ -277,7 +277,7 @@ def test_standard_scores_do_not_depend_on_the_order_of_uploads(open_plane):
     for name, texts in (("one", (FERRY, BREAD, TAX)), ("other", (TAX, BREAD, FERRY))):
         space = open_plane().space(name)
         for text in texts:
-            space.upload(text, name="notes", id=str(hash(text)))
+            space.documents.upload(text, name="notes", id=str(hash(text)))
         found.append({one.span.text: one.score for one in ranked(space, SpanIndex(MODEL), "bread and ferry")})
 
     assert found[0] == pytest.approx(found[1])

@@ -215,7 +215,7 @@ class EngineMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.replay()
-            assert self.space.check() == []
+            assert self.space.ledger.check() == []
         finally:
             self.plane.close()
             self.opened.close()
@@ -263,8 +263,8 @@ class EngineMachine(RuleBasedStateMachine):
                 drafts[-1].id, self.model.seq + 1, Op.TURN, text, self.now, conversation=conversation
             )
             self.model.add(thing)
-        assert self.space.load(drafts).added == size
-        assert self.space.load(drafts).known == size
+        assert self.space.ledger.load(drafts).added == size
+        assert self.space.ledger.load(drafts).known == size
 
     @rule(kind=st.sampled_from(STORABLE_KINDS), tags=TAGS, conversation=PLACE, project=PLACE)
     def store(self, kind, tags, conversation, project):
@@ -320,7 +320,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(pack=st.sampled_from(["p", "q"]))
     def record_run(self, pack):
         run = PackRun(pack=pack, outcome="ok", at_unix=self.now // 1_000_000)
-        row = self.space.record_run(run)
+        row = self.space.facts.record_run(run)
         key = f"pack_history/{pack}/{self.now * 1_000:020d}"
         self._keyed(Op.RUN, row, row.text, key, "pack_history", [])
 
@@ -355,7 +355,7 @@ class EngineMachine(RuleBasedStateMachine):
         for id_ in passed:
             self.model.things[id_].passed_over += 1
         if there or passed:
-            (entry,) = self.space.entries(after=self.model.seq)
+            (entry,) = self.space.ledger.entries(after=self.model.seq)
             self.model.feedback.add(entry.id)
             self.model.seq += 1
 
@@ -365,9 +365,9 @@ class EngineMachine(RuleBasedStateMachine):
         thing = list(self.model.things.values())[pick % len(self.model.things)]
         if not (thing.there and thing.flagged):
             with pytest.raises(InvalidRequest):
-                self.space.release(thing.id)
+                self.space.review.release(thing.id)
             return
-        self.space.release(thing.id)
+        self.space.review.release(thing.id)
         self.model.seq += not thing.released
         thing.released = True
 
@@ -377,9 +377,9 @@ class EngineMachine(RuleBasedStateMachine):
         thing = self.model.things[self.memory_ids()[pick % len(self.memory_ids())]]
         if not thing.there or (pinned and (not thing.live(self.now) or thing.reserved or thing.quarantined)):
             with pytest.raises(InvalidRequest if thing.there else NotFound):
-                self.space.pin(thing.id, pinned=pinned)
+                self.space.review.pin(thing.id, pinned=pinned)
             return
-        self.space.pin(thing.id, pinned=pinned)
+        self.space.review.pin(thing.id, pinned=pinned)
         self.model.seq += thing.pinned is not pinned
         thing.pinned = pinned
 
@@ -405,7 +405,7 @@ class EngineMachine(RuleBasedStateMachine):
         expired = [
             thing for thing in self.model.things.values() if not thing.erased and thing.expired(self.now)
         ]
-        swept = self.space.sweep()
+        swept = self.space.facts.sweep()
         counts = self.model.erase(expired)
         assert swept == counts["facts"] + counts["runs"]
         self.model.seq += bool(expired)
@@ -497,7 +497,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def catch_up(self):
-        self.space.catch_up()
+        self.space.ledger.catch_up()
 
     @rule()
     def replay(self):
@@ -508,7 +508,7 @@ class EngineMachine(RuleBasedStateMachine):
             if thing.there and not thing.is_turn:
                 memory = self.space.memory(thing.id)
                 assert (memory.chosen, memory.passed_over) == (thing.chosen, thing.passed_over)
-        assert self.space.replay() == self.model.seq
+        assert self.space.ledger.replay() == self.model.seq
         after = self.dump()
         for table, rows in before.items():
             note(table)
@@ -520,7 +520,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.plane = Memplane.open(self.data, embedder=None, clock=self.clock, settings=PATIENT)
 
     def episodes(self) -> int:
-        with self.space._read() as reader:
+        with self.space._context.read() as reader:
             return reader.episode_count([place for place in PLACES if place is not None])
 
     def dump(self) -> dict[str, list]:
@@ -557,8 +557,8 @@ class EngineMachine(RuleBasedStateMachine):
     def the_quarantine_is_what_is_flagged_and_not_released(self):
         things = [thing for thing in self.model.things.values() if thing.there and thing.quarantined]
         kept = {thing.id for thing in things if thing.is_turn or thing.live(self.now)}
-        assert {suspect.id for suspect in self.space.quarantine(limit=1_000)} == kept
-        assert self.space.quarantine_count() == len(kept)
+        assert {suspect.id for suspect in self.space.review.quarantine(limit=1_000)} == kept
+        assert self.space.review.quarantine_count() == len(kept)
         told = self.space.recall("zebra")
         assert not kept & {hit.id for hit in told.facts}
         assert {hit.id for hit in told.suspects} <= kept
@@ -606,19 +606,21 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_forgotten_is_nowhere(self):
         gone = {thing.id: thing.text for thing in self.model.things.values() if thing.erased}
-        for entry in self.space.entries():
+        for entry in self.space.ledger.entries():
             assert (entry.body is None) is (entry.id in self.model.tombstones)
-        assert {tombstone.id for tombstone in self.space.tombstones()} == self.model.tombstones
+        assert {tombstone.id for tombstone in self.space.ledger.tombstones()} == self.model.tombstones
         for text in list(gone.values())[-3:]:
             own_word = text.split()[-1]
             assert self.space.search(own_word, include_superseded=True) == []
 
     @invariant()
     def the_ledger_is_whole(self):
-        assert [entry.seq for entry in self.space.entries()] == list(range(1, self.model.seq + 1))
-        receipts = self.space.receipts()
+        assert [entry.seq for entry in self.space.ledger.entries()] == list(range(1, self.model.seq + 1))
+        receipts = self.space.ledger.receipts()
         assert len(receipts) == self.model.receipts
-        verification = self.space.verify(expected={receipt.seq: receipt.digest for receipt in receipts})
+        verification = self.space.ledger.verify(
+            expected={receipt.seq: receipt.digest for receipt in receipts}
+        )
         assert verification.problems == ()
 
 

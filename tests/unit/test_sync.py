@@ -55,8 +55,10 @@ def test_a_memory_follows_to_another_machine(machines):
     pulled = lap.sync.pull()
 
     assert (pushed.given.entries, pulled.taken.added) == (3, 3)
-    assert [entry.id for entry in lap.space.entries()] == [entry.id for entry in desk.space.entries()]
-    assert lap.space.entries()[0].id == turn.id
+    assert [entry.id for entry in lap.space.ledger.entries()] == [
+        entry.id for entry in desk.space.ledger.entries()
+    ]
+    assert lap.space.ledger.entries()[0].id == turn.id
     assert lap.space.get("theme").text == "dark"
     lap.space.put("theme", "light")
     lap.sync.push()
@@ -82,7 +84,7 @@ def test_who_pushes_while_we_do_is_taken_in_before_their_files_are(machines, obj
     lap.sync.push()
 
     assert waiting == []
-    assert [entry.id for entry in lap.space.entries() if b"tea" in entry.body] == [kept.entry_id]
+    assert [entry.id for entry in lap.space.ledger.entries() if b"tea" in entry.body] == [kept.entry_id]
 
 
 def test_an_unchanged_space_costs_one_request(machines, store):
@@ -137,7 +139,9 @@ def test_what_is_forgotten_leaves_the_place(machines, objects):
     assert pushed.given.rewritten == 1
     assert b"plum" not in content(objects)
     assert desk.texts() == lap.texts() == {"nothing special"}
-    assert {stone.id for stone in desk.space.tombstones()} == {stone.id for stone in lap.space.tombstones()}
+    assert {stone.id for stone in desk.space.ledger.tombstones()} == {
+        stone.id for stone in lap.space.ledger.tombstones()
+    }
 
 
 def test_what_was_forgotten_before_it_came_does_not_appear(machines, objects):
@@ -172,7 +176,7 @@ def test_a_new_machine_gets_what_is_left(machines):
     lap.sync.pull()
 
     assert lap.texts() == desk.texts() == set()
-    assert lap.space.verify().ok
+    assert lap.space.ledger.verify().ok
 
 
 def test_many_small_segments_become_a_larger_one(machines, objects, clock):
@@ -522,7 +526,7 @@ def test_stop_in_the_middle_of_a_push_ends_the_watch(machines):
     SyncWatcher(cut, wait=lambda _: pytest.fail("it went on"), told=pytest.fail).run()
 
     assert desk.sync.push().given.entries == 1
-    assert [entry.op for entry in desk.space.entries()] == [Op.TURN]
+    assert [entry.op for entry in desk.space.ledger.entries()] == [Op.TURN]
 
 
 def test_files_of_an_agent_are_kept_in_step(machines, objects):
@@ -530,24 +534,24 @@ def test_files_of_an_agent_are_kept_in_step(machines, objects):
     What an agent keeps under /memories is written, edited, taken in and deleted at the place like everything else.
     """
     desk, lap = machines("desk"), machines("lap")
-    desk.space.create_file("/memories/notes.md", "likes plum\n")
+    desk.space.files.create("/memories/notes.md", "likes plum\n")
     desk.sync.push()
     lap.sync.push(look=True)
     objects.put("files/notes.md", b"likes pear\n")
     objects.put("files/more.md", b"by hand\n")
     lap.sync.push(look=True)
     desk.sync.push(look=True)
-    assert {file.path for file in desk.space.files()} >= {"/memories/notes.md", "/memories/more.md"}
-    assert desk.space.file("/memories/notes.md").text == "likes pear\n"
+    assert {file.path for file in desk.space.files.list()} >= {"/memories/notes.md", "/memories/more.md"}
+    assert desk.space.files.read("/memories/notes.md").text == "likes pear\n"
 
-    desk.space.delete_file("/memories/notes.md")
+    desk.space.files.delete("/memories/notes.md")
     desk.sync.push(look=True)
     lap.sync.push(look=True)
-    desk.space.create_file("/memories/notes.md", "likes figs\n")
+    desk.space.files.create("/memories/notes.md", "likes figs\n")
     desk.sync.push(look=True)
     lap.sync.push(look=True)
 
-    assert lap.space.file("/memories/notes.md").text == "likes figs\n"
+    assert lap.space.files.read("/memories/notes.md").text == "likes figs\n"
     assert b"plum" not in content(objects)
     assert b"pear" not in content(objects)
 

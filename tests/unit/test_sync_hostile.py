@@ -71,8 +71,8 @@ def test_what_comes_after_the_end_of_time_is_kept(machines, objects, clock):
     assert {space.get("city").text, other.get("city").text} == {"Faro"}
     assert "black tea" in space.recall("tea").text
     assert {it.id for it in space.memories()} == {it.id for it in other.memories()}
-    assert space.verify().ok
-    assert other.verify().ok
+    assert space.ledger.verify().ok
+    assert other.ledger.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_file_that_says_never_does_not_take_the_time_of_others(machines, objec
     sync.push(look=True)
     space.retain("I live in Lisbon")
 
-    assert max(entry.recorded for entry in space.entries()) < INSTANT_MAX - 1_000 * DAY
+    assert max(entry.recorded for entry in space.ledger.entries()) < INSTANT_MAX - 1_000 * DAY
     assert "Lisbon" in space.recall("where does she live?").text
 
 
@@ -175,7 +175,7 @@ def test_segments_that_nobody_names_are_taken_in_before_they_go(machines, object
     A manifest that was cut short forgets what it named; those who find its segments keep what they hold.
     """
     space, sync = machines("lost")
-    document = space.upload(b"Lisbon has seven hills. " * 20, name="hills.txt")
+    document = space.documents.upload(b"Lisbon has seven hills. " * 20, name="hills.txt")
     sync.push()
     objects.put(
         manifest.KEY, b'{"schema_version": 1, "updated_at": "2026-01-01T00:00:00.000Z", "entries": {}}'
@@ -186,4 +186,6 @@ def test_segments_that_nobody_names_are_taken_in_before_they_go(machines, object
     third, thirds_sync = machines("lap")
     thirds_sync.pull()
 
-    assert [it.id for it in other.documents()] == [it.id for it in third.documents()] == [document.id]
+    assert (
+        [it.id for it in other.documents.list()] == [it.id for it in third.documents.list()] == [document.id]
+    )

@@ -79,7 +79,7 @@ def snapshot(space):
     """Everything a reader could see of a space."""
     hits = space.search(include_superseded=True, limit=100)
     told = msgspec.json.encode(
-        (hits, [tombstone.id for tombstone in space.tombstones()], space.brief().markdown)
+        (hits, [tombstone.id for tombstone in space.ledger.tombstones()], space.brief().markdown)
     )
     return told.decode().replace("import:python", "python")
 
@@ -119,7 +119,7 @@ def test_importing_again_changes_nothing(space, tmp_path):
     report = import_file(space, path)
 
     assert (report.added, report.known) == (0, 5)
-    assert len(space.entries()) == 5
+    assert len(space.ledger.entries()) == 5
 
 
 def test_forgotten_entries_do_not_come_back_with_an_import(space, tmp_path):
@@ -214,10 +214,10 @@ def test_a_full_export_restores_the_same_space(space, plane, clock, tmp_path):
     assert snapshot(copy) == snapshot(space)
     assert list(export_lines(copy, "full")) == lines
     space.enrich()
-    copy.replay()
+    copy.ledger.replay()
     copy.enrich()
     assert snapshot(copy) == snapshot(space)
-    assert copy.verify().ok
+    assert copy.ledger.verify().ok
 
 
 def test_a_full_import_replaces_live_keys(space, plane, clock, tmp_path):
@@ -312,20 +312,20 @@ def test_turns_retained_during_an_import_are_found_before_and_after_it_ends(spac
     While appended entries wait for projection, a new turn is searchable, and the catching up doubles nothing.
     """
     lines = [history_line(number) for number in range(300)]
-    space.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
+    space.ledger.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
     space.retain("a zebra crossed the road")
 
-    with space._read() as reader:
+    with space._context.read() as reader:
         behind = reader.head().seq - reader.cursor()
         found_meanwhile = reader.match_turns(["zebra"], _anything(), limit=5)
-    space.catch_up()
+    space.ledger.catch_up()
 
     assert behind == 301
     assert len(found_meanwhile) == 1
     assert len(space.search("zebra")) == 1
     assert len(space.search("question17")) == 1
-    assert space.stats().turns == 601
-    assert space.lag() == 0
+    assert space.overview.stats().turns == 601
+    assert space.overview.lag() == 0
 
 
 def _anything():
@@ -339,7 +339,7 @@ def test_recall_says_when_it_is_incomplete(open_plane):
     """
     space = open_plane(recall_work_ms=0).space("alice")
     lines = [history_line(number) for number in range(2_500)]
-    space.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
+    space.ledger.load([NewEntry(line.id, Op.HISTORY, line.line) for line in lines])
 
     during = space.recall("question1").degraded
     space.enrich()

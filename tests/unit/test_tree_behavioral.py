@@ -305,7 +305,7 @@ def test_a_foreign_file_that_is_edited_goes_on(space, clock):
         assert import_tree(space, [("behavioral/a.md", text.encode())]).entries == 0
         assert texts(space) == [text]
         assert behavioral(space)["behavioral/a.md"] == text.encode()
-    assert len(space.chain(space.memories(state="superseded")[-1].id)) == 4
+    assert len(space.overview.chain(space.memories(state="superseded")[-1].id)) == 4
 
 
 def test_an_older_version_is_no_edit(space, clock):
@@ -335,17 +335,17 @@ def test_a_true_conflict_keeps_both(space, clock):
 
     assert (report.taken, [named for named, _ in report.conflicts]) == ((path,), [path])
     assert texts(space) == ["Drinks coffee", "Drinks mate"]
-    (conflict,) = space.conflicts()
+    (conflict,) = space.review.conflicts()
     assert {conflict.left.text, conflict.right.text} == {"Drinks coffee", "Drinks mate"}
     files = behavioral(space)
     assert sum(b"state: contested" in data for data in files.values()) == 2
     assert import_tree(space, [(path, edited)]).entries == import_tree(space, files.items()).entries == 0
-    space.replay()
-    assert space.conflicts() == [conflict]
+    space.ledger.replay()
+    assert space.review.conflicts() == [conflict]
     assert behavioral(space) == files
-    space.resolve(here.id)
+    space.review.resolve(here.id)
     assert texts(space) == ["Drinks mate"]
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_a_foreign_file_and_a_change_here_conflict(space, clock):
@@ -360,7 +360,7 @@ def test_a_foreign_file_and_a_change_here_conflict(space, clock):
     assert import_tree(space, [("behavioral/a.md", b"one")]).entries == 0
     assert import_tree(space, [("behavioral/a.md", b"three")]).conflicts
     assert texts(space) == ["three", "two"]
-    assert len(space.conflicts()) == 1
+    assert len(space.review.conflicts()) == 1
 
 
 def test_the_same_change_on_both_sides_is_no_conflict(space, clock):
@@ -377,7 +377,7 @@ def test_the_same_change_on_both_sides_is_no_conflict(space, clock):
         1,
     )
     assert texts(space) == ["Drinks mate"]
-    assert space.conflicts() == []
+    assert space.review.conflicts() == []
 
 
 def test_two_who_take_in_the_same_edit_record_the_same(plane, clock):
@@ -490,7 +490,7 @@ def test_secrets_are_not_in_the_files_and_survive_an_edit(space):
 
     assert SECRET not in text
     assert import_tree(space, [(path, text.replace("Mondays", "Tuesdays").encode())]).entries == 1
-    stored = space.entries()[-1].body.decode()
+    stored = space.ledger.entries()[-1].body.decode()
     assert SECRET in stored
     assert "Tuesdays" in stored
     assert SECRET not in the_file(space)[1]

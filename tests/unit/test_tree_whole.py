@@ -43,7 +43,7 @@ def content(space):
 def everything(space):
     """All that memory is: memories in every state with their evidence, facts, turns, documents, conflicts, tombstones."""
     space.enrich()
-    with space._read() as reader:
+    with space._context.read() as reader:
         everywhere = Filter(now=space.now(), audience=None, include_superseded=True, include_reserved=True)
         memories = reader.memories(everywhere, limit=10_000)
         evidence = [(it.memory, it.own.id, it.own.quote) for it in reader.evidence([m.id for m in memories])]
@@ -69,9 +69,9 @@ def everything(space):
         "evidence": sorted(evidence),
         "conflicts": sorted(conflicts),
         "turns": sorted((t.entry_id, t.role, t.text, t.at) for t in space.turns(limit=10_000)),
-        "documents": sorted((d.id, d.name, d.chars, d.collections) for d in space.documents()),
-        "tombstones": sorted((t.id, t.reason) for t in space.tombstones()),
-        "receipts": sorted(r.id for r in space.receipts()),
+        "documents": sorted((d.id, d.name, d.chars, d.collections) for d in space.documents.list()),
+        "tombstones": sorted((t.id, t.reason) for t in space.ledger.tombstones()),
+        "receipts": sorted(r.id for r in space.ledger.receipts()),
     }
 
 
@@ -88,10 +88,10 @@ def fill(space, clock):
     space.put("prefs/theme", "dark", tags=["ui"])
     clock.advance(minutes=1)
     space.put("prefs/theme", "light", tags=["ui"])
-    space.create_file("/memories/notes/today.md", "# Today\n\n- <b>x</b>\n")
-    space.upload("# Boats\n\nBoats float.\n\n# Trains\n\nTrains roll.", id="d1", name="things.md")
-    space.create_collection("books", id="k1")
-    space.add_to_collection("k1", "d1")
+    space.files.create("/memories/notes/today.md", "# Today\n\n- <b>x</b>\n")
+    space.documents.upload("# Boats\n\nBoats float.\n\n# Trains\n\nTrains roll.", id="d1", name="things.md")
+    space.documents.create_collection("books", id="k1")
+    space.documents.add_to_collection("k1", "d1")
     doomed = space.retain("My PIN is 4711, forget it", id="doomed")
     gone = space.store("fact", "Gone soon")
     space.enrich()
@@ -124,12 +124,12 @@ def test_a_space_comes_back_from_its_tree(plane, clock, store):
     assert (report.rejected, report.conflicts, report.taken) == ((), (), ())
     assert everything(other) == everything(space)
     assert content(other) == content(space)
-    assert other.verify().ok
+    assert other.ledger.verify().ok
     assert written.kept == ()
     assert b"4711" not in b"".join(store.get(it.key).data for it in store.list())
     assert read_tree(store, other).entries == 0
     assert write_tree(space, store).written == write_tree(space, store).removed == ()
-    space.replay()
+    space.ledger.replay()
     assert content(other) == content(space)
 
 
@@ -206,11 +206,11 @@ def test_forgetting_reaches_the_tree(plane, clock):
     zebra = space.store("fact", "Zebra one")
     space.retain("Zebra two", id="z2", at=datetime(2026, 3, 1, tzinfo=UTC))
     space.put("striped", "Zebra three")
-    space.create_file("/memories/zebra.md", "Zebra four")
+    space.files.create("/memories/zebra.md", "Zebra four")
     write_tree(space, store)
     space.forget(entries=[zebra.id, "z2"])
     space.forget(key="striped")
-    space.delete_file("/memories/zebra.md")
+    space.files.delete("/memories/zebra.md")
     report = write_tree(space, store)
 
     left = [it.key for it in store.list() if b"ebra" in store.get(it.key).data or "zebra" in it.key]
@@ -226,7 +226,7 @@ def test_an_export_does_not_write_over_edits(plane):
     """
     space, store = plane.space("alice"), MemoryObjects()
     space.store("preference", "Drinks tea")
-    space.create_file("/memories/a.md", "one")
+    space.files.create("/memories/a.md", "one")
     space.put("k", "v")
     write_tree(space, store)
     edited = {
@@ -247,7 +247,7 @@ def test_an_export_does_not_write_over_edits(plane):
     assert {key: store.get(key).data for key in edited} == edited
     assert set(read_tree(store, space).taken) == edited.keys() - {"behavioral/broken.md"}
     assert [path for path, _ in write_tree(space, store).kept] == ["behavioral/broken.md"]
-    assert (space.get("k").text, space.file("/memories/a.md").text) == ("w", "two")
+    assert (space.get("k").text, space.files.read("/memories/a.md").text) == ("w", "two")
 
 
 def test_a_dry_run_changes_nothing(plane, clock):
@@ -261,7 +261,7 @@ def test_a_dry_run_changes_nothing(plane, clock):
 
     assert read_tree(store, other, dry_run=True).entries > 5
     assert read_tree(store, space, dry_run=True).taken == ("behavioral/new.md",)
-    assert other.stats().entries == 0
+    assert other.overview.stats().entries == 0
     assert "New" not in str(space.memories())
 
 
@@ -472,10 +472,10 @@ def test_a_forgotten_fact_does_not_come_back(space):
     Neither does a file.
     """
     space.put("a", "1")
-    space.create_file("/memories/a.md", "x")
+    space.files.create("/memories/a.md", "x")
     files = content(space)
     space.forget(key="a")
-    space.delete_file("/memories/a.md")
+    space.files.delete("/memories/a.md")
 
     assert import_tree(space, files.items()).entries == 0
     assert "state/facts.json" not in content(space)
@@ -487,14 +487,14 @@ def test_an_agents_files_are_edited_by_hand(plane, clock):
     Each is a plain file; an edit is its next version, and one that was changed on both sides is kept twice.
     """
     space = plane.space("alice")
-    space.create_file("/memories/what: a?.md", "one")
+    space.files.create("/memories/what: a?.md", "one")
     files = content(space)
     (path,) = (path for path in files if path.startswith("files/"))
     assert path == "files/what%3a a%3f.md"
     clock.advance(minutes=1)
 
     assert import_tree(space, (files | {path: b"two"}).items()).entries == 1
-    assert space.file("/memories/what: a?.md").text == "two"
+    assert space.files.read("/memories/what: a?.md").text == "two"
     assert (
         import_tree(space, (files | {path: b"two"}).items()).entries
         == import_tree(space, files.items()).entries
@@ -503,10 +503,10 @@ def test_an_agents_files_are_edited_by_hand(plane, clock):
     clock.advance(minutes=1)
     report = import_tree(space, (files | {path: b"three"}).items())
     assert [named for named, _ in report.conflicts] == [path]
-    assert sorted(space.file(it.path).text for it in space.files()) == ["three", "two"]
+    assert sorted(space.files.read(it.path).text for it in space.files.list()) == ["three", "two"]
     assert import_tree(space, (files | {path: b"three"}).items()).entries == 0
     assert import_tree(space, [("files/new/er.txt", b"hello")]).taken == ("files/new/er.txt",)
-    assert space.file("/memories/new/er.txt").text == "hello"
+    assert space.files.read("/memories/new/er.txt").text == "hello"
     assert import_tree(space, [("files/x%2f..%2fy", b"x"), ("files/a.bin", b"\xff")]).entries == 0
 
 
@@ -529,7 +529,7 @@ def test_state_of_others_is_carried_along_unread(plane, clock):
     import_tree(other, content(space).items())
     assert content(other) == content(space)
     assert space.search("thread") == []
-    assert space.facts() == []
+    assert space.facts.list() == []
     assert space.brief().markdown == ""
     assert b"watched_chats" not in content(space).get("state/facts.json", b"")
     space.forget(everything=True)
@@ -578,17 +578,17 @@ def test_two_machines_that_replace_one_memory_are_at_odds(plane, clock, forgotte
     read_tree(one, bob)
 
     assert content(alice) == content(bob)
-    assert [len(space.conflicts()) for space in (alice, bob)] == [1, 1]
+    assert [len(space.review.conflicts()) for space in (alice, bob)] == [1, 1]
     if forgotten:
         alice.forget(entries=[ids[forgotten]])
     if forgotten in ("", "first"):
         clock.advance(minutes=1)
-        alice.resolve(ids["there"])
+        alice.review.resolve(ids["there"])
         assert [m.text for m in alice.memories(state="active")] == ["Drinks coffee"]
     write_tree(alice, one)
     read_tree(one, bob)
     assert everything(bob) == everything(alice)
     for space in (alice, bob):
         before = everything(space)
-        space.replay()
+        space.ledger.replay()
         assert everything(space) == before

@@ -16,6 +16,7 @@ from memplane.adapters.proxy.recorder import DIRECTORY, PendingTurn, PendingTurn
 from memplane.errors import InvalidRequest, StorageFull
 from memplane.ledger.history import Payload, compose_line
 from memplane.space import Space
+from memplane.space.ledger import Ledger
 from memplane.telemetry import MemoryOp, format_event
 from memplane.types import PinnedTexts
 
@@ -153,7 +154,7 @@ def test_what_memory_does_by_itself_changes_no_brief(processes, clock):
 
 
 def generation(space):
-    with space._read() as reader:
+    with space._context.read() as reader:
         return reader.marks().generation
 
 
@@ -263,7 +264,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
         await asyncio.Event().wait()
 
     monkeypatch.setattr("memplane.adapters.clawdapus.memory_client.MemoryClient._exchange", asked_service)
-    monkeypatch.setattr(Space, "pins", lambda self, names: let_go.wait(30))
+    monkeypatch.setattr(Ledger, "pinned_texts", lambda self, names: let_go.wait(30))
     waited = []
     timeout = asyncio.timeout
 

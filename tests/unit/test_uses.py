@@ -18,11 +18,11 @@ def test_what_was_told_is_written_down_at_the_end(open_plane):
     space = first.space("alice")
     memory = space.store("preference", "Prefers tea over coffee")
     space.recall("tea or coffee?")
-    assert space.told_count(memory.id) == 1
-    space.recall("tea or coffee?", noted=False)
+    assert space.overview.recall_count(memory.id) == 1
+    space.recall("tea or coffee?", counted=False)
     first.close()
 
-    assert open_plane().space("alice").told_count(memory.id) == 1
+    assert open_plane().space("alice").overview.recall_count(memory.id) == 1
 
 
 @only_files
@@ -57,7 +57,7 @@ def test_every_link_of_a_chain_knows_all_of_it(length, forgotten):
         if gone:
             space.forget(entries=[made[number].entry_id for number in gone])
         left = [memory.id for number, memory in enumerate(made) if number not in gone]
-        found = [[memory.id for memory in space.lineage(id_)] for id_ in left]
+        found = [[memory.id for memory in space.overview.lineage(id_)] for id_ in left]
 
         assert all(set(each) <= set(left) for each in found)
         assert found[0] == left

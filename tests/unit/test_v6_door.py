@@ -73,8 +73,8 @@ def test_an_event_tags_its_facts_with_a_document(space):
     space.retain("I live in Lisbon", metadata={"document": "d2"})
     space.retain("I work at Acme")
     space.enrich()
-    memories = space.newest_memories(10)
-    about = space.about_documents(memories)
+    memories = space.overview.newest_memories(10)
+    about = space.documents.mentioned_by(memories)
 
     found = {memory.object_text: fact_of(memory, about) for memory in memories}
     assert (found["Svelte"].document_id, found["Svelte"].document_name) == ("d1", "Notes")

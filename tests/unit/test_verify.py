@@ -67,7 +67,7 @@ def ledger(plane, clock):
     space.purge(0)
     space.put("k", "v", ttl=3_600)
     space.put("l", "v")
-    space.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
+    space.facts.record_run(PackRun(pack="p", outcome="ok", at_unix=1))
     line = compose_line(
         at=clock(),
         claw_id="alice",
@@ -78,19 +78,19 @@ def ledger(plane, clock):
         request_original={"messages": [{"role": "user", "content": "hello"}]},
         response=Payload(json={"choices": []}),
     )
-    space.load([NewEntry(line.id, Op.HISTORY, line.line)])
+    space.ledger.load([NewEntry(line.id, Op.HISTORY, line.line)])
     clock.advance(hours=1)
-    space.sweep()
+    space.facts.sweep()
     gone = space.retain("forgotten")
     space.forget(entries=[gone.id, "never seen"], reason="asked")
     derived = encode(DerivePayload(entry="first", extractor="llm/m/1", claims=[[]]))
     decided = encode(ResolvePayload(winner="a", losers=("b",), at=clock()))
-    space.load([NewEntry("derive-1", Op.DERIVE, derived), NewEntry("resolve-1", Op.RESOLVE, decided)])
-    space.create_collection("c", id="c")
-    space.upload("something to read", name="d", id="d", collection="c")
+    space.ledger.load([NewEntry("derive-1", Op.DERIVE, derived), NewEntry("resolve-1", Op.RESOLVE, decided)])
+    space.documents.create_collection("c", id="c")
+    space.documents.upload("something to read", name="d", id="d", collection="c")
     told = encode(DistilPayload(entry="e", document="d", whole="all", sections=(), model="m", at=clock()))
     rated = encode(FeedbackPayload(recall="r", selected=("a",), ignored=("b",), at=clock()))
-    space.load([NewEntry("distil-1", Op.DISTIL, told), NewEntry("feedback-1", Op.FEEDBACK, rated)])
+    space.ledger.load([NewEntry("distil-1", Op.DISTIL, told), NewEntry("feedback-1", Op.FEEDBACK, rated)])
     kept = encode(
         PromotePayload(day="2026-11-02", kind="preference", text="t", at=clock(), sources=("first",))
     )
@@ -101,11 +101,11 @@ def ledger(plane, clock):
         Op.RELEASE: encode(ReleasePayload(id="first", at=clock())),
         Op.PIN: encode(PinPayload(memory="a", at=clock())),
     }
-    space.load([NewEntry(f"{op}-1", op, body) for op, body in bodies.items()])
+    space.ledger.load([NewEntry(f"{op}-1", op, body) for op, body in bodies.items()])
     space.retain("last")
     for number in range(3):
-        space.note_audit("export", target=f"{number}", outcome="ok", detail="d")
-    assert {entry.op.value for entry in space.entries()} == set(OPS)
+        space.ledger.add_audit("export", target=f"{number}", outcome="ok", detail="d")
+    assert {entry.op.value for entry in space.ledger.entries()} == set(OPS)
     return space
 
 
@@ -128,34 +128,34 @@ def tamper(space_file):
 
 
 def place(space, op: str) -> int:
-    return next(entry.seq for entry in space.entries() if entry.op == op)
+    return next(entry.seq for entry in space.ledger.entries() if entry.op == op)
 
 
 def test_an_honest_ledger_verifies(ledger):
     """Every op, a forget, a sweep and a purge: all is well, and the answer says how much was looked at."""
-    verification = ledger.verify()
+    verification = ledger.ledger.verify()
 
     assert (verification.ok, verification.problems) == (True, ())
-    assert verification.entries == verification.seq == len(ledger.entries())
-    assert verification.erased == sum(entry.body is None for entry in ledger.entries()) == 2
+    assert verification.entries == verification.seq == len(ledger.ledger.entries())
+    assert verification.erased == sum(entry.body is None for entry in ledger.ledger.entries()) == 2
     assert verification.audit_records == 3
     assert len(bytes.fromhex(verification.digest)) == 32
 
 
 def test_an_empty_ledger_verifies(space):
     """Nothing is a valid ledger."""
-    verification = space.verify()
+    verification = space.ledger.verify()
 
     assert (verification.ok, verification.seq, verification.digest) == (True, 0, "00" * 32)
 
 
 def test_erased_payloads_still_verify(ledger):
     """After everything is forgotten the chain still proves that nothing was dropped or reordered."""
-    before = ledger.verify()
+    before = ledger.ledger.verify()
     receipt = ledger.forget(everything=True)
-    ledger.replay()
+    ledger.ledger.replay()
 
-    after = ledger.verify(expected={before.seq: before.digest, receipt.seq: receipt.digest})
+    after = ledger.ledger.verify(expected={before.seq: before.digest, receipt.seq: receipt.digest})
     assert after.ok
     assert after.erased > before.erased
 
@@ -163,9 +163,9 @@ def test_erased_payloads_still_verify(ledger):
 def test_progress_is_told(ledger):
     """Long walks say where they are."""
     seen = []
-    ledger.verify(progress=seen.append)
+    ledger.ledger.verify(progress=seen.append)
 
-    assert seen[-1] == len(ledger.entries())
+    assert seen[-1] == len(ledger.ledger.entries())
 
 
 @pytest.mark.parametrize("column", CHANGED)
@@ -175,7 +175,7 @@ def test_any_change_to_an_entry_is_found(ledger, tamper, op, column):
     seq = place(ledger, op)
     tamper(f"UPDATE ledger SET {column} = {CHANGED[column]} WHERE seq = {seq}")
 
-    verification = ledger.verify()
+    verification = ledger.ledger.verify()
     assert not verification.ok
     assert any(str(seq) in problem for problem in verification.problems)
 
@@ -184,7 +184,7 @@ def test_an_op_nobody_knows_is_named(ledger, tamper):
     """Verification says what is wrong; it does not fall over."""
     tamper("UPDATE ledger SET op = 'zzz' WHERE seq = 1")
 
-    verification = ledger.verify()
+    verification = ledger.ledger.verify()
     assert not verification.ok
     assert "entry 1" in verification.problems[0]
 
@@ -193,10 +193,10 @@ def test_an_op_nobody_knows_is_named(ledger, tamper):
 @pytest.mark.parametrize("op", OPS)
 def test_any_change_to_a_payload_is_found(ledger, tamper, op, column):
     """Body and salt of every op."""
-    seq = next(entry.seq for entry in ledger.entries() if entry.op == op and entry.body is not None)
+    seq = next(entry.seq for entry in ledger.ledger.entries() if entry.op == op and entry.body is not None)
     tamper(f"UPDATE payload SET {column} = CAST({column} || 'x' AS BLOB) WHERE position = {seq}")
 
-    problem = ledger.verify().problems[0]
+    problem = ledger.ledger.verify().problems[0]
     assert problem.startswith(f"the payload of entry {seq} (")
     assert problem.endswith("was changed")
 
@@ -209,7 +209,7 @@ def test_bytes_moved_between_salt_and_body_are_found(ledger, tamper, moved):
         f"body = CAST(substr(body, 1 + {moved}) AS BLOB) WHERE position = 1"
     )
 
-    (problem,) = ledger.verify().problems
+    (problem,) = ledger.ledger.verify().problems
     assert problem.startswith("the payload of entry 1 (")
 
 
@@ -221,14 +221,14 @@ def test_swapped_payloads_are_found(ledger, tamper):
         "UPDATE payload SET position = 2 WHERE position = -1",
     )
 
-    assert len(ledger.verify().problems) == 2
+    assert len(ledger.ledger.verify().problems) == 2
 
 
 def test_a_payload_that_nobody_forgot_is_missed(ledger, tamper):
     """Erasing without a tombstone is not forgetting."""
     tamper("DELETE FROM payload WHERE position = 1")
 
-    (problem,) = ledger.verify().problems
+    (problem,) = ledger.ledger.verify().problems
     assert "entry 1" in problem
     assert "nobody forgot it" in problem
 
@@ -238,7 +238,7 @@ def test_a_lost_tombstone_is_missed(ledger, tamper, statement):
     """An erased payload without its tombstone has no excuse."""
     tamper(statement)
 
-    assert len([problem for problem in ledger.verify().problems if "nobody forgot it" in problem]) == 2
+    assert len([problem for problem in ledger.ledger.verify().problems if "nobody forgot it" in problem]) == 2
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_forged_tombstone_is_found(ledger, tamper, statements):
     """A tombstone that no forget made does not excuse a missing payload, and one that a forget made cannot vanish."""
     tamper(*statements)
 
-    assert not ledger.verify().ok
+    assert not ledger.ledger.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -273,14 +273,14 @@ def test_reordered_entries_are_found(ledger, tamper, column, problem):
         f"UPDATE ledger SET {column} = 3 WHERE {column} = -1",
     )
 
-    assert any("entry 2" in found and problem in found for found in ledger.verify().problems)
+    assert any("entry 2" in found and problem in found for found in ledger.ledger.verify().problems)
 
 
 def test_a_dropped_entry_is_found(ledger, tamper):
     """A gap in the middle is named."""
     tamper("DELETE FROM ledger WHERE seq = 4", "DELETE FROM payload WHERE position = 4")
 
-    problems = ledger.verify().problems
+    problems = ledger.ledger.verify().problems
     assert problems[0] == "entries 4 to 4 are missing"
     assert "entry 5" in problems[1]
 
@@ -289,7 +289,7 @@ def test_a_dropped_beginning_is_found(ledger, tamper):
     """So is one at the start."""
     tamper("DELETE FROM ledger WHERE seq <= 3", "DELETE FROM payload WHERE position <= 3")
 
-    assert ledger.verify().problems[0] == "entries 1 to 3 are missing"
+    assert ledger.ledger.verify().problems[0] == "entries 1 to 3 are missing"
 
 
 def test_a_closed_gap_is_found(ledger, tamper):
@@ -301,35 +301,35 @@ def test_a_closed_gap_is_found(ledger, tamper):
         "UPDATE ledger SET seq = seq - 1, position = position - 1 WHERE seq > 4",
     )
 
-    assert any("entry 4" in problem for problem in ledger.verify().problems)
+    assert any("entry 4" in problem for problem in ledger.ledger.verify().problems)
 
 
 def test_a_dropped_end_is_found(ledger, tamper):
     """The projection knows how far the ledger went."""
-    last = ledger.entries()[-1].seq
+    last = ledger.ledger.entries()[-1].seq
     tamper(f"DELETE FROM ledger WHERE seq = {last}", f"DELETE FROM payload WHERE position = {last}")
 
-    (problem,) = ledger.verify().problems
+    (problem,) = ledger.ledger.verify().problems
     assert f"ends at entry {last - 1} but {last} were there" in problem
 
 
 def test_a_dropped_end_is_found_by_what_was_written_down(ledger, tamper):
     """Who also resets the projection is found out by a digest kept elsewhere."""
-    before = ledger.verify()
+    before = ledger.ledger.verify()
     tamper(
         f"DELETE FROM ledger WHERE seq = {before.seq}",
         f"DELETE FROM payload WHERE position = {before.seq}",
         f"UPDATE meta SET value = '{before.seq - 1}' WHERE name = 'cursor'",
     )
 
-    assert ledger.verify().ok
-    (problem,) = ledger.verify(expected={before.seq: before.digest}).problems
+    assert ledger.ledger.verify().ok
+    (problem,) = ledger.ledger.verify(expected={before.seq: before.digest}).problems
     assert problem == f"entry {before.seq} is gone, and a digest of it is on record"
 
 
 def test_a_dropped_forget_is_found(ledger, tamper):
     """Who takes a forget away with everything it left cannot give back what it erased."""
-    (receipt,) = ledger.receipts()
+    (receipt,) = ledger.ledger.receipts()
     tamper(
         f"DELETE FROM ledger WHERE seq >= {receipt.seq}",
         f"DELETE FROM payload WHERE position >= {receipt.seq}",
@@ -337,7 +337,7 @@ def test_a_dropped_forget_is_found(ledger, tamper):
         f"UPDATE meta SET value = '{receipt.seq - 1}' WHERE name = 'cursor'",
     )
 
-    (problem,) = ledger.verify().problems
+    (problem,) = ledger.ledger.verify().problems
     assert "nobody forgot it" in problem
 
 
@@ -345,14 +345,14 @@ def test_an_emptied_ledger_is_found(ledger, tamper):
     """Even when there is nothing left to compare."""
     tamper("DELETE FROM payload", "DELETE FROM ledger")
 
-    assert not ledger.verify().ok
+    assert not ledger.ledger.verify().ok
 
 
 def test_a_ledger_rewritten_as_a_whole_is_found_by_what_was_written_down(ledger, tamper, space_file):
     """A forger who computes every digest anew passes the chain, and not the witnesses."""
-    before = ledger.verify()
-    receipts = {receipt.seq: receipt.digest for receipt in ledger.receipts()}
-    with ledger._read() as reader:
+    before = ledger.ledger.verify()
+    receipts = {receipt.seq: receipt.digest for receipt in ledger.ledger.receipts()}
+    with ledger._context.read() as reader:
         rows = reader.ledger_rows()
     digest, statements = GENESIS, []
     for row in rows:
@@ -368,9 +368,9 @@ def test_a_ledger_rewritten_as_a_whole_is_found_by_what_was_written_down(ledger,
         )
     tamper(*statements)
 
-    assert ledger.verify().ok
-    assert not ledger.verify(expected={before.seq: before.digest}).ok
-    assert not ledger.verify(expected=receipts).ok
+    assert ledger.ledger.verify().ok
+    assert not ledger.ledger.verify(expected={before.seq: before.digest}).ok
+    assert not ledger.ledger.verify(expected=receipts).ok
 
 
 @pytest.mark.parametrize("column", CHANGED_AUDIT)
@@ -378,7 +378,7 @@ def test_any_change_to_an_audit_record_is_found(ledger, tamper, column):
     """Every column of it."""
     tamper(f"UPDATE audit SET {column} = {CHANGED_AUDIT[column]} WHERE seq = 2")
 
-    problems = ledger.verify().problems
+    problems = ledger.ledger.verify().problems
     assert any("audit record" in problem for problem in problems)
 
 
@@ -386,14 +386,14 @@ def test_a_dropped_audit_record_is_found(ledger, tamper):
     """A gap is named."""
     tamper("DELETE FROM audit WHERE seq = 2")
 
-    assert ledger.verify().problems[0] == "audit records 2 to 2 are missing"
+    assert ledger.ledger.verify().problems[0] == "audit records 2 to 2 are missing"
 
 
 def test_a_dropped_end_of_the_audit_log_is_found(ledger, tamper):
     """Refusals at the end of the log cannot be made to vanish."""
     tamper("DELETE FROM audit WHERE seq = 3")
 
-    assert not ledger.verify().ok
+    assert not ledger.ledger.verify().ok
 
 
 def test_problems_are_not_endless(space, tamper):
@@ -402,4 +402,4 @@ def test_problems_are_not_endless(space, tamper):
         space.retain(f"{number}")
     tamper("UPDATE ledger SET recorded = recorded + 1")
 
-    assert len(space.verify().problems) == 20
+    assert len(space.ledger.verify().problems) == 20

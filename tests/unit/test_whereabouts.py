@@ -57,7 +57,7 @@ def test_a_receipt_by_its_id(plane, clock):
     As the ledger has it; of a space that one may not see it does not exist.
     """
     given = forget_something(plane, clock, "alice")
-    kept = plane.space("alice").receipts()[0]
+    kept = plane.space("alice").ledger.receipts()[0]
 
     found = plane.receipt(TENANT, given.id)
     assert (found.owner, found.receipt) == ("alice", kept)
@@ -139,7 +139,7 @@ def test_a_sweep_gives_no_receipt_to_be_found(plane, clock):
     space = plane.space("alice")
     space.put("k", "v", ttl=3_600)
     clock.advance(hours=2)
-    assert space.sweep() == 1
+    assert space.facts.sweep() == 1
 
     assert plane.receipts(TENANT).total == 0
 
@@ -198,9 +198,9 @@ def test_documents_and_collections_by_their_ids(plane):
     In every space that has one under this id, and in no other.
     """
     for owner in ("alice", "bob"):
-        plane.space(owner).upload("Some text.", name="notes", id="shared")
-    own = plane.space("alice").upload("Other text.", name="more")
-    shelf = plane.space("bob").create_collection("shelf")
+        plane.space(owner).documents.upload("Some text.", name="notes", id="shared")
+    own = plane.space("alice").documents.upload("Other text.", name="more")
+    shelf = plane.space("bob").documents.create_collection("shelf")
 
     assert plane.whose(TENANT, DOCUMENT, "shared") == ["alice", "bob"]
     assert plane.whose(TENANT, DOCUMENT, own.id) == ["alice"]
@@ -215,10 +215,10 @@ def test_a_document_that_goes_and_comes_back(plane, clock):
     space = plane.space("alice")
     found = []
     for _ in range(3):
-        space.upload("Some text.", name="notes", id="d")
+        space.documents.upload("Some text.", name="notes", id="d")
         found.append(plane.whose(TENANT, DOCUMENT, "d"))
         clock.set(clock() + KEPT)
-        space.delete_document("d")
+        space.documents.delete("d")
         found.append(plane.whose(TENANT, DOCUMENT, "d"))
 
     assert found == [["alice"], []] * 3
@@ -229,8 +229,8 @@ def test_documents_are_found_without_their_notes(open_plane, catalog):
     A catalog that knows nothing learns it from the spaces.
     """
     plane = open_plane()
-    plane.space("alice").upload("Some text.", name="notes", id="d")
-    shelf = plane.space("alice").create_collection("shelf").id
+    plane.space("alice").documents.upload("Some text.", name="notes", id="d")
+    shelf = plane.space("alice").documents.create_collection("shelf").id
     plane.close()
     without_directory(catalog)
 
@@ -242,7 +242,7 @@ def test_documents_are_found_without_their_notes(open_plane, catalog):
 @pytest.mark.parametrize(
     "forget",
     [
-        lambda space: space.delete_document("medical record 4711"),
+        lambda space: space.documents.delete("medical record 4711"),
         lambda space: space.forget(project="p"),
         lambda space: space.forget(everything=True),
     ],
@@ -253,9 +253,9 @@ def test_the_catalog_forgets_with_the_space(plane, catalog, forget):
     An id may say as much as a name; of what is forgotten it is in no file beside the receipt.
     """
     space = plane.space("alice")
-    space.upload("Words.", name="a", id="medical record 4711", project="p")
-    space.upload("Words.", name="b", id="another")
-    space.create_collection("c", id="cases of 2026", project="p")
+    space.documents.upload("Words.", name="a", id="medical record 4711", project="p")
+    space.documents.upload("Words.", name="b", id="another")
+    space.documents.create_collection("c", id="cases of 2026", project="p")
     files = [catalog, catalog.with_name("catalog.db-wal")]
 
     def kept(id_):
@@ -276,16 +276,16 @@ def test_what_comes_back_while_it_is_forgotten_is_found(plane):
     It was noted before the forget dropped its id, and is there after it.
     """
     space = plane.space("alice")
-    space.upload("Words.", name="a", id="d")
+    space.documents.upload("Words.", name="a", id="d")
     plane.whose(TENANT, DOCUMENT, "nothing")
-    drop = space._parts.directory.drop
+    drop = space._context.parts.directory.drop
 
     def upload_first(*given):
-        space.upload("Words.", name="a", id="d")
+        space.documents.upload("Words.", name="a", id="d")
         drop(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(space._parts.directory), "drop", lambda _, *given: upload_first(*given))
-        space.delete_document("d")
+        patch.setattr(type(space._context.parts.directory), "drop", lambda _, *given: upload_first(*given))
+        space.documents.delete("d")
 
     assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]

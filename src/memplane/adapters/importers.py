@@ -36,7 +36,7 @@ def import_file(
     report = _import(space, path, trust_ids=trust_ids, progress=progress)
     detail = f"{report.format}: {report.added} added, {report.rejected_count} rejected"
     name = os.fsencode(path.name).decode("utf-8", "replace")
-    space.note_audit("import", target=name, outcome="ok", detail=detail)
+    space.ledger.add_audit("import", target=name, outcome="ok", detail=detail)
     return report
 
 
@@ -44,7 +44,7 @@ def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # n
     """Lines without their newline. That memory left the space is in its audit log."""
     if format not in FORMATS:
         raise InvalidRequest(f"unknown format {format!r}; use one of {', '.join(FORMATS)}", field="format")
-    space.note_audit("export", target=format, outcome="ok")
+    space.ledger.add_audit("export", target=format, outcome="ok")
     return FORMATS[format](space)
 
 

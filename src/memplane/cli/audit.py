@@ -64,7 +64,7 @@ def audit(
         return
     if claw is not None or type_ is not None:
         raise InvalidRequest("--claw and --type are for a pod; name it with --file, or its log with --log")
-    found = call.existing_space().audit(since=since, until=until, limit=limit or _LIMIT_DEFAULT)
+    found = call.existing_space().ledger.audit(since=since, until=until, limit=limit or _LIMIT_DEFAULT)
     rows = [
         (when(it.at), it.actor, it.door, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
         for it in found

@@ -84,15 +84,15 @@ def review(
     On a terminal every draft that waits is asked about. An id may be as short as it is shown.
     """
     space = call.existing_space()
-    drafts = space.learnings()
+    drafts = space.review.drafts()
     chosen = [(_named(drafts, id_), True) for id_ in confirm or ()]
     chosen += [(_named(drafts, id_), False) for id_ in reject or ()]
     for learning, confirmed in chosen:
         _decide(space, learning, confirmed=confirmed)
     if not chosen and not call.out.json and sys.stdin.isatty() and sys.stderr.isatty():
         _review_drafts(call, space, drafts)
-    drafts = [it for it in space.learnings() if day is None or day in it.days]
-    judged = space.judgements(day, limit=limit)
+    drafts = [it for it in space.review.drafts() if day is None or day in it.days]
+    judged = space.review.judgements(day, limit=limit)
     call.out.answer({"learnings": drafts, "judgements": judged}, *_drafts(drafts))
     if judged:
         rows = (
@@ -104,7 +104,7 @@ def review(
 @command(app, examples=["memplane retention", "MEMPLANE_RETENTION=adr memplane retention --space alice"])
 def retention(call: CommandContext) -> None:
     """The retention policy in words, and what it would remove now."""
-    standing = call.existing_space().retention()
+    standing = call.existing_space().overview.retention()
     shown: list[RenderableType] = [line(words) for words in standing.words]
     entries = sum(due.entries for due in standing.due)
     if standing.due or standing.digest_lines_due or standing.summary_lines_due:
@@ -251,9 +251,9 @@ def _named(drafts: list[Learning], given: str) -> Learning:
 
 def _decide(space: Space, learning: Learning, *, confirmed: bool) -> None:
     if confirmed:
-        space.confirm(learning.id)
+        space.review.confirm(learning.id)
     else:
-        space.reject(learning.id)
+        space.review.reject(learning.id)
 
 
 def _review_drafts(call: CommandContext, space: Space, drafts: list[Learning]) -> None:

@@ -59,7 +59,7 @@ def upload(
     """Keep a document, so that recall finds what stands in it."""
     if path == "-" and name is None:
         raise typer.BadParameter("what comes from stdin needs a --name")
-    kept = call.space().upload(
+    kept = call.space().documents.upload(
         _content(call, path),
         name=name or Path(path).name,
         id=id,
@@ -87,8 +87,8 @@ def list_documents(
 ) -> None:
     """List documents, the newest first; those of a collection in its order."""
     space = call.existing_space()
-    found = space.documents(project=project, collection=of, limit=limit, offset=offset)
-    total = space.document_count(project=project, collection=of)
+    found = space.documents.list(project=project, collection=of, limit=limit, offset=offset)
+    total = space.documents.count(project=project, collection=of)
     rows = [
         (one.id, one.name, one.project or "", one.spans, one.status, when(one.updated_at)) for one in found
     ]
@@ -105,7 +105,7 @@ def show(
     text: Annotated[bool, typer.Option("--text", help="The whole text, and nothing else.")] = False,
 ) -> None:
     """What a document is, in short, section by section; or its text."""
-    whole = call.existing_space().whole_document(document_id, text=text)
+    whole = call.existing_space().documents.get_whole(document_id, text=text)
     found, sections = whole.document, whole.sections
     if whole.text is not None:
         call.out.answer_text({"document": found, "text": whole.text}, whole.text)
@@ -124,7 +124,7 @@ def show(
 @command(document, examples=["memplane document delete notes"])
 def delete(call: CommandContext, document_id: DocumentId) -> None:
     """Forget a document for good: every version of it, its spans, and that it was in collections."""
-    receipt = call.existing_space().delete_document(document_id)
+    receipt = call.existing_space().documents.delete(document_id)
     call.out.answer(receipt, line((receipt.id, "bold"), f"  {receipt.counts['spans']} spans forgotten"))
 
 
@@ -137,14 +137,14 @@ def create(
     ordered: Annotated[bool, typer.Option("--ordered", help="Documents have positions in it.")] = False,
 ) -> None:
     """Make a collection."""
-    made = call.space().create_collection(name, project=project, ordered=ordered, id=id)
+    made = call.space().documents.create_collection(name, project=project, ordered=ordered, id=id)
     call.out.answer(made, line((made.id, "bold"), f"  {made.name}"))
 
 
 @command(collection, "list", examples=["memplane collection list"])
 def list_collections(call: CommandContext, project: Project = None) -> None:
     """List collections, the newest first."""
-    found = call.existing_space().collections(project=project, limit=1_000)
+    found = call.existing_space().documents.collections(project=project, limit=1_000)
     rows = [
         (
             one.id,
@@ -166,21 +166,21 @@ def add(
     call: CommandContext, collection_id: CollectionId, document_id: DocumentId, position: Position = None
 ) -> None:
     """Put a document into a collection, or move it to another position there."""
-    call.existing_space().add_to_collection(collection_id, document_id, position=position)
+    call.existing_space().documents.add_to_collection(collection_id, document_id, position=position)
     call.out.answer({"collection": collection_id, "document": document_id}, line("added"))
 
 
 @command(collection, examples=["memplane collection remove guides notes"])
 def remove(call: CommandContext, collection_id: CollectionId, document_id: DocumentId) -> None:
     """Take a document out of a collection; it stays a document."""
-    call.existing_space().remove_from_collection(collection_id, document_id)
+    call.existing_space().documents.remove_from_collection(collection_id, document_id)
     call.out.answer({"collection": collection_id, "document": document_id}, line("removed"))
 
 
 @command(collection, "delete", examples=["memplane collection delete guides"])
 def delete_collection(call: CommandContext, collection_id: CollectionId) -> None:
     """Give a collection up; its documents stay."""
-    call.existing_space().delete_collection(collection_id)
+    call.existing_space().documents.delete_collection(collection_id)
     call.out.answer({"collection": collection_id}, line("deleted; its documents are still there"))
 
 

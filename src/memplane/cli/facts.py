@@ -85,7 +85,7 @@ def facts(
     if categories:
         _show_categories(call, space)
         return
-    found = space.facts(prefix, category=category, limit=limit)
+    found = space.facts.list(prefix, category=category, limit=limit)
     rows = [(fact.key, fact.text, fact.category, when(fact.expires_at)) for fact in found]
     call.out.answer({"facts": found}, table("key", "value", "category", "until", rows=rows))
 
@@ -101,6 +101,6 @@ def history(call: CommandContext, key: Key) -> None:
 
 
 def _show_categories(call: CommandContext, space: Space) -> None:
-    found = space.categories()
+    found = space.facts.categories()
     rows = [(category.name, category.count, ", ".join(category.recent_keys)) for category in found]
     call.out.answer({"categories": found}, table("category", "facts", "newest keys", rows=rows))

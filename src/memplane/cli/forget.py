@@ -102,7 +102,7 @@ def forget(
 @command(app, examples=["memplane receipts", "memplane receipts --json"])
 def receipts(call: CommandContext) -> None:
     """Every forget there was, the oldest first."""
-    found = call.existing_space().receipts()
+    found = call.existing_space().ledger.receipts()
     call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
     if not found:
         call.out.note("Nothing was ever forgotten here.")
@@ -111,14 +111,14 @@ def receipts(call: CommandContext) -> None:
 @command(app, examples=["memplane sweep"])
 def sweep(call: CommandContext) -> None:
     """Erase facts whose time is over. They are invisible already; this takes them off the disk."""
-    count = call.existing_space().sweep()
+    count = call.existing_space().facts.sweep()
     call.out.answer({"swept": count}, line(f"{count} expired facts erased"))
 
 
 @command(app, examples=["memplane wipe"])
 def wipe(call: CommandContext) -> None:
     """Write the files anew, for receipts that say `off_disk: false`: nothing of what was forgotten is left in them."""
-    done = call.existing_space().wipe()
+    done = call.existing_space().ledger.wipe()
     words = "The files were written anew" if done else "Someone is reading; try again at a quiet time"
     call.out.answer({"wiped": done}, line(words))
 

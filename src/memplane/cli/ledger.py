@@ -72,7 +72,7 @@ def verify(
     expected = read_expected(expect or [])
     space = call.existing_space()
     with call.out.progress("Verifying") as advance:
-        found = space.verify(expected=expected, progress=lambda seq: advance(seq, None))
+        found = space.ledger.verify(expected=expected, progress=lambda seq: advance(seq, None))
     call.out.answer(found, *_verification(found))
     if not found.ok:
         raise typer.Exit(FOUND_WRONG)
@@ -158,7 +158,7 @@ def replay(call: CommandContext) -> None:
     """Drop everything derived and derive it again from the ledger: the same memories with the same ids."""
     space = call.existing_space()
     with call.out.progress("Replaying") as advance:
-        count = space.replay(progress=lambda seq: advance(seq, None))
+        count = space.ledger.replay(progress=lambda seq: advance(seq, None))
     call.out.answer(
         {"replayed": count}, line(("Replayed", "green"), f" {counted(count, 'entry', 'entries')}")
     )

@@ -113,7 +113,7 @@ def enrich(call: CommandContext) -> None:
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
         steps = space.enrich(progress=lambda done: advance(done, None))
-    state, sizes = space.enrichment(), space.stats()
+    state, sizes = space.overview.enrichment(), space.overview.stats()
     call.out.answer(
         {"steps": steps, "memories": sizes.memories, "enrichment": state},
         line(
@@ -130,7 +130,7 @@ def enrich(call: CommandContext) -> None:
 @command(app, examples=["memplane conflicts"])
 def conflicts(call: CommandContext) -> None:
     """Memories that cannot both be so, as long as nobody has said which holds."""
-    found = call.existing_space().conflicts()
+    found = call.existing_space().review.conflicts()
     sides = [memory for conflict in found for memory in (conflict.left, conflict.right)]
     rows = [(memory.id, memory.line, when(memory.updated_at)) for memory in sides]
     call.out.answer({"conflicts": found}, table("id", "says", "since", rows=rows))
@@ -142,7 +142,7 @@ def resolve(
     winner: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds.")],
 ) -> None:
     """Settle a conflict: this memory holds, those it is at odds with are replaced by it."""
-    memory = call.existing_space().resolve(winner)
+    memory = call.existing_space().review.resolve(winner)
     call.out.answer(memory, line(("Settled", "green"), f": {memory.line}"))
 
 

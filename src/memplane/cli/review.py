@@ -36,10 +36,10 @@ def quarantined(call: CommandContext) -> None:
 def list_(call: CommandContext, limit: Limit = LISTED_DEFAULT, offset: Offset = 0) -> None:
     """What is flagged and waits for a decision, the newest first."""
     space = call.existing_space()
-    found = space.quarantine(limit=limit, offset=offset)
+    found = space.review.quarantine(limit=limit, offset=offset)
     shown = [part for suspect in found for part in _suspect(suspect)]
     call.out.answer(
-        {"suspects": found, "waiting": space.quarantine_count()},
+        {"suspects": found, "waiting": space.review.quarantine_count()},
         *(shown or [line("Nothing is in quarantine.")]),
     )
 
@@ -49,7 +49,7 @@ def release(call: CommandContext, ids: Ids) -> None:
     """Tell it as any other from now on: an entry with all that was read out of it, or one memory."""
     space = call.existing_space()
     for id_ in ids:
-        space.release(id_)
+        space.review.release(id_)
     call.out.answer({"released": ids}, *(line(("Released", "green"), f" {id_}") for id_ in ids))
 
 
@@ -57,7 +57,7 @@ def release(call: CommandContext, ids: Ids) -> None:
 def forget(call: CommandContext, ids: Ids) -> None:
     """Forget entries for good, with all that was read out of them. One that is not in quarantine is refused, and nothing is
     forgotten then: a slip of the hand cannot be taken back."""
-    receipt = call.existing_space().forget_suspects(ids)
+    receipt = call.existing_space().review.forget_quarantined(ids)
     call.out.answer(
         receipt,
         line(
@@ -74,7 +74,7 @@ def pin(
     off: Annotated[bool, typer.Option("--off", help="Do not pin it any longer.")] = False,
 ) -> None:
     """Always tell this memory, whatever is asked and however old it gets."""
-    memory = call.existing_space().pin(memory_id, pinned=not off)
+    memory = call.existing_space().review.pin(memory_id, pinned=not off)
     call.out.answer(memory, line(("Pinned" if memory.pinned else "Not pinned", "green"), f": {memory.line}"))
 
 

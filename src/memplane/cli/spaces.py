@@ -24,7 +24,7 @@ def spaces(call: CommandContext) -> None:
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])
 def stats(call: CommandContext) -> None:
     """How much the space holds."""
-    sizes = call.existing_space().stats()
+    sizes = call.existing_space().overview.stats()
     document = {"space": call.space_name, **msgspec.to_builtins(sizes)}
     call.out.answer(document, pairs(document.items()))
 

@@ -14,7 +14,13 @@ def show(call: Call) -> Response:
     asked = {query.name: call.query[query.name] for query in _QUERY}
     brief = space.brief(conversation=asked["conversation"] or None, project=asked["project"] or None)
     return space_page(
-        call, "brief.html", "brief", space, brief=brief, asked=asked, current=space.glance().memories
+        call,
+        "brief.html",
+        "brief",
+        space,
+        brief=brief,
+        asked=asked,
+        current=space.overview.summary().memories,
     )
 
 

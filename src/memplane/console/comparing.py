@@ -29,7 +29,9 @@ def show(call: Call) -> Response:
     begin = before(end, _DAYS) if begin is None else begin
     begin, end = sorted((begin, end))
     number = min(max(1, call.query["page"]), _PAGES_MAX)
-    found = space.compare(end_of(begin), end_of(end), limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE)
+    found = space.overview.compare(
+        end_of(begin), end_of(end), limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE
+    )
     return space_page(
         call,
         "compare.html",

@@ -33,7 +33,7 @@ def listing(call: Call) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     asked = call.query["q"].strip()
-    found = space.documents(
+    found = space.documents.list(
         collection=call.query["collection"] or None, limit=_PAGE_SIZE, offset=(number - 1) * _PAGE_SIZE
     )
     return space_page(
@@ -42,11 +42,11 @@ def listing(call: Call) -> Response:
         TAB,
         space,
         documents=found,
-        collections=space.collections(),
+        collections=space.documents.collections(),
         collection=call.query["collection"],
         q=call.query["q"],
         passages=_passages(space, asked, call.query["collection"] or None) if asked else [],
-        total=space.document_count(collection=call.query["collection"] or None),
+        total=space.documents.count(collection=call.query["collection"] or None),
         number=number,
         pages=_PAGE_SIZE,
     )
@@ -54,11 +54,11 @@ def listing(call: Call) -> Response:
 
 def one(call: Call) -> Response:
     space = space_of(call)
-    document = space.document(links.owner_of(call.path_params["document"]))
+    document = space.documents.get(links.owner_of(call.path_params["document"]))
     marked = call.query["span"]
     first = _first(document, marked) if call.query["first"] is None else max(0, call.query["first"])
-    sections = {section.ordinal: section for section in space.sections(document.id)}
-    spans = space.spans(document.id, first=first, limit=_SPANS_PER_PAGE)
+    sections = {section.ordinal: section for section in space.documents.sections(document.id)}
+    spans = space.documents.spans(document.id, first=first, limit=_SPANS_PER_PAGE)
     parts = [
         SectionView(sections[ordinal], tuple(span for span in spans if span.section == ordinal))
         for ordinal in dict.fromkeys(span.section for span in spans)
@@ -79,7 +79,7 @@ def one(call: Call) -> Response:
 
 def _passages(space: Space, asked: str, collection: str | None) -> Sequence[SpanHit]:
     """What documents say to it, best first."""
-    return space.recall(asked, collection=collection, limits=_PASSAGES, noted=False).spans
+    return space.recall(asked, collection=collection, limits=_PASSAGES, counted=False).spans
 
 
 def _first(document: Document, marked: str) -> int:

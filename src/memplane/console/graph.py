@@ -22,9 +22,9 @@ def show(call: Call) -> Response:
     space = space_of(call)
     as_of = parse_day(call.query["as_of"], field="as_of")
     subject = call.query["subject"].strip()
-    graph = space.graph(subject or None, as_of=None if as_of is None else end_of(as_of))
+    graph = space.overview.graph(subject or None, as_of=None if as_of is None else end_of(as_of))
     first = call.query["from"].strip()
-    subjects = space.subjects(first, limit=_SUBJECTS + 1)
+    subjects = space.overview.subjects(first, limit=_SUBJECTS + 1)
     return space_page(
         call,
         "graph.html",

@@ -80,7 +80,7 @@ class Home:
 
 
 def _space_row(space: Space) -> SpaceRow:
-    glance = space.glance()
+    glance = space.overview.summary()
     return SpaceRow(glance, drawing.spark(glance.days, glance.first_day))
 
 

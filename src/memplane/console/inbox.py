@@ -32,10 +32,13 @@ _LISTING = (Query(name="told", default=""), Query(name="at", default=""))
 
 def show(call: Call) -> Response:
     space = space_of(call)
-    drafts = [learning for learning in space.learnings() if learning.standing is LearningStatus.OPEN][
+    drafts = [learning for learning in space.review.drafts() if learning.standing is LearningStatus.OPEN][
         :_LISTED_MAX
     ]
-    conflicts, suspects = space.conflicts(limit=_LISTED_MAX), space.quarantine(limit=_LISTED_MAX)
+    conflicts, suspects = (
+        space.review.conflicts(limit=_LISTED_MAX),
+        space.review.quarantine(limit=_LISTED_MAX),
+    )
     rows = len(conflicts) + len(drafts) + len(suspects)
     happened = _HAPPENED.get(call.query["told"], "")
     return space_page(
@@ -47,7 +50,7 @@ def show(call: Call) -> Response:
         drafts=drafts,
         shown=_LISTED_MAX,
         suspects=suspects,
-        waiting=space.quarantine_count(),
+        waiting=space.review.quarantine_count(),
         rows=rows,
         marked=_marked(call.query["at"], rows),
         happened=f"{happened} Nothing else waits." if happened and not rows else happened,
@@ -61,14 +64,14 @@ def _marked(at: str, rows: int) -> int | None:
 
 def resolve(call: Call) -> Response:
     form, space = Form(call), writable_space(call)
-    space.resolve(form.text("winner"))
+    space.review.resolve(form.text("winner"))
     return _decided(call, form, space, "settled")
 
 
 def decide(call: Call) -> Response:
     form, space = Form(call), writable_space(call)
     confirmed = form.text("verdict") == "confirm"
-    settle = space.confirm if confirmed else space.reject
+    settle = space.review.confirm if confirmed else space.review.reject
     settle(form.text("learning"))
     return _decided(call, form, space, "confirmed" if confirmed else "rejected")
 
@@ -77,9 +80,9 @@ def rule(call: Call) -> Response:
     """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
     form, space = Form(call), writable_space(call)
     if form.text("verdict") == "release":
-        space.release(form.text("entry"))
+        space.review.release(form.text("entry"))
         return _decided(call, form, space, "released")
-    space.forget_suspects([form.text("entry")])
+    space.review.forget_quarantined([form.text("entry")])
     return _decided(call, form, space, "forgotten")
 
 

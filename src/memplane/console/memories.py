@@ -91,10 +91,10 @@ def one(call: Call) -> Response:
         space,
         memory=memory,
         places=[_evidence_context(space, place) for place in space.evidence(memory.id)],
-        chain=space.lineage(memory.id),
+        chain=space.overview.lineage(memory.id),
         history=space.history(memory.key) if memory.key is not None else [],
         rivals=_rivals(space, memory),
-        told=space.told_count(memory.id),
+        told=space.overview.recall_count(memory.id),
         kinds=STORABLE_KINDS,
         may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
     )
@@ -134,7 +134,7 @@ def forget(call: Call) -> Response:
 
 def pin(call: Call) -> Response:
     form, space = Form(call), writable_space(call)
-    memory = space.pin(links.owner_of(call.path_params["memory"]), pinned=form.text("pinned") == "yes")
+    memory = space.review.pin(links.owner_of(call.path_params["memory"]), pinned=form.text("pinned") == "yes")
     return redirect(call, _link(space, memory.id))
 
 
@@ -142,7 +142,7 @@ def release(call: Call) -> Response:
     Form(call)
     space = writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
-    space.release(memory.id)
+    space.review.release(memory.id)
     return redirect(call, _link(space, memory.id))
 
 
@@ -157,7 +157,7 @@ def _tags(text: str) -> list[str]:
 def _rivals(space: Space, memory: Memory) -> list[Memory]:
     if memory.state is not State.CONTESTED:
         return []
-    pairs = [(conflict.left, conflict.right) for conflict in space.conflicts(of=memory.id)]
+    pairs = [(conflict.left, conflict.right) for conflict in space.review.conflicts(of=memory.id)]
     return [right if left.id == memory.id else left for left, right in pairs]
 
 
@@ -165,7 +165,8 @@ def _evidence_context(space: Space, memory: Memory) -> EvidenceContext:
     if memory.quote is None:
         return EvidenceContext(memory, "", memory.text, "")
     turn = next(
-        (turn for turn in space.turns_of(memory.entry_id) if turn.ordinal == (memory.ordinal or 0)), None
+        (turn for turn in space.overview.turns_of(memory.entry_id) if turn.ordinal == (memory.ordinal or 0)),
+        None,
     )
     if turn is None or turn.text[memory.start : memory.end] != memory.quote:
         return EvidenceContext(memory, "", memory.quote, "")

@@ -94,7 +94,7 @@ def _recall(space: Space, asked: dict[str, str]) -> Recall:
         as_of=_moment(asked["as_of"]),
         include_superseded=bool(asked["superseded"]),
         limits=_LIMITS,
-        noted=False,
+        counted=False,
     )
 
 
@@ -133,7 +133,7 @@ def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
 
 def _span(space: Space) -> tuple[datetime, datetime]:
     """From the first thing that was said or recorded to now, for the slider."""
-    first, now = space.first_moment(), space.now()
+    first, now = space.overview.first_moment(), space.now()
     return to_datetime(now if first is None else min(first, now)), to_datetime(now)
 
 

@@ -14,7 +14,7 @@ _RECEIPTS_LISTED = 50
 def receipts(call: Call) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
-    found = space.newest_receipts(limit=_RECEIPTS_LISTED + 1, offset=(number - 1) * _RECEIPTS_LISTED)
+    found = space.ledger.newest_receipts(limit=_RECEIPTS_LISTED + 1, offset=(number - 1) * _RECEIPTS_LISTED)
     return space_page(
         call,
         "receipts.html",
@@ -29,7 +29,7 @@ def receipts(call: Call) -> Response:
 def receipt(call: Call) -> Response:
     """One on a page of its own, to be printed or kept."""
     space = space_of(call)
-    found = space.receipt(links.owner_of(call.path_params["receipt"]))
+    found = space.ledger.receipt(links.owner_of(call.path_params["receipt"]))
     return space_page(call, "receipt.html", "receipts", space, receipt=found)
 
 
@@ -40,8 +40,8 @@ def audit(call: Call) -> Response:
         "audit.html",
         "audit",
         space,
-        records=space.audit(limit=_RECORDS_LISTED),
-        verification=space.verify() if call.query["verify"] else None,
+        records=space.ledger.audit(limit=_RECORDS_LISTED),
+        verification=space.ledger.verify() if call.query["verify"] else None,
     )
 
 

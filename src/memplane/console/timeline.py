@@ -61,8 +61,8 @@ class MarkedTurn(msgspec.Struct, frozen=True):
 def listing(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
-    found = space.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
-    conversations, doors = space.names_lately()
+    found = space.overview.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
+    conversations, doors = space.overview.recent_names()
     return space_page(
         call,
         "timeline.html",
@@ -83,8 +83,8 @@ def listing(call: Call) -> Response:
 
 def one(call: Call) -> Response:
     space = space_of(call)
-    happening = space.happening(links.owner_of(call.path_params["entry"]))
-    derived = space.memories_from(happening.id)
+    happening = space.overview.timeline_entry(links.owner_of(call.path_params["entry"]))
+    derived = space.overview.memories_from(happening.id)
     return space_page(
         call,
         "entry.html",
@@ -147,7 +147,7 @@ def _recalled(space: Space, happening: TimelineEvent) -> str:
         project=asked.project,
         reference_time=asked.at,
         as_of=asked.at - _MOMENT,
-        noted=False,
+        counted=False,
     ).text
 
 
@@ -187,7 +187,7 @@ class LiveTimeline:
 
 def _since(space: Space, after: int) -> tuple[list[str], int]:
     """Rows of what came after, the oldest first, and how far that goes."""
-    new = [happening for happening in space.timeline(limit=_LIVE_MAX) if happening.seq > after]
+    new = [happening for happening in space.overview.timeline(limit=_LIVE_MAX) if happening.seq > after]
     template = environment().get_template("happening.html")
     rows = [template.render(happening=happening, owner=space.owner) for happening in reversed(new)]
     return rows, max((happening.seq for happening in new), default=after)

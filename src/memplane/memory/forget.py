@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant, iso, to_datetime
-from memplane.compaction.digests import promoted_from, surface
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.ids import base_of, models_of, new_id
 from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode, forgotten_ids_digest
 from memplane.memory import projection
 from memplane.memory.checks import check_encodable
+from memplane.memory.digests import promoted_from, surface
 from memplane.memory.forget_effects import forget_effects
 from memplane.storage.base import LedgerRow, Reader, Writer
 from memplane.storage.claims import Evidence

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from memplane.clock import Instant, to_datetime
-from memplane.compaction import digests
 from memplane.documents.preparation import prepare_document
 from memplane.errors import MemplaneError
 from memplane.ledger.history import parse_line
@@ -29,6 +28,7 @@ from memplane.ledger.payloads import (
     TurnPayload,
     decode,
 )
+from memplane.memory import digests
 from memplane.safety.fence import strip_injected
 from memplane.safety.injection import flags_of
 from memplane.safety.sanitize import clean

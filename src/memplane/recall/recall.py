@@ -147,7 +147,7 @@ def recall(
 def _where(request: RecallRequest, now: Instant) -> Filter:
     return Filter(
         now=now,
-        as_of=request.as_of,
+        as_of=request.as_of_instant,
         include_superseded=request.include_superseded,
         include_faded=request.include_superseded or request.as_of is not None,
         quarantined=False,
@@ -274,7 +274,7 @@ def _consulted(
         project=request.project,
         document=request.document,
         collection=request.collection,
-        as_of=request.as_of,
+        as_of=request.as_of_instant,
         spans=request.limits.spans,
     )
 

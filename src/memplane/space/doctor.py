@@ -47,12 +47,12 @@ def examine(space: Space) -> Diagnosis:
 
 
 def _files(space: Space) -> Check:
-    problems = space.check()
+    problems = space.ledger.check()
     return Check(name="files", ok=not problems, detail="; ".join(problems[:3]) or "the database is sound")
 
 
 def _ledger(space: Space) -> Check:
-    found = space.verify()
+    found = space.ledger.verify()
     detail = "; ".join(found.problems[:3]) or f"{found.entries} entries follow from each other"
     return Check(
         name="ledger", ok=found.ok, detail=detail, figures={"entries": found.entries, "erased": found.erased}
@@ -60,7 +60,7 @@ def _ledger(space: Space) -> Check:
 
 
 def _projection(space: Space) -> Check:
-    lag, unreadable = space.lag(), space.unreadable()
+    lag, unreadable = space.overview.lag(), space.ledger.unreadable()
     parts = [f"{lag} entries wait to be derived; reading goes on with them"] if lag else []
     parts += [f"{unreadable} entries cannot be understood; they are in the ledger only"] if unreadable else []
     figures: dict[str, float] = {"lag": lag, "unreadable": unreadable}
@@ -73,7 +73,7 @@ def _projection(space: Space) -> Check:
 
 
 def _duplicates(space: Space) -> Check:
-    texts = [memory.text.strip().casefold() for memory in space.newest_memories(_SAMPLE)]
+    texts = [memory.text.strip().casefold() for memory in space.overview.newest_memories(_SAMPLE)]
     copies = sum(count - 1 for count in Counter(texts).values())
     rate = copies / len(texts) if texts else 0.0
     detail = f"{copies} of the newest {len(texts)} memories say what another one says"
@@ -81,14 +81,14 @@ def _duplicates(space: Space) -> Check:
 
 
 def _stale(space: Space) -> Check:
-    sizes = space.stats()
+    sizes = space.overview.stats()
     rate = (sizes.expired + sizes.superseded) / sizes.memories if sizes.memories else 0.0
     detail = f"{sizes.expired} expired (`memplane sweep`), {sizes.superseded} superseded (`memplane purge`)"
     return Check(name="stale", ok=sizes.expired == 0, detail=detail, figures={"rate": rate})
 
 
 def _texts(space: Space) -> list[Check]:
-    texts = [memory.text for memory in space.newest_memories(_SAMPLE)]
+    texts = [memory.text for memory in space.overview.newest_memories(_SAMPLE)]
     texts += [turn.text for turn in space.turns(limit=_SAMPLE)]
     secret = sum(bool(find_secrets(text)) for text in texts)
     looped = sum(strip_injected(text) != text for text in texts)

@@ -1,6 +1,6 @@
-"""Files that an agent keeps under `/memories`. A file is a fact whose key is its path: every door finds it, each edit is a
-put that keeps the version before, and a rename is a put that replaces the file under its old path. Folders are what paths
-have in common."""
+"""Files that an agent keeps under `/memories`. A file is a keyed fact whose key is its path: every adapter finds it, each edit is
+a put that keeps the previous version, and a rename is a put that supersedes the file under its old path. Folders exist
+through the paths below them."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -10,11 +10,13 @@ from memplane.clock import Instant, to_instant
 from memplane.errors import InvalidRequest, NotFound, PathTaken
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import PutPayload, decode
-from memplane.memory import projection
 from memplane.memory.checks import check_encodable, check_not_injected
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
+from memplane.memory.recorder import present
 from memplane.safety.sanitize import SanitizedText, Splice
-from memplane.space.writing import Writing, present
+from memplane.space.context import Context
+from memplane.space.deprecated import CallableListing
+from memplane.space.forgetting import finish_forget
 from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter, ForgetScope
 from memplane.types import Memory, Op, Receipt
@@ -25,63 +27,58 @@ _PAGE = 100
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a folder, and how much of it there is to see."""
+    """One file of a folder, and its size as shown."""
 
     path: str
     bytes: int
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it may be shown: without secrets and without what no reader sees."""
+    """A file without secrets and invisible characters."""
 
     path: str
     text: str
 
 
-class Files(Writing):
-    """A small tree of texts. Each call is one transaction: two agents that edit at once lose nothing."""
+class Files(CallableListing):
+    """`space.files`: a small tree of texts. Each call is one transaction, so two agents that edit at once lose nothing."""
 
-    def files(self, folder: str = ROOT) -> list[FileEntry]:
-        """Every file in the folder and below it, by path."""
-        folder = checked_path(folder)
-        with self._operation("files") as reader:
-            found = [
-                FileEntry(path=_key(memory), bytes=len(memory.text.encode("utf-8")))
-                for memory in _below(reader, folder, self._clock())
-            ]
-        return sorted(found, key=lambda entry: entry.path.split("/"))
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
-    def file(self, path: str) -> File:
+    def read(self, path: str) -> File:
         """One file; `NotFound` for a folder, too."""
         path = checked_path(path)
-        with self._operation("file") as reader:
-            memory = reader.keyed(path, now=self._clock())
+        with self._context.operation("file") as reader:
+            memory = reader.keyed(path, now=self._context.clock())
             if memory is None:
                 raise NotFound("file", path)
             return File(path=path, text=SanitizedText(_value(reader, memory)).text)
 
-    def create_file(self, path: str, text: str) -> File:
-        """A new file; folders come into being with it. Nothing is written over."""
-        path, now = checked_path(path), self._clock()
+    def create(self, path: str, text: str) -> File:
+        """Create a file, and the folders above it. An existing file is not overwritten."""
+        path, now = checked_path(path), self._context.clock()
         if path == ROOT:
             raise PathTaken(path)
         self._check_content(text)
 
         def work(writer: Writer) -> None:
             _check_free(writer, path, now)
-            if sum(1 for _ in _below(writer, ROOT, now)) >= self._settings.files_max:
+            if sum(1 for _ in _below(writer, ROOT, now)) >= self._context.settings.files_max:
                 raise InvalidRequest(
-                    f"there are {self._settings.files_max:,} files already; delete some", field="path"
+                    f"there are {self._context.settings.files_max:,} files already; delete some", field="path"
                 )
-            self._put(writer, Op.PUT, PutPayload(key=path, value=text, category=CATEGORY, at=now), now)
+            self._context.recorder.put(
+                writer, Op.PUT, PutPayload(key=path, value=text, category=CATEGORY, at=now), now
+            )
 
-        self._write("create_file", work)
+        self._context.write("create_file", work)
         return File(path=path, text=SanitizedText(text).text)
 
-    def edit_file(self, path: str, edit: Callable[[str], Iterable[Splice]]) -> File:
-        """Change a file. `edit` is given the text as it is shown and says what to put where; what it raises reaches the
-        caller, and nothing is changed."""
-        path, now = checked_path(path), self._clock()
+    def edit(self, path: str, edit: Callable[[str], Iterable[Splice]]) -> File:
+        """Change a file. `edit` receives the text as it is shown and returns the replacements; if it raises, nothing is
+        changed."""
+        path, now = checked_path(path), self._context.clock()
 
         def work(writer: Writer) -> str:
             memory = writer.keyed(path, now=now)
@@ -90,14 +87,14 @@ class Files(Writing):
             veil = SanitizedText(_value(writer, memory))
             text = veil.spliced(edit(veil.text))
             self._check_content(text)
-            self._put(writer, Op.PUT, _next_version(memory, path, text, now), now)
+            self._context.recorder.put(writer, Op.PUT, _next_version(memory, path, text, now), now)
             return text
 
-        return File(path=path, text=SanitizedText(self._write("edit_file", work)).text)
+        return File(path=path, text=SanitizedText(self._context.write("edit_file", work)).text)
 
-    def rename_file(self, path: str, new_path: str) -> int:
-        """Move a file, or a folder with everything in it; returns how many files that were. Nothing is written over."""
-        old, new, now = checked_path(path), checked_path(new_path, field="new_path"), self._clock()
+    def rename(self, path: str, new_path: str) -> int:
+        """Move a file, or a folder with everything in it; returns the number of files. No file is overwritten."""
+        old, new, now = checked_path(path), checked_path(new_path, field="new_path"), self._context.clock()
         if old == ROOT:
             raise InvalidRequest(f"the {ROOT} directory itself stays where it is", field="path")
 
@@ -112,42 +109,55 @@ class Files(Writing):
                 self._move(writer, memory, checked_path(new + _key(memory).removeprefix(old)), now)
             return len(moving)
 
-        return self._write("rename_file", work)
+        return self._context.write("rename_file", work)
 
-    def delete_file(self, path: str) -> Receipt:
-        """Forget a file, or a folder with everything in it: every version, under whatever path it once stood."""
-        path, now = checked_path(path), self._clock()
+    def delete(self, path: str) -> Receipt:
+        """Forget a file, or a folder with everything in it: every version, also under earlier paths."""
+        path, now = checked_path(path), self._context.clock()
         if path == ROOT:
             raise InvalidRequest(f"the {ROOT} directory itself cannot be deleted", field="path")
 
         def work(writer: Writer) -> Receipt:
-            # What came from elsewhere, an edit by hand or another machine's, does not say what it followed.
+            # Versions from another machine or an edit by hand do not name the version they replaced.
             versions = [
                 id_
                 for memory in _of(writer, path, now)
                 for version in (memory, *writer.key_history(_key(memory)))
                 for id_ in _versions(writer, version.entry_id)
             ]
-            return self._forget(writer, ForgetScope(entries=tuple(dict.fromkeys(versions))), reason="deleted")
+            return self._context.recorder.forget(
+                writer, ForgetScope(entries=tuple(dict.fromkeys(versions))), reason="deleted"
+            )
 
-        return self._finish_forget(self._write("delete_file", work))
+        return finish_forget(self._context, self._context.write("delete_file", work))
 
     def _move(self, writer: Writer, memory: Memory, target: str, now: Instant) -> None:
         if writer.holder(target) is not None:  # expired, and not swept yet
-            self._forget(writer, ForgetScope(key=target), reason="expired", op=Op.SWEEP)
+            self._context.recorder.forget(writer, ForgetScope(key=target), reason="expired", op=Op.SWEEP)
         put = _next_version(memory, target, _value(writer, memory), now)
         put = msgspec.structs.replace(put, created=to_instant(memory.created_at))
-        entry = projection.record(writer, self._draft(new_id("put", now), Op.PUT, put, memory.id), now)
+        entry = self._context.recorder.record(writer, new_id("put", now), Op.PUT, put, memory.id, now=now)
         present(writer.memory(entry.id))
 
     def _check_content(self, text: str) -> None:
-        check_encodable(text, field="text", bytes_max=self._settings.file_bytes_max)
+        check_encodable(text, field="text", bytes_max=self._context.settings.file_bytes_max)
         if text.strip():
             check_not_injected(text, field="text")
 
+    # Last, because in a class body the name of this method hides the type `list` from what follows.
+    def list(self, folder: str = ROOT) -> list[FileEntry]:
+        """Every file in the folder and below it, by path."""
+        folder = checked_path(folder)
+        with self._context.operation("files") as reader:
+            found = [
+                FileEntry(path=_key(memory), bytes=len(memory.text.encode("utf-8")))
+                for memory in _below(reader, folder, self._context.clock())
+            ]
+        return sorted(found, key=lambda entry: entry.path.split("/"))
+
 
 def _next_version(memory: Memory, path: str, text: str, now: Instant) -> PutPayload:
-    """The next version; what another door said about the fact still holds."""
+    """The next version, with the category, tags and expiry of the last one."""
     return PutPayload(
         key=path,
         value=text,
@@ -163,14 +173,14 @@ def _key(memory: Memory) -> str:
 
 
 def _value(reader: Reader, memory: Memory) -> str:
-    """The text as it was written, out of the ledger: the memory is what may be told of it."""
+    """The text as it was written, from the ledger: the memory has a redacted copy."""
     entry = reader.entry(memory.entry_id)
     payload = None if entry is None or entry.body is None else decode(entry)
     return payload.value if isinstance(payload, PutPayload) else memory.text
 
 
 def _below(reader: Reader, folder: str, now: Instant) -> Iterator[Memory]:
-    """Page by page: together they may be large."""
+    """The files below a folder, read page by page because together they may be large."""
     where = Filter(now=now, key_prefix=f"{folder}/")
     offset = 0
     while page := reader.memories(where, limit=_PAGE, offset=offset):
@@ -196,7 +206,7 @@ def _check_free(reader: Reader, path: str, now: Instant) -> None:
 
 
 def _versions(reader: Reader, entry_id: str) -> Iterator[str]:
-    """This entry and those it followed, by the headers of the ledger, which outlive a purge."""
+    """This entry and those it replaced, by the references in the ledger, which a purge does not remove."""
     next_id: str | None = entry_id
     while next_id is not None:
         yield next_id

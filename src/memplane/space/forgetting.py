@@ -1,140 +1,48 @@
-"""How things go from a space: forgotten by somebody, expired, or replaced long ago."""
+"""What follows a committed forget: caches, derived memories, the bytes on disk and the catalog."""
 
-from collections.abc import Iterable
+import msgspec
 
-from memplane.clock import DAY, parse_instant, to_datetime
-from memplane.compaction.digests import learned_from
-from memplane.errors import InvalidRequest, NotFound
-from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import PurgePayload
-from memplane.memory import projection
-from memplane.memory.checks import check_list, check_query, check_text
-from memplane.memory.forget import checked_scope, counts_of, entries_to_forget, scope_words
-from memplane.space.records import Moment
-from memplane.space.writing import Writing
-from memplane.storage.base import Writer
-from memplane.storage.compaction import RETENTION
-from memplane.storage.filter import ForgetScope
-from memplane.types import Kind, Op, Receipt
+from memplane.errors import StorageError, StorageFull
+from memplane.space.context import Context
+from memplane.storage.directory import ResourceKind
+from memplane.types import Receipt
+
+_LIBRARY_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
+"""Conditions of a forget that can include documents and collections."""
 
 
-class Forgetting(Writing):
-    """What leaves a space, and the receipts for it."""
+def finish_forget(context: Context, receipt: Receipt) -> Receipt:
+    """The forget is committed already; the receipt says whether its last bytes could be removed from disk now."""
+    context.parts.indexes.drop(context.tenant, context.owner)
+    try:
+        with context.store() as store:
+            context.derive_again(store)
+            off_disk = store.wipe(bytes_max=context.settings.wipe_now_bytes_max)
+        off_disk = _drop_places(context, receipt) and off_disk
+    except StorageFull:
+        off_disk = False
+    return msgspec.structs.replace(receipt, off_disk=off_disk)
 
-    def delete(self, memory_id: str) -> Receipt:
-        """Forget one memory, and with it every entry it came from."""
-        memory_id = check_text(memory_id, field="id")
 
-        def work(writer: Writer) -> Receipt:
-            memory = writer.memory(memory_id)
-            if memory is None:
-                raise NotFound("memory", memory_id)
-            if memory.kind is Kind.EPISODE:
-                raise InvalidRequest(
-                    "an episode is told anew from what was said; forget its conversation or entries instead",
-                    field="id",
-                )
-            said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
-            said += learned_from(writer, memory.entry_id)
-            return self._forget(writer, ForgetScope(entries=tuple(dict.fromkeys(said))), reason="deleted")
-
-        return self._finish_forget(self._write("delete", work))
-
-    def forget(
-        self,
-        *,
-        entries: Iterable[str] = (),
-        key: str | None = None,
-        prefix: str | None = None,
-        conversation: str | None = None,
-        project: str | None = None,
-        document: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        everything: bool = False,
-        reason: str = "",
-        dry_run: bool = False,
-    ) -> Receipt:
-        """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
-
-        Conditions narrow each other. At least one is needed; `everything=True` empties the space.
-        """
-        check_query(reason=reason)
-        if reason == RETENTION:
-            raise InvalidRequest(
-                f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
-            )
-        scope = checked_scope(
-            ForgetScope(
-                entries=check_list(entries, field="entries"),
-                key=None if key is None else key.strip(),
-                prefix=prefix,
-                conversation=conversation,
-                project=project,
-                document=document,
-                since=None if since is None else parse_instant(since, field="since"),
-                until=None if until is None else parse_instant(until, field="until"),
-                everything=everything,
-            )
-        )
-        if dry_run:
-            self.catch_up()
-            return self._dry_run(scope, reason)
-        return self._finish_forget(
-            self._write("forget", lambda writer: self._forget(writer, scope, reason=reason))
-        )
-
-    def wipe(self) -> bool:
-        """Write the files anew, so that nothing of what was forgotten is left in any of them: for a receipt that says
-        `off_disk: false`. False if someone is reading right now."""
-        with self._store() as store:
-            return store.wipe()
-
-    def sweep(self) -> int:
-        """Erase what has expired; returns how many facts that were."""
-        scope = ForgetScope(expired_by=self._clock())
-
-        def work(writer: Writer) -> Receipt | None:
-            return (
-                self._forget(writer, scope, reason="expired", op=Op.SWEEP)
-                if entries_to_forget(writer, scope)
-                else None
-            )
-
-        receipt = self._write("sweep", work)
-        if receipt is None:
-            return 0
-        self._finish_forget(receipt)
-        return receipt.counts["facts"] + receipt.counts["runs"]
-
-    def purge(self, days: int | None = None) -> int:
-        """Drop memories that were superseded over `days` ago (90 by default); returns how many.
-
-        The ledger keeps the entries: a purge is about what is derived.
-        """
-        now = self._clock()
-        days = self._settings.purge_superseded_days if days is None else days
-        if days < 0:
-            raise InvalidRequest("days: give 0 or more", field="days")
-        before = max(0, now - days * DAY)
-
-        def work(writer: Writer) -> int:
-            count = writer.purge_superseded(before=before)
-            if count:
-                payload = PurgePayload(before=before, count=count)
-                projection.record(writer, self._draft(new_id("purge", now), Op.PURGE, payload), now)
-            return count
-
-        return self._write("purge", work)
-
-    def _dry_run(self, scope: ForgetScope, reason: str) -> Receipt:
-        with self._read() as reader:
-            counts = counts_of(reader, scope)
-        return Receipt(
-            id="",
-            scope=scope_words(scope),
-            counts=counts,
-            reason=reason,
-            at=to_datetime(self._clock()),
-            dry_run=True,
-        )
+def _drop_places(context: Context, receipt: Receipt) -> bool:
+    """Drop the ids of erased documents and collections from the catalog; False if that failed."""
+    counted = receipt.counts["documents"] + receipt.counts["collections"]
+    if not counted and _LIBRARY_SCOPES.isdisjoint(receipt.scope):
+        return True
+    directory, tenant, owner = context.parts.directory, context.tenant, context.owner
+    try:
+        if (asked := receipt.scope.get("document")) is not None:
+            documents, collections = [asked], []
+        else:
+            documents = directory.of(tenant, ResourceKind.DOCUMENT, owner)
+            collections = directory.of(tenant, ResourceKind.COLLECTION, owner)
+        with context.read() as reader:
+            gone = {
+                ResourceKind.DOCUMENT: [id_ for id_ in documents if reader.document(id_) is None],
+                ResourceKind.COLLECTION: [id_ for id_ in collections if reader.collection(id_) is None],
+            }
+        for sort, ids in gone.items():
+            directory.drop(tenant, sort, ids, owner)
+    except StorageError:
+        return False
+    return True

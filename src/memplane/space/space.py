@@ -1,26 +1,31 @@
-"""One space and everything one can do with it."""
+"""One space: the verbs of memory, and the sub-objects for everything else."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from memplane.clock import parse_instant
-from memplane.errors import InvalidRequest, LimitReached, NotFound
+from memplane.clock import DAY, Instant, Moment, parse_instant, to_datetime
+from memplane.compaction.review import Compaction
+from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageError
+from memplane.extract.feedback import can_be_rated
 from memplane.ledger.history_text import received_line, scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, current_id, is_variant, keyed_id, new_id, new_memory_id
-from memplane.ledger.payloads import StorePayload, TurnPayload
+from memplane.ledger.payloads import FeedbackPayload, PurgePayload, StorePayload, TurnPayload
 from memplane.memory import projection
 from memplane.memory.checks import (
     check_counts,
     check_depth,
+    check_ids,
     check_kind,
     check_limit,
     check_list,
     check_name,
     check_not_injected,
     check_query,
+    check_rating,
     check_role,
     check_scope,
     check_state,
@@ -30,54 +35,79 @@ from memplane.memory.checks import (
     check_tier,
     check_window,
 )
+from memplane.memory.digests import learned_from
 from memplane.memory.facts import checked_fact
-from memplane.memory.runs import (
-    PACK_HISTORY,
-    PIPELINE_HISTORY,
-    PLAN_HISTORY,
-    Defaults,
-    PackRun,
-    PipelineRun,
-    PlanGroup,
-    PlanRun,
-    group_plans,
-    learn,
-    run_row,
-)
-from memplane.memory.supersession import chain_of, head_of, lineage_of
+from memplane.memory.forget import checked_scope, counts_of, scope_words
+from memplane.memory.recorder import present
+from memplane.memory.supersession import head_of
 from memplane.recall.brief import Brief, make_brief
+from memplane.recall.explain import why_not
+from memplane.recall.recall import recall_by_words
+from memplane.recall.request import RecallOptions, RecallRequest, request_of
+from memplane.recall.result import Limits, Recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
-from memplane.space.compacting import Compacting
+from memplane.space.compaction import compact
+from memplane.space.context import Context
+from memplane.space.deprecated import moved_attribute
+from memplane.space.documents import Documents
+from memplane.space.facts import Facts
 from memplane.space.files import Files
-from memplane.space.forgetting import Forgetting
-from memplane.space.library import Library
-from memplane.space.looking import Looking
-from memplane.space.records import Moment
-from memplane.space.rulings import Rulings
-from memplane.space.writing import present
-from memplane.storage.base import Category, Writer
-from memplane.storage.filter import Audience, Filter
+from memplane.space.forgetting import finish_forget
+from memplane.space.ledger import Ledger
+from memplane.space.overview import Overview
+from memplane.space.recall import answer, enrich, enrich_briefly, within_limits, write_accesses
+from memplane.space.review import Review
+from memplane.storage.base import Writer
+from memplane.storage.compaction import RETENTION
+from memplane.storage.filter import Audience, Filter, ForgetScope
 from memplane.types import (
     STORABLE_KINDS,
     Conversation,
+    Kind,
     Memory,
     NewEntry,
     Op,
     PinnedTexts,
+    Receipt,
     Retained,
     Turn,
     Visibility,
 )
 
-_ROWS_MAX = 100_000
-_CATEGORY_KEYS_MAX = 5
+_EXPLAINED = Limits(turns=1_000, facts=1_000)
 
 
-class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
+class Space:
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.tenant = context.tenant
+        self.owner = context.owner
+        self.caller = context.caller
+        self.settings = context.settings
+        self.documents = Documents(context)
+        self.files = Files(context)
+        self.facts = Facts(context)
+        self.review = Review(context)
+        self.overview = Overview(context)
+        self.ledger = Ledger(context)
+
+    if not TYPE_CHECKING:  # a type checker reports the old names
+
+        def __getattr__(self, name: str) -> object:
+            return moved_attribute(self, name)
+
+    def now(self) -> Instant:
+        """The time of the space's clock."""
+        return self._context.clock()
+
+    def silent(self) -> "Space":
+        """The same space without telemetry, for an adapter that reports its operations itself in more detail."""
+        return Space(self._context.silent())
+
+    # ── write ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def retain(
         self,
@@ -106,11 +136,11 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         two events. A forgotten id stays forgotten. With an `idempotency_window`, the key is a no-op for that long after
         it was last kept, and names a new event afterwards.
         """
-        now = self._clock()
+        now = self._context.clock()
         check_depth(metadata, field="metadata")
         said = TurnPayload(
             role=check_role(role),
-            content=check_text(content, field="content", bytes_max=self._settings.entry_bytes_max),
+            content=check_text(content, field="content", bytes_max=self._context.settings.entry_bytes_max),
             at=now if at is None else parse_instant(at, field="at"),
             conversation=check_name(conversation, field="conversation"),
             project=check_name(project, field="project"),
@@ -122,7 +152,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         )
         given = _given_id(id, idempotency_key)
         window = check_window(idempotency_window, keyed=idempotency_key is not None and id is None)
-        draft = self._draft(given or new_id("turn", now), Op.TURN, said)
+        draft = self._context.recorder.draft(given or new_id("turn", now), Op.TURN, said)
 
         def work(writer: Writer) -> Retained:
             named = given
@@ -133,7 +163,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
             entry = projection.record(writer, msgspec.structs.replace(draft, id=named or draft.id), now)
             return Retained(id=entry.id, seq=entry.seq)
 
-        return self._write("retain", work)
+        return self._context.write("retain", work)
 
     def retain_entry(self, entry: bytes, *, pins: PinnedTexts | None = None) -> Retained:
         """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
@@ -142,12 +172,12 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         `pins` is what the agent was told for it and must be told again in the same words; it is kept in the same commit,
         unless something was forgotten since it was made.
         """
-        now = self._clock()
-        line = received_line(entry, now=now, line_bytes_max=self._settings.entry_bytes_max)
+        now = self._context.clock()
+        line = received_line(entry, now=now, line_bytes_max=self._context.settings.entry_bytes_max)
         given = _given_id(line.id, None)
         assert given is not None
-        body = scrub_line(line.line)[0] if self._settings.redact_ledger else line.line
-        draft = NewEntry(given, Op.HISTORY, body, self.caller)
+        body = scrub_line(line.line)[0] if self._context.settings.redact_ledger else line.line
+        draft = NewEntry(given, Op.HISTORY, body, self._context.caller)
 
         def work(writer: Writer) -> Retained:
             if before := _seen_before(writer, given):
@@ -158,7 +188,7 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
                     writer.pin(name, text, at=line.at)
             return Retained(id=kept.id, seq=kept.seq)
 
-        return self._write("retain", work)
+        return self._context.write("retain", work)
 
     def store(
         self,
@@ -174,15 +204,15 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
 
         `supersedes` names the memory this one replaces; where that was replaced already, the newest of its chain is.
         """
-        now = self._clock()
+        now = self._context.clock()
         stored = StorePayload(
             kind=check_storable_kind(kind),
             content=check_not_injected(
-                check_text(content, field="content", chars_max=self._settings.content_chars_max),
+                check_text(content, field="content", chars_max=self._context.settings.content_chars_max),
                 field="content",
             ),
             at=now,
-            tags=check_tags(tags, self._settings),
+            tags=check_tags(tags, self._context.settings),
             conversation=check_name(conversation, field="conversation"),
             project=check_name(project, field="project"),
         )
@@ -193,10 +223,10 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         def work(writer: Writer) -> Memory:
             self._check_store_limits(writer, superseding=supersedes is not None)
             ref = None if supersedes is None else head_of(writer, supersedes)
-            entry = projection.record(writer, self._draft(new_memory_id(), Op.STORE, stored, ref), now)
+            entry = self._context.recorder.record(writer, new_memory_id(), Op.STORE, stored, ref, now=now)
             return present(writer.memory(entry.id))
 
-        return self._write("store", work)
+        return self._context.write("store", work)
 
     def put(
         self,
@@ -209,26 +239,22 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
     ) -> Memory:
         """Put a fact under a key. A second put replaces the value; `history(key)` keeps the trajectory. Without a category,
         the key keeps the one it has; an empty one is `user_facts`, as is that of a new key."""
-        now = self._clock()
-        bytes_max = self._settings.entry_bytes_max
-        tags = check_tags(tags, self._settings)
+        now = self._context.clock()
+        bytes_max = self._context.settings.entry_bytes_max
+        tags = check_tags(tags, self._context.settings)
         fact = checked_fact(key, value, category=category, tags=tags, ttl=ttl, at=now, bytes_max=bytes_max)
         keep = category is None
-        return self._write("put", lambda writer: self._put(writer, Op.PUT, fact, now, keep_category=keep))
+        return self._context.write(
+            "put", lambda writer: self._context.recorder.put(writer, Op.PUT, fact, now, keep_category=keep)
+        )
 
-    def record_run(self, run: PackRun | PipelineRun | PlanRun) -> Memory:
-        """Keep how a pack, pipeline or plan ran, for `defaults` and `plans`. Only the engine writes these."""
-        now = self._clock()
-        row = run_row(run, now)
-        return self._write("record_run", lambda writer: self._put(writer, Op.RUN, row, now))
-
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: str) -> Memory:
         """The live value of a key."""
         check_query(key=key)
-        now = self._clock()
-        with self._operation("get") as reader:
+        now = self._context.clock()
+        with self._context.operation("get") as reader:
             found = reader.keyed(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
@@ -237,65 +263,84 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
     def memory(self, memory_id: str) -> Memory:
         """One memory by id, whatever its state."""
         check_query(id=memory_id)
-        with self._operation("get") as reader:
+        with self._context.operation("get") as reader:
             found = reader.memory(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
-        return sanitized_memory(found, self._clock())
-
-    def chain(self, memory_id: str) -> list[Memory]:
-        """A memory and everything that replaced it, oldest first."""
-        check_query(id=memory_id)
-        now = self._clock()
-        with self._operation("chain") as reader:
-            found = [sanitized_memory(memory, now) for memory in chain_of(reader, memory_id)]
-        if not found:
-            raise NotFound("memory", memory_id)
-        return found
-
-    def lineage(self, memory_id: str) -> list[Memory]:
-        """What a memory replaced, itself, and what replaced it, oldest first."""
-        check_query(id=memory_id)
-        now = self._clock()
-        with self._operation("chain") as reader:
-            found = [sanitized_memory(memory, now) for memory in lineage_of(reader, memory_id)]
-        if not found:
-            raise NotFound("memory", memory_id)
-        return found
+        return sanitized_memory(found, self._context.clock())
 
     def history(self, key: str) -> list[Memory]:
         """Every value a key had and has, oldest first."""
         check_query(key=key)
-        now = self._clock()
-        with self._operation("history") as reader:
+        now = self._context.clock()
+        with self._context.operation("history") as reader:
             return [sanitized_memory(memory, now) for memory in reader.key_history(key.strip())]
 
-    def facts(
-        self, prefix: str = "", *, category: str | None = None, runs: bool = False, limit: int = 1_000
+    def memories(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        episodes: bool = True,
+        predicate: str | None = None,
+        conversation: str | None = None,
+        project: str | None = None,
+        tier: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
     ) -> list[Memory]:
-        """Live keyed facts whose key begins with `prefix`, newest first; with `runs`, also what the engine keeps
-        about runs and plans."""
-        check_query(prefix=prefix, category=category)
+        """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
+        given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
+        check_query(predicate=predicate, conversation=conversation, project=project)
         check_limit(limit)
-        where = Filter(now=self._clock(), key_prefix=prefix, category=category, include_reserved=runs)
-        with self._operation("facts") as reader:
-            return [sanitized_memory(memory, where.now) for memory in reader.memories(where, limit=limit)]
-
-    def categories(self) -> list[Category]:
-        """Categories of keyed facts with their counts and the keys written last."""
-        with self._operation("categories") as reader:
-            return reader.categories(now=self._clock(), keys_max=_CATEGORY_KEYS_MAX)
-
-    def defaults(self) -> Defaults:
-        """What earlier runs teach about the next one."""
-        return learn(
-            (row.category or "", row.key or "", row.text)
-            for row in self._runs("defaults", PACK_HISTORY, PIPELINE_HISTORY)
+        check_counts(offset=offset)
+        where = Filter(
+            now=self._context.clock(),
+            kinds=(check_kind(kind),) if kind is not None else () if episodes else STORABLE_KINDS,
+            conversation=conversation,
+            project=project,
+            state=None if state is None else check_state(state),
+            predicate=predicate,
+            tier=None if tier is None else check_tier(tier),
+            include_superseded=True,
+            audience=None,
         )
+        with self._context.operation("memories") as reader:
+            return [
+                sanitized_memory(memory, where.now)
+                for memory in reader.memories(where, limit=limit, offset=offset)
+            ]
 
-    def plans(self) -> list[PlanGroup]:
-        """Plans that were made for the same intent, the most frequent first."""
-        return group_plans(row.text for row in self._runs("plans", PLAN_HISTORY))
+    def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
+        """The newest turns, newest first."""
+        check_query(conversation=conversation)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._context.operation("turns") as reader:
+            where = Filter(now=self._context.clock(), conversation=conversation, audience=None)
+            found = reader.turns(where, limit=limit, offset=offset)
+        return [sanitized_turn(turn) for turn in found]
+
+    def conversations(
+        self, *, project: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[Conversation]:
+        """Conversations, the one that went on last first; with a project, what was said of it in each."""
+        check_query(project=project)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._context.operation("conversations") as reader:
+            return reader.conversations(project=project, limit=limit, offset=offset)
+
+    def evidence(self, memory_id: str) -> list[Memory]:
+        """Where a memory was said: the memory itself, then what each further place alone would have made of it."""
+        check_query(id=memory_id)
+        now = self._context.clock()
+        with self._context.operation("evidence") as reader:
+            memory = reader.memory(memory_id)
+            if memory is None:
+                raise NotFound("memory", memory_id)
+            places = [memory, *(place.own for place in reader.evidence((memory_id,)))]
+        return [sanitized_memory(place, now) for place in places]
 
     def search(
         self,
@@ -321,14 +366,16 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
         """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
-        if len(query) > self._settings.query_chars_max:
+        if len(query) > self._context.settings.query_chars_max:
             raise InvalidRequest(
-                f"query: at most {self._settings.query_chars_max:,} characters", field="query"
+                f"query: at most {self._context.settings.query_chars_max:,} characters", field="query"
             )
         check_limit(limit, LIMIT_MAX)
         tags = check_list(tags, field="tags")
-        if len(tags) > self._settings.tags_max:
-            raise InvalidRequest(f"tags: no memory has more than {self._settings.tags_max}", field="tags")
+        if len(tags) > self._context.settings.tags_max:
+            raise InvalidRequest(
+                f"tags: no memory has more than {self._context.settings.tags_max}", field="tags"
+            )
         check_query(conversation=conversation, project=project, category=category)
         for tag in tags:
             check_query(tag=tag)
@@ -348,106 +395,224 @@ class Space(Files, Library, Compacting, Forgetting, Looking, Rulings):
             typing=typing,
             audience=Audience(conversation=conversation, project=project),
         )
-        with self._operation("search") as reader:
-            return search(reader, request, self._clock())
+        with self._context.operation("search") as reader:
+            return search(reader, request, self._context.clock())
+
+    def recall(
+        self, query: str | RecallRequest, *, counted: bool = True, **options: Unpack[RecallOptions]
+    ) -> Recall:
+        """Retrieve the memory that an agent needs before its next turn: a fenced text, and the facts, turns and passages it
+        was made from. `RecallRequest` describes the arguments.
+
+        A recalled memory counts as used, and frequently used memories become hot. `counted=False` is for a person who looks
+        at a recall.
+        """
+        request = request_of(query, **options)
+        context = self._context
+        with context.events.operation(context.owner, "recall") as event:
+            found = answer(context, request)
+            if event is not None:
+                event.memory_blocks = len(found.blocks)
+                event.memory_bytes = len(found.text.encode("utf-8"))
+        if counted:
+            used = [block.id for block in found.blocks if block.source == "memory"]
+            write_accesses(context, context.parts.uses.add(context.tenant, context.owner, used))
+        return found
+
+    def recall_by_words(self, query: str | RecallRequest, **options: Unpack[RecallOptions]) -> Recall:
+        """A recall by keywords alone, for an agent that cannot wait: it enriches nothing, loads no index and calls no
+        model."""
+        request = within_limits(self._context, request_of(query, **options))
+        with self._context.operation("recall_by_words") as reader:
+            return recall_by_words(reader, request, self._context.settings, now=self._context.clock())
+
+    def why_not(self, query: str | RecallRequest, expected: str, **options: Unpack[RecallOptions]) -> str:
+        """Explain why such a recall includes, or does not include, the entry or memory with this id."""
+        check_query(id=expected)
+        request = request_of(query, **options)
+        found = answer(self._context, request)
+        ranked = answer(self._context, msgspec.structs.replace(request, limits=_EXPLAINED))
+        with self._context.reading() as reader:
+            return why_not(
+                reader, expected, found, ranked, now=self._context.clock(), audience=request.audience
+            )
 
     def brief(self, *, conversation: str | None = None, project: str | None = None) -> Brief:
         """What to tell the agent at session start; with what was said for this conversation or project alone."""
         check_query(conversation=conversation, project=project)
         audience = Audience(conversation=conversation, project=project)
-        with self._operation("brief") as reader:
-            return make_brief(reader, self._settings, self._clock(), audience)
+        with self._context.operation("brief") as reader:
+            return make_brief(reader, self._context.settings, self._context.clock(), audience)
 
-    def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
-        """The newest turns, newest first."""
-        check_query(conversation=conversation)
-        check_limit(limit)
-        check_counts(offset=offset)
-        with self._operation("turns") as reader:
-            where = Filter(now=self._clock(), conversation=conversation, audience=None)
-            found = reader.turns(where, limit=limit, offset=offset)
-        return [sanitized_turn(turn) for turn in found]
+    def feedback(
+        self,
+        selected: Iterable[str],
+        ignored: Iterable[str] = (),
+        *,
+        recall: str = "",
+        rating: int | None = None,
+    ) -> int:
+        """Say which memories of a recall were of use, and which were told in vain; returns how many it counts for.
 
-    def conversations(
-        self, *, project: str | None = None, limit: int = 100, offset: int = 0
-    ) -> list[Conversation]:
-        """Conversations, the one that went on last first; with a project, what was said of it in each."""
-        check_query(project=project)
-        check_limit(limit)
-        check_counts(offset=offset)
-        with self._operation("conversations") as reader:
-            return reader.conversations(project=project, limit=limit, offset=offset)
+        Those of use gain importance, the others fade, a little each time and the more the better the recall is rated,
+        from 1 to 5. Ids that are unknown, forgotten, or of something else than a memory count for nothing; one that is
+        in both lists was of use. `recall` is the recall's own name, where it has one.
+        """
+        now = self._context.clock()
+        chosen = check_ids(selected, field="selected")
+        passed = [id_ for id_ in check_ids(ignored, field="ignored") if id_ not in frozenset(chosen)]
+        check_rating(rating)
+        name = check_name(recall or None, field="recall") or ""
 
-    def memories(
+        def work(writer: Writer) -> int:
+            there = {id_ for id_ in (*chosen, *passed) if can_be_rated(writer.memory(id_))}
+            rated = FeedbackPayload(
+                recall=name,
+                selected=tuple(id_ for id_ in chosen if id_ in there),
+                ignored=tuple(id_ for id_ in passed if id_ in there),
+                at=now,
+                rating=rating,
+            )
+            if there:
+                self._context.recorder.record(writer, new_id("feedback", now), Op.FEEDBACK, rated, now=now)
+            return len(there)
+
+        count = self._context.write("feedback", work)
+        if count:
+            with suppress(StorageError):
+                enrich_briefly(self._context)
+        return count
+
+    # ── maintain and forget ──────────────────────────────────────────────────────────────────────────────────
+
+    def enrich(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Derive memories and vectors for every entry that waits for it; returns the number of steps."""
+        return enrich(self._context, progress)
+
+    def compact(self, *, day: str | None = None, dry_run: bool = False) -> Compaction:
+        """Condense the days whose retention is over into digests and drafts, then remove their raw entries; or condense one
+        day, which is removed only if its retention is over.
+
+        Raises `LLMFailed` if a language model is configured and does not answer: entries it has not read are not removed.
+        """
+        return compact(self._context, day, dry_run=dry_run)
+
+    def forget(
         self,
         *,
-        state: str | None = None,
-        kind: str | None = None,
-        episodes: bool = True,
-        predicate: str | None = None,
+        entries: Iterable[str] = (),
+        key: str | None = None,
+        prefix: str | None = None,
         conversation: str | None = None,
         project: str | None = None,
-        tier: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> list[Memory]:
-        """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
-        given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
-        check_query(predicate=predicate, conversation=conversation, project=project)
-        check_limit(limit)
-        check_counts(offset=offset)
-        where = Filter(
-            now=self._clock(),
-            kinds=(check_kind(kind),) if kind is not None else () if episodes else STORABLE_KINDS,
-            conversation=conversation,
-            project=project,
-            state=None if state is None else check_state(state),
-            predicate=predicate,
-            tier=None if tier is None else check_tier(tier),
-            include_superseded=True,
-            audience=None,
+        document: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        everything: bool = False,
+        reason: str = "",
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
+
+        Conditions narrow each other. At least one is needed; `everything=True` empties the space.
+        """
+        check_query(reason=reason)
+        if reason == RETENTION:
+            raise InvalidRequest(
+                f"reason: {RETENTION!r} is what the retention policy says; give your own", field="reason"
+            )
+        scope = checked_scope(
+            ForgetScope(
+                entries=check_list(entries, field="entries"),
+                key=None if key is None else key.strip(),
+                prefix=prefix,
+                conversation=conversation,
+                project=project,
+                document=document,
+                since=None if since is None else parse_instant(since, field="since"),
+                until=None if until is None else parse_instant(until, field="until"),
+                everything=everything,
+            )
         )
-        with self._operation("memories") as reader:
-            return [
-                sanitized_memory(memory, where.now)
-                for memory in reader.memories(where, limit=limit, offset=offset)
-            ]
+        if dry_run:
+            self._context.catch_up()
+            return self._dry_run(scope, reason)
+        return finish_forget(
+            self._context,
+            self._context.write(
+                "forget", lambda writer: self._context.recorder.forget(writer, scope, reason=reason)
+            ),
+        )
 
-    def newest_memories(self, limit: int) -> list[Memory]:
-        """Current memories exactly as they are kept, newest first."""
-        check_limit(limit)
-        with self._operation("memories") as reader:
-            return reader.memories(Filter(now=self._clock(), audience=None), limit=limit)
+    def delete(self, memory_id: str) -> Receipt:
+        """Forget one memory, and with it every entry it came from."""
+        memory_id = check_text(memory_id, field="id")
 
-    # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
-
-    def _runs(self, operation: str, *categories: str) -> list[Memory]:
-        now = self._clock()
-        with self._operation(operation) as reader:
-            return [
-                row
-                for category in categories
-                for row in reader.memories(
-                    Filter(now=now, category=category, include_reserved=True), limit=_ROWS_MAX
+        def work(writer: Writer) -> Receipt:
+            memory = writer.memory(memory_id)
+            if memory is None:
+                raise NotFound("memory", memory_id)
+            if memory.kind is Kind.EPISODE:
+                raise InvalidRequest(
+                    "an episode is told anew from what was said; forget its conversation or entries instead",
+                    field="id",
                 )
-            ]
+            said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
+            said += learned_from(writer, memory.entry_id)
+            return self._context.recorder.forget(
+                writer, ForgetScope(entries=tuple(dict.fromkeys(said))), reason="deleted"
+            )
+
+        return finish_forget(self._context, self._context.write("delete", work))
+
+    def purge(self, days: int | None = None) -> int:
+        """Drop memories that were superseded over `days` ago (90 by default); returns how many.
+
+        The ledger keeps the entries: a purge is about what is derived.
+        """
+        now = self._context.clock()
+        days = self._context.settings.purge_superseded_days if days is None else days
+        if days < 0:
+            raise InvalidRequest("days: give 0 or more", field="days")
+        before = max(0, now - days * DAY)
+
+        def work(writer: Writer) -> int:
+            count = writer.purge_superseded(before=before)
+            if count:
+                payload = PurgePayload(before=before, count=count)
+                self._context.recorder.record(writer, new_id("purge", now), Op.PURGE, payload, now=now)
+            return count
+
+        return self._context.write("purge", work)
+
+    def _dry_run(self, scope: ForgetScope, reason: str) -> Receipt:
+        with self._context.read() as reader:
+            counts = counts_of(reader, scope)
+        return Receipt(
+            id="",
+            scope=scope_words(scope),
+            counts=counts,
+            reason=reason,
+            at=to_datetime(self._context.clock()),
+            dry_run=True,
+        )
 
     def _read_before_replacing(self, memory_id: str) -> None:
         """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""
-        with self._store() as store:
+        with self._context.store() as store:
             with store.read() as reader:
                 memory = reader.memory(memory_id)
             if memory is not None and memory.derived:
-                self._parts.worker.derive_by_rules(store)
+                self._context.parts.worker.derive_by_rules(store)
 
     def _check_store_limits(self, writer: Writer, *, superseding: bool) -> None:
-        if not self.caller.session:
+        if not self._context.caller.session:
             return
-        used = writer.usage(self.caller.session)
-        if used.stores >= self._settings.session_stores_max:
-            raise LimitReached("store", self._settings.session_stores_max)
-        if superseding and used.supersedes >= self._settings.session_supersedes_max:
-            raise LimitReached("supersede", self._settings.session_supersedes_max)
+        used = writer.usage(self._context.caller.session)
+        if used.stores >= self._context.settings.session_stores_max:
+            raise LimitReached("store", self._context.settings.session_stores_max)
+        if superseding and used.supersedes >= self._context.settings.session_supersedes_max:
+            raise LimitReached("supersede", self._context.settings.session_supersedes_max)
 
 
 def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:

@@ -109,14 +109,14 @@ def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | No
 def _behavioral_layer(space: Space, sample: int | None) -> LayerSize:
     name = "All behavioral memory"
     if sample is not None:
-        count, some = space.behavioral(limit=sample)
+        count, some = space.overview.behavioral(limit=sample)
         if count > sample and some:
             return scaled(measured(name, map(_memory_line, some)), count)
     return measured(name, (_memory_line(memory) for memory in _behavioral(space)))
 
 
 def _raw_layer(space: Space, policy: Retention, sample: int | None) -> LayerSize:
-    count = space.turn_span(_since(policy, space.now())).count
+    count = space.overview.turn_span(_since(policy, space.now())).count
     some = islice(_raw(space, policy, page=_PAGE if sample is None else sample), sample)
     layer = measured(
         _raw_name(policy), map(_raw_line, some), days=policy.raw_days, setting="MEMPLANE_RETENTION_RAW_DAYS"
@@ -139,10 +139,10 @@ def _estimated_summary(space: Space, sample: int) -> tuple[int, float, str] | No
     """How many days there are, and the newest of them in part: how much larger the whole is, and what the part says. None
     where so little was said that all of it can be looked at."""
     days = summary_days(space)
-    if not days or space.turn_span().count <= sample:
+    if not days or space.overview.turn_span().count <= sample:
         return None
     begin = day_start(days[-1])
-    said = space.turn_span(begin).count - space.turn_span(begin + DAY).count
+    said = space.overview.turn_span(begin).count - space.overview.turn_span(begin + DAY).count
     part = summary_in_part(space, days[-1], sample)
     return None if part is None else (len(days), max(1.0, said / sample), part.html)
 
@@ -232,7 +232,7 @@ def _raw(space: Space, policy: Retention, *, page: int = _PAGE) -> Iterator[Turn
 
 def _span(space: Space, policy: Retention) -> int:
     """Over how many days that goes."""
-    span = space.turn_span(_since(policy, space.now()))
+    span = space.overview.turn_span(_since(policy, space.now()))
     return 0 if span.first is None or span.last is None else span.last // DAY - span.first // DAY + 1
 
 

@@ -41,7 +41,7 @@ _SHORT = 12
 
 def digest_files(space: Space) -> Iterator[tuple[str, bytes]]:
     """(path, bytes) of every week that has a digest, the oldest first."""
-    for week, lines in groupby(space.digest_lines(), key=lambda line: week_of(line.day)):
+    for week, lines in groupby(space.overview.digest_lines(), key=lambda line: week_of(line.day)):
         yield f"{PREFIX}{week}.md", _file(week, lines)
 
 

@@ -17,7 +17,7 @@ _CHUNK = 5_000
 _PAGE = 1_000
 
 Forgets = Mapping[str, Mapping[str, str]]
-"""Forget id to (entry id to reason), as `Space.merge` takes them."""
+"""Forget id to (entry id to reason), as `space.ledger.merge` takes them."""
 
 
 class PlacedEntry(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class PlacedEntry(msgspec.Struct, frozen=True):
 
 def head_of(space: Space) -> int:
     """The last position of the space's chain."""
-    return space.position()
+    return space.ledger.position()
 
 
 def lines_at(space: Space, positions: Positions) -> Iterator[PlacedEntry]:
@@ -41,7 +41,7 @@ def lines_at(space: Space, positions: Positions) -> Iterator[PlacedEntry]:
         line = line_of(entry)
         extra: Iterable[Tombstone] = ()
         if not bytes(line.body) or entry.op in (Op.FORGET, Op.SWEEP):
-            stones = stones or TombstoneIndex(space.tombstones())
+            stones = stones or TombstoneIndex(space.ledger.tombstones())
             extra = [*stones.on(entry.id), *stones.set_by(entry.id)]
         lines = (written(line), *(written(line_of_tombstone(stone)) for stone in extra))
         yield PlacedEntry(position, lines, bool(bytes(line.body)))
@@ -52,7 +52,7 @@ def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]
     for first, last in positions.runs:
         place = first - 1
         while place < last:
-            found = space.chained(after=place, limit=min(_PAGE, last - place))
+            found = space.ledger.chained(after=place, limit=min(_PAGE, last - place))
             if not found:
                 return
             yield from (pair for pair in found if pair[0] <= last)
@@ -61,7 +61,7 @@ def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]
 
 def forgotten_positions(space: Space) -> Positions:
     """Where what is forgotten stands."""
-    return Positions.of(_places(space, [stone.id for stone in space.tombstones()]).values())
+    return Positions.of(_places(space, [stone.id for stone in space.ledger.tombstones()]).values())
 
 
 def forgets_in(lines: Iterable[ExportLine]) -> dict[str, dict[str, str]]:
@@ -76,7 +76,7 @@ def forgets_in(lines: Iterable[ExportLine]) -> dict[str, dict[str, str]]:
 def merge_lines(space: Space, lines: Iterable[ExportLine], forgets: Forgets) -> MergeReport:
     """Take entries in; what one of these forgets buries comes without its payload."""
     drafts = [draft_of(line, erased=False) for line in lines if line.op != TOMBSTONE]
-    return space.merge(drafts, forgets)
+    return space.ledger.merge(drafts, forgets)
 
 
 class BodyPosition(msgspec.Struct, frozen=True):
@@ -93,9 +93,9 @@ def positions_of(space: Space, lines: Sequence[ExportLine]) -> list[BodyPosition
     ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
     found: dict[str, tuple[int, Instant]] = {}
     for start in range(0, len(ids), _CHUNK):
-        found |= space.recordings(ids[start : start + _CHUNK])
+        found |= space.ledger.recordings(ids[start : start + _CHUNK])
     shared: defaultdict[str, set[str]] = defaultdict(set)
-    for variant in space.variants():
+    for variant in space.ledger.variants():
         shared[variant.base].add(variant.id)
     return [
         _place_in_family(space, line, shared)
@@ -112,20 +112,20 @@ def _place(line: ExportLine, recorded: tuple[int, Instant] | None) -> BodyPositi
 def _place_in_family(space: Space, line: ExportLine, shared: Mapping[str, set[str]]) -> BodyPosition | None:
     """Several bodies came under this id: which of them it is, its body says, and when it was recorded."""
     base = base_of(line.id)
-    known = space.entries_named({line.id, base, *shared.get(base, ())})
+    known = space.ledger.entries_by_id({line.id, base, *shared.get(base, ())})
     body = draft_of(line, erased=False).body
     alike = [entry for entry in known.values() if body and entry.body == body]
     alike.sort(key=lambda entry: (entry.recorded != line.recorded, entry.id != line.id, entry.id))
     chosen = alike[0].id if alike else line.id
     if not alike and not (line.id in known and not known[line.id].body):
         return None
-    return _place(line, space.recordings([chosen]).get(chosen))
+    return _place(line, space.ledger.recordings([chosen]).get(chosen))
 
 
 def forgotten_payloads(space: Space, lines: Sequence[ExportLine]) -> bool:
     """Whether any of them brings the payload of something that is forgotten here."""
     ids = list(dict.fromkeys(name for line in lines if has_payload(line) for name in names_of(line)))
-    return any(space.standing(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
+    return any(space.ledger.status(ids[start : start + _CHUNK])[1] for start in range(0, len(ids), _CHUNK))
 
 
 def has_payload(line: ExportLine) -> bool:
@@ -174,5 +174,5 @@ class TombstoneIndex:
 def _places(space: Space, ids: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for start in range(0, len(ids), _CHUNK):
-        found |= space.positions(ids[start : start + _CHUNK])
+        found |= space.ledger.positions(ids[start : start + _CHUNK])
     return found

@@ -43,13 +43,13 @@ class Replica(msgspec.Struct, frozen=True):
 def replica_of_space(space: Space, data: Path) -> Replica:
     """The one that is kept in the space, if it was made in this data directory; otherwise a new one, kept from now on."""
     home = _home(data)
-    kept = space.bookmark(_NAME)
+    kept = space.ledger.bookmark(_NAME)
     if kept is not None:
         found = msgspec.json.decode(kept, type=Replica)
         if found.home == home:
             return found
     made = Replica(random_bytes(_NAME_BYTES).hex(), home)
-    space.set_bookmark(_NAME, msgspec.json.encode(made).decode())
+    space.ledger.set_bookmark(_NAME, msgspec.json.encode(made).decode())
     return made
 
 

@@ -127,7 +127,7 @@ def _entries_in(chunk: Sequence[PlacedEntry], segment: Segment) -> SegmentEntrie
 
 def _without_forgotten(link: SyncLink) -> Iterator[_NewSegment]:
     """Whatever holds a payload that is forgotten by now, whoever wrote it, is written anew without."""
-    seen, generation = link.seen, link.space.generation()
+    seen, generation = link.seen, link.space.ledger.generation()
     if generation == seen.generation and not any(held.foul for held in seen.segments.values()):
         return
     buried = forgotten_positions(link.space)
@@ -172,7 +172,7 @@ def _replacement(
     next pull finds out about."""
     helds = [link.seen.segments[key] for key in keys]
     lines: dict[bytes, SegmentLine] = {}
-    stones = TombstoneIndex(link.space.tombstones())
+    stones = TombstoneIndex(link.space.ledger.tombstones())
     for key, held in zip(keys, helds, strict=True):
         found = _read(link, key, held)
         if found is None:
@@ -214,7 +214,7 @@ def _scrubbed(space: Space, found: Sequence[SegmentLine], stones: TombstoneIndex
             yield line
             continue
         # Under the name that it has here: several bodies may have come under one id.
-        known = space.positions(names)
+        known = space.ledger.positions(names)
         called = next((name for name in names if name in known), line.line.id)
         yield written(msgspec.structs.replace(without_body(line.line), id=called))
         yield from (written(line_of_tombstone(stone)) for name in gone for stone in stones.on(name))

@@ -137,18 +137,18 @@ def _pull_file(
 
 def _mark(link: SyncLink) -> str:
     """What the space is like: how much came in, how often something went, and which day it is."""
-    return f"{head_of(link.space)}:{link.space.generation()}:{day_of(link.space.now())}"
+    return f"{head_of(link.space)}:{link.space.ledger.generation()}:{day_of(link.space.now())}"
 
 
 def _days(link: SyncLink) -> Collection[str] | None:
     """The days of which something was said since files were written last, and those that are over since; None: all of
     them, because something went."""
     position, generation, written = (*link.seen.rendered.split(":"), "", "")[:3]
-    if generation != str(link.space.generation()) or not written:
+    if generation != str(link.space.ledger.generation()) or not written:
         return None
     new = Positions([(int(position) + 1, head_of(link.space))])
     said = {day for _, entry in entries_at(link.space, new) if (day := day_of_entry(entry)) is not None}
-    return said | {day for day in link.space.days_said() if day >= written}
+    return said | {day for day in link.space.overview.days() if day >= written}
 
 
 def _write(link: SyncLink, done: FilePushCounts, days: Collection[str] | None) -> bool:

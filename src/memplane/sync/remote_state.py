@@ -71,7 +71,7 @@ class RemoteState(msgspec.Struct):
 
 
 def load_remote_state(space: Space, url: str, replica: str) -> RemoteState:
-    kept = space.bookmark(_name(url))
+    kept = space.ledger.bookmark(_name(url))
     seen = RemoteState(replica=replica) if kept is None else msgspec.json.decode(kept, type=RemoteState)
     if seen.replica != replica:
         seen.replica, seen.pending, seen.replacing, seen.foul, seen.doomed = replica, (), (), (), {}
@@ -79,12 +79,12 @@ def load_remote_state(space: Space, url: str, replica: str) -> RemoteState:
 
 
 def save_remote_state(space: Space, url: str, seen: RemoteState) -> None:
-    space.set_bookmark(_name(url), msgspec.json.encode(seen).decode())
+    space.ledger.set_bookmark(_name(url), msgspec.json.encode(seen).decode())
 
 
 def last_remote_state(space: Space, url: str) -> RemoteState | None:
     """What is known of a place, for who only looks; None where that is nothing."""
-    kept = space.bookmark(_name(url))
+    kept = space.ledger.bookmark(_name(url))
     return None if kept is None else msgspec.json.decode(kept, type=RemoteState)
 
 
@@ -99,7 +99,7 @@ class SyncPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 def sync_places(space: Space) -> list[SyncPlace]:
     """By URL."""
-    kept = space.bookmark(_PLACES_BOOKMARK)
+    kept = space.ledger.bookmark(_PLACES_BOOKMARK)
     return [] if kept is None else msgspec.json.decode(kept, type=list[SyncPlace])
 
 
@@ -108,18 +108,18 @@ def note_synced(space: Space, url: str, *, at: Instant, pushed: bool) -> None:
     places = {place.url: place for place in sync_places(space)}
     before = places.get(url) or SyncPlace(url=url)
     places[url] = SyncPlace(url=url, pulled=at, pushed=at if pushed else before.pushed)
-    space.set_bookmark(
+    space.ledger.set_bookmark(
         _PLACES_BOOKMARK, msgspec.json.encode([places[name] for name in sorted(places)]).decode()
     )
 
 
 def target_of(space: Space) -> str | None:
     """Where the space was synced to last."""
-    return space.bookmark(_TARGET)
+    return space.ledger.bookmark(_TARGET)
 
 
 def save_target(space: Space, url: str) -> None:
-    space.set_bookmark(_TARGET, url)
+    space.ledger.set_bookmark(_TARGET, url)
 
 
 def _name(url: str) -> str:

@@ -37,7 +37,7 @@ class SyncOverview(msgspec.Struct, frozen=True, kw_only=True):
 def sync_overview(space: Space) -> SyncOverview:
     """What others pushed since is known only to the place: `Sync.status` asks it."""
     target = target_of(space)
-    last, generation = space.position(), space.generation()
+    last, generation = space.ledger.position(), space.ledger.generation()
     return SyncOverview(
         target=None if target is None else without_secrets(target),
         places=tuple(

@@ -154,7 +154,7 @@ class Sync:
     def _wipe_names(self, link: SyncLink, before: set[str]) -> None:
         """A file's name tells what its memory says. Where one went, nothing is left of its name on the disk either."""
         if not before <= link.seen.files.keys():
-            self._space.wipe()
+            self._space.ledger.wipe()
 
     def status(self) -> SyncStatus:
         """How far both sides are, by the manifest alone; changes nothing."""

@@ -106,6 +106,6 @@ def daily_push(environment: Mapping[str, str]) -> Daily:
                 check_local(store)
             Sync(space, store, space.settings.folder, clock=space.now).push()
         except (RemoteError, StorageBusy, SettingsInvalid, InvalidRequest) as exc:
-            space.note_audit("sync", target=target, outcome="failed", detail=exc.code)
+            space.ledger.add_audit("sync", target=target, outcome="failed", detail=exc.code)
 
     return work

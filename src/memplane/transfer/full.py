@@ -131,13 +131,13 @@ _decode = msgspec.json.Decoder(ExportLine).decode
 
 def full_lines(space: Space) -> Iterator[bytes]:
     """Tombstones are read first and last: what is forgotten while this goes on is not in it."""
-    buried = {tombstone.id for tombstone in space.tombstones()}
+    buried = {tombstone.id for tombstone in space.ledger.tombstones()}
     seq = 0
-    while entries := space.entries(after=seq):
+    while entries := space.ledger.entries(after=seq):
         for entry in entries:
             yield encoded(line_of(entry, erased=entry.id in buried))
         seq = entries[-1].seq
-    for tombstone in space.tombstones():
+    for tombstone in space.ledger.tombstones():
         if tombstone.cause is None:  # whoever reads the one it goes with knows the others
             yield encoded(line_of_tombstone(tombstone))
 
@@ -198,10 +198,10 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
         if len(drafts) % _PROGRESS_LINES == 0:
             progress(done, total)
         if size > _CHUNK_BYTES:
-            tally.load(space.merge(drafts, {}))
+            tally.load(space.ledger.merge(drafts, {}))
             drafts.clear()
             size = 0
-    tally.load(space.merge(drafts, forgets))
+    tally.load(space.ledger.merge(drafts, forgets))
     progress(total, total)
     return tally.report()
 

@@ -186,9 +186,9 @@ def run(space: Space, command: Command) -> str:
 def _view(space: Space, command: ViewCommand) -> str:
     path = checked_path(command.path)
     try:
-        text = space.file(path).text
+        text = space.files.read(path).text
     except NotFound as exc:
-        entries = space.files(path)
+        entries = space.files.list(path)
         if not entries and path != ROOT:
             raise ToolCommandError(
                 f"The path {command.path} does not exist. Please provide a valid path."
@@ -222,7 +222,7 @@ def _range(given: Sequence[int] | None, count: int) -> tuple[int, int]:
 
 def _create(space: Space, command: CreateCommand) -> str:
     try:
-        space.create_file(command.path, command.file_text)
+        space.files.create(command.path, command.file_text)
     except PathTaken as exc:
         raise ToolCommandError(f"Error: File {command.path} already exists") from exc
     return f"File created successfully at: {command.path}"
@@ -277,14 +277,14 @@ def _insert(space: Space, command: InsertCommand) -> str:
 
 def _edited(space: Space, path: str, edit: Callable[[str], Iterable[Splice]], missing: str) -> str:
     try:
-        return space.edit_file(path, edit).text
+        return space.files.edit(path, edit).text
     except NotFound as exc:
         raise ToolCommandError(missing) from exc
 
 
 def _delete(space: Space, command: DeleteCommand) -> str:
     try:
-        space.delete_file(command.path)
+        space.files.delete(command.path)
     except NotFound as exc:
         raise ToolCommandError(f"Error: The path {command.path} does not exist") from exc
     return f"Successfully deleted {command.path}"
@@ -292,7 +292,7 @@ def _delete(space: Space, command: DeleteCommand) -> str:
 
 def _rename(space: Space, command: RenameCommand) -> str:
     try:
-        space.rename_file(command.old_path, command.new_path)
+        space.files.rename(command.old_path, command.new_path)
     except NotFound as exc:
         raise ToolCommandError(f"Error: The path {command.old_path} does not exist") from exc
     except PathTaken as exc:

@@ -104,6 +104,6 @@ def _answer(space: Space, given: Any) -> str:
 
 def _cleared(space: Space) -> str:
     """For tests and people; the model has no command for it."""
-    for folder in dict.fromkeys(entry.path.split("/")[2] for entry in space.files(ROOT)):
-        space.delete_file(f"{ROOT}/{folder}")
+    for folder in dict.fromkeys(entry.path.split("/")[2] for entry in space.files.list(ROOT)):
+        space.files.delete(f"{ROOT}/{folder}")
     return "All memory cleared"

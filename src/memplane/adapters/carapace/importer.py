@@ -53,7 +53,7 @@ def import_carapace(space: Space, path: Path) -> ImportReport:
         rows[row.id] = row
     replaced = _links(rows, tally, path.name)
     drafts = [_draft(row, replaced.get(row.id)) for row in _in_order(rows, replaced)]
-    tally.load(space.load(drafts))
+    tally.load(space.ledger.load(drafts))
     return tally.report()
 
 

@@ -78,7 +78,7 @@ class Documents:
         body: UploadBody = call.body
         space = call.space(body.user_id)
         content, media_type = _content(body)
-        kept = space.upload_whole(
+        kept = space.documents.upload_whole(
             content,
             name=_name(body),
             project=body.project_id,
@@ -108,11 +108,11 @@ class Documents:
         if space is None:
             return answer(DocumentList(documents=[], total=0, limit=limit, offset=offset))
         where = {"project": query["project_id"], "collection": query["collection_id"]}
-        found = space.documents(**where, limit=limit, offset=offset)
+        found = space.documents.list(**where, limit=limit, offset=offset)
         return answer(
             DocumentList(
                 documents=[_item(document, owner) for document in found],
-                total=space.document_count(**where),
+                total=space.documents.count(**where),
                 limit=limit,
                 offset=offset,
             )
@@ -121,7 +121,7 @@ class Documents:
     def status(self, call: Call) -> Response:
         document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
-        document = space.document(document_id)
+        document = space.documents.get(document_id)
         return answer(
             DocumentStatusAnswer(
                 document_id=document_id,
@@ -134,7 +134,7 @@ class Documents:
     def read(self, call: Call) -> Response:
         document_id = call.path_params["document_id"]
         owner, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
-        whole = space.whole_document(document_id, text=call.query["content"])
+        whole = space.documents.get_whole(document_id, text=call.query["content"])
         document = whole.document
         return answer(
             DocumentRead(
@@ -151,7 +151,7 @@ class Documents:
     def delete(self, call: Call) -> Response:
         document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
-        receipt = space.delete_document(document_id)
+        receipt = space.documents.delete(document_id)
         return answer(DocumentDeleted(document_id=document_id, receipt_id=receipt.id))
 
 
@@ -211,7 +211,7 @@ class Collections:
 
     def create(self, call: Call) -> Response:
         body: CollectionBody = call.body
-        made = call.space(body.user_id).create_collection(
+        made = call.space(body.user_id).documents.create_collection(
             body.name, project=body.project_id, ordered=bool(body.ordered), id=body.collection_id
         )
         return answer(CollectionCreated(collection=_row(call, body.user_id, made)))
@@ -223,7 +223,9 @@ class Collections:
         found = (
             []
             if space is None
-            else space.collections(project=query["project_id"], limit=query["limit"], offset=query["offset"])
+            else space.documents.collections(
+                project=query["project_id"], limit=query["limit"], offset=query["offset"]
+            )
         )
         return answer(CollectionList(collections=[_row(call, owner, one) for one in found]))
 
@@ -232,7 +234,7 @@ class Collections:
         space = space_of(call, owner, "collection", collection_id)
         return answer(
             CollectionRead(
-                collection=_row(call, owner, space.collection(collection_id)),
+                collection=_row(call, owner, space.documents.collection(collection_id)),
                 documents=[
                     CollectionDocument(
                         document_id=member.document,
@@ -240,7 +242,7 @@ class Collections:
                         position=member.position,
                         added_at=iso(member.added_at),
                     )
-                    for member in space.members(collection_id)
+                    for member in space.documents.members(collection_id)
                 ],
             )
         )
@@ -249,20 +251,20 @@ class Collections:
         """Its documents stay."""
         collection_id = call.path_params["collection_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
-        space.delete_collection(collection_id)
+        space.documents.delete_collection(collection_id)
         return answer(CollectionDeleted(collection_id=collection_id))
 
     def add(self, call: Call) -> Response:
         body: MemberBody = call.body
         collection_id = call.path_params["collection_id"]
         space = space_of(call, body.user_id, "collection", collection_id)
-        space.add_to_collection(collection_id, body.document_id, position=body.position)
+        space.documents.add_to_collection(collection_id, body.document_id, position=body.position)
         return answer(MemberAdded(collection_id=collection_id, document_id=body.document_id))
 
     def remove(self, call: Call) -> Response:
         collection_id, document_id = call.path_params["collection_id"], call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
-        space.remove_from_collection(collection_id, document_id)
+        space.documents.remove_from_collection(collection_id, document_id)
         return answer(MemberRemoved(collection_id=collection_id, document_id=document_id))
 
 

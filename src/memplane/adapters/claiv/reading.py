@@ -36,7 +36,7 @@ def facts(call: Call) -> Response:
             limit=limit + 1,
             offset=offset,
         )
-    about = {} if space is None else space.about_documents(found)
+    about = {} if space is None else space.documents.mentioned_by(found)
     page = [fact_of(memory, about) for memory in found[:limit]]
     return answer(FactList(facts=page, limit=limit, offset=offset, more=len(found) > limit))
 
@@ -48,7 +48,7 @@ def fact(call: Call) -> Response:
     places, base = space.evidence(fact_id), memory.importance_base
     return answer(
         FactRead(
-            **msgspec.structs.asdict(fact_of(memory, space.about_documents([memory]))),
+            **msgspec.structs.asdict(fact_of(memory, space.documents.mentioned_by([memory]))),
             conversation_id=memory.conversation,
             project_id=memory.project,
             superseded_by=memory.superseded_by,

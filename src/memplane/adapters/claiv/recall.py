@@ -190,7 +190,7 @@ def _limits(asked: LimitsBody) -> Limits:
 def _about(space: Space, told: Recall) -> About:
     pairs = [memory for conflict in told.conflicts for memory in (conflict.left, conflict.right)]
     facts = [hit.memory for hit in told.facts if hit.memory is not None]
-    return space.about_documents([*facts, *pairs])
+    return space.documents.mentioned_by([*facts, *pairs])
 
 
 def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> RecallResponse:

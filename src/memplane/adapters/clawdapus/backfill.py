@@ -164,7 +164,7 @@ class HistoryBackfill:
 
     def _pages(self, client: LinesClient, space: Space, mark: str, progress: BackfillProgress) -> bool:
         """Page after page, until there is no more (True) or it is to stop (False)."""
-        place = _Place(space.bookmark(mark), self._page_lines)
+        place = _Place(space.ledger.bookmark(mark), self._page_lines)
         patience = _RetryBudget(self._stop, self._wait)
         while not self._stop.is_set():
             try:
@@ -176,7 +176,7 @@ class HistoryBackfill:
                 continue
             fresh = place.advance(found)
             if place.newest is not None:
-                space.set_bookmark(mark, format_timestamp(place.newest))
+                space.ledger.set_bookmark(mark, format_timestamp(place.newest))
             if fresh:
                 patience = _RetryBudget(self._stop, self._wait)
             if page.broken is not None:
@@ -205,7 +205,7 @@ class HistoryBackfill:
             return
         loaded = append_lines(space, lines)
         if loaded.added:
-            space.catch_up()
+            space.ledger.catch_up()
         progress.added += loaded.added
         progress.known += loaded.known
         progress.forgotten += loaded.forgotten

@@ -58,7 +58,7 @@ def _answer(call: Call, agent: str, path: str) -> Response:
     headers = {"x-next-cursor": page.cursor} if page.cursor else {}
     if page.following:
         headers["link"] = f'<{path}?{urlencode({**page.following, "limit": limit})}>; rel="next"'
-    space.note_audit("export", target="history", outcome="ok", detail=f"{len(page.seqs)} entries")
+    space.ledger.add_audit("export", target="history", outcome="ok", detail=f"{len(page.seqs)} entries")
     return call.stream(_pieces(space, page.seqs), media=NDJSON, headers=headers)
 
 
@@ -67,13 +67,13 @@ def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> 
     can slip past."""
     since = parse_after(after)
     if cursor is None:
-        found = space.said_since(since, limit=limit)
+        found = space.ledger.turn_seqs_since(since, limit=limit)
         following = {"after": _timestamp(found.said[-1].at)} if found.more else {}
         return HistoryPage(seqs=[said.seq for said in found.said], following=following)
     if after:
         raise bad_request("give after or cursor, not both")
     place = _parse_cursor(cursor)
-    seqs = space.said(after=place, limit=limit)
+    seqs = space.ledger.turn_seqs(after=place, limit=limit)
     last = str(seqs[-1] if seqs else place)
     return HistoryPage(seqs=seqs, following={"cursor": last} if len(seqs) == limit else {}, cursor=last)
 

@@ -46,7 +46,7 @@ def import_history(
 ) -> ImportReport:
     """Append every line first, which makes it durable, then make all of it searchable."""
     report = append_history(space, path, trust_ids=trust_ids, progress=progress)
-    space.catch_up()
+    space.ledger.catch_up()
     return report
 
 
@@ -82,7 +82,7 @@ def _load(space: Space, drafts: list[NewEntry], tally: ImportTally) -> None:
     """A line that was exported from here is the turn it was made from: known if it is still here, forgotten if not."""
     ours = {draft.id: id_ for draft in drafts if (id_ := _own_id(draft.body))}
     if ours:
-        known, forgotten = space.standing(list(ours.values()))
+        known, forgotten = space.ledger.status(list(ours.values()))
         tally.load(
             LoadResult(
                 added=0,
@@ -92,7 +92,7 @@ def _load(space: Space, drafts: list[NewEntry], tally: ImportTally) -> None:
         )
         drafts = [draft for draft in drafts if ours.get(draft.id) not in known | forgotten]
     if drafts:
-        tally.load(space.load(drafts))
+        tally.load(space.ledger.load(drafts))
 
 
 def _own_id(line: bytes) -> str | None:
@@ -122,7 +122,7 @@ def scrubbed_lines(space: Space, seqs: Sequence[int]) -> Iterator[bytes]:
     """These entries as such lines, in this order and without secrets. What was forgotten meanwhile is not told."""
     for begin in range(0, len(seqs), _LINES_AT_ONCE):
         wanted = seqs[begin : begin + _LINES_AT_ONCE]
-        found = {entry.seq: entry for entry in space.entries_at(wanted)}
+        found = {entry.seq: entry for entry in space.ledger.entries_at(wanted)}
         for seq in wanted:
             if seq in found:
                 yield from (scrub_line(line)[0] for line in _line_of(space, found[seq]))
@@ -139,7 +139,7 @@ def _line_of(space: Space, entry: Entry) -> Iterator[bytes]:
 
 def entries_of(space: Space) -> Iterator[Entry]:
     seq = 0
-    while entries := space.entries(after=seq):
+    while entries := space.ledger.entries(after=seq):
         yield from entries
         seq = entries[-1].seq
 

@@ -97,8 +97,8 @@ class Snapshots:
                     for name in ("pod", "service", "type", "timezone")
                     if (value := getattr(context, name))
                 },
-                counts=space.stats(),
-                waiting=space.lag(),
+                counts=space.overview.stats(),
+                waiting=space.overview.lag(),
                 recall=shown,
             )
         )

@@ -77,7 +77,7 @@ class CallerFacts:
         if space is None:
             return HelmdeckForgotten(scope=scope, deleted=0)
         begin = which.get("prefix", which.get("key", ""))
-        rows = space.facts(begin, runs=True, limit=ROWS_MAX)
+        rows = space.facts.list(begin, runs=True, limit=ROWS_MAX)
         there = sum("key" not in which or row.key == which["key"] for row in rows)
         receipt = space.forget(**which, reason=f"facts door: {scope.partition(':')[0]}")
         return HelmdeckForgotten(
@@ -97,7 +97,7 @@ class CallerFacts:
                 else [fact for fact in _keyed(space, key) if category in {None, fact.category}]
             )
         else:
-            found = [] if space is None else space.facts(prefix, category=category, limit=limit + 1)
+            found = [] if space is None else space.facts.list(prefix, category=category, limit=limit + 1)
         return HelmdeckFactList(
             scope=self.scope, facts=[_fact(memory) for memory in found[:limit]], more=len(found) > limit
         )
@@ -119,7 +119,7 @@ class CallerFacts:
     def rows(self) -> list[Memory]:
         """Everything with a key, runs and plans too, newest first."""
         space = self._existing()
-        return [] if space is None else space.facts(runs=True, limit=ROWS_MAX)
+        return [] if space is None else space.facts.list(runs=True, limit=ROWS_MAX)
 
     def defaults(self) -> DefaultsAnswer:
         learned = self._learned()
@@ -145,7 +145,7 @@ class CallerFacts:
 
     def my_memory(self) -> MyMemory:
         space = self._existing()
-        found = [] if space is None else space.categories()
+        found = [] if space is None else space.facts.categories()
         return MyMemory(
             scope=self.scope,
             fetched_at=self._now(),
@@ -155,7 +155,7 @@ class CallerFacts:
 
     def my_plans(self) -> MyPlans:
         space = self._existing()
-        found = [] if space is None else space.plans()
+        found = [] if space is None else space.facts.plans()
         return MyPlans(
             scope=self.scope, fetched_at=self._now(), groups=found, note="" if found else NOTE_NO_PLANS
         )
@@ -178,14 +178,14 @@ class CallerFacts:
 
     def _learned(self) -> Defaults:
         space = self._existing()
-        return Defaults() if space is None else space.defaults()
+        return Defaults() if space is None else space.facts.defaults()
 
     def _count(self, name: str) -> int:
         try:
             space = existing_space(self._plane, self._principal, Right.READ, door=ADAPTER, owner=name)
         except Forbidden:
             return 0
-        return 0 if space is None else space.stats().keys
+        return 0 if space is None else space.overview.stats().keys
 
     def _existing(self, right: Right = Right.READ) -> Space | None:
         return existing_space(self._plane, self._principal, right, door=ADAPTER, owner=self.name)

@@ -123,7 +123,7 @@ def _get(space: Space, given: Arguments) -> McpToolResult:
 
 
 def _list(space: Space, given: Arguments) -> McpToolResult:
-    facts = space.facts(given["prefix"], category=given.get("category"), limit=given["limit"])
+    facts = space.facts.list(given["prefix"], category=given.get("category"), limit=given["limit"])
     lines = [f"- {one_line(as_data(fact.line))}" for fact in facts]
     text = fence("\n".join(lines)) if lines else "There are no such facts."
     return McpToolResult(text, {"facts": [_fact(fact) for fact in facts]})

@@ -127,7 +127,7 @@ def _categories(space: Space) -> str:
             "count": category.count,
             "recent_keys": [as_data(key) for key in category.recent_keys],
         }
-        for category in space.categories()
+        for category in space.facts.categories()
     ]
     return msgspec.json.encode({"categories": found}).decode()
 

@@ -208,7 +208,7 @@ class Injector:
 
     async def recalled(self, space: Space, asked: TurnRequest, seconds: float) -> RecallOutcome:
         """From this process."""
-        started, found, quiet = time.perf_counter(), None, space.untold()
+        started, found, quiet = time.perf_counter(), None, space.silent()
         try:
             if seconds > 0:
                 found = await self._box.awaited(
@@ -329,7 +329,7 @@ def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, b
     conversation may also begin anew under the same name."""
     if not plane.has_space(space.owner, tenant=space.tenant):
         return _PinnedState(PinnedTexts(), "" if briefed else None)
-    pins = space.pins((places.brief, places.context))
+    pins = space.ledger.pinned_texts((places.brief, places.context))
     if not briefed:
         return _PinnedState(pins, None)
     before = None if asked.begins else pins.texts.get(places.brief)
@@ -337,7 +337,7 @@ def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, b
 
 
 def _brief_of(space: Space) -> str:
-    markdown = space.untold().brief().markdown
+    markdown = space.silent().brief().markdown
     return f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else ""
 
 

@@ -204,7 +204,7 @@ class TurnRecorder:
 
     def _write(self, kept: PendingTurn) -> None:
         caller = Caller(kept.actor, self._door, kept.conversation)
-        space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).untold()
+        space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).silent()
         with self._telling(kept):
             retained = space.retain_entry(kept.line, pins=kept.pins)
         if self._record is None or retained.deduped or retained.suppressed:

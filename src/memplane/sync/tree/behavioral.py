@@ -93,7 +93,7 @@ def memory_files(space: Space) -> Iterator[tuple[str, str, str]]:
     """(path below its folder, text, entry id) of every memory that was stored on purpose and holds, and of their index."""
     versions = Versions(space)
     odds: dict[str, list[str]] = {}
-    for conflict in space.conflicts():
+    for conflict in space.review.conflicts():
         odds.setdefault(conflict.left.id, []).append(conflict.right.id)
         odds.setdefault(conflict.right.id, []).append(conflict.left.id)
     taken: set[str] = {INDEX.casefold()}
@@ -244,7 +244,7 @@ def judged(
     if entry_id.startswith(DERIVED_PREFIXES):
         raise InvalidRequest("id: ids of this form belong to what is derived; leave it out, or give another")
     named = list(dict.fromkeys([entry_id, file.id or entry_id]))
-    known, forgotten = space.standing(named)
+    known, forgotten = space.ledger.status(named)
     if entry_id in forgotten:
         return FileForgotten()
     base = versions.get(entry_id)
@@ -287,7 +287,7 @@ def _edit(
     said = msgspec.json.decode(body)
     del said["at"]  # two who read the same edit at different times read the same edit
     id_ = memory_id(base.id, msgspec.json.encode(said, order="sorted").decode())
-    known, forgotten = space.standing([id_])
+    known, forgotten = space.ledger.status([id_])
     if forgotten:
         return FileForgotten()
     if known:

@@ -94,7 +94,7 @@ def day_of_summary(path: str) -> str | None:
 
 def summary_days(space: Space) -> list[str]:
     """The days that have a summary, the oldest first."""
-    return [day for day in space.days_said() if _has_summary(space, day)]
+    return [day for day in space.overview.days() if _has_summary(space, day)]
 
 
 def _has_summary(space: Space, day: str) -> bool:
@@ -106,7 +106,7 @@ def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary 
     is the same before the day is removed and after."""
     found: list[tuple[Any, dict[str, Any]]] = []
     begin = day_start(day)
-    for entry in space.said_on(day, limit=limit):
+    for entry in space.overview.entries_on(day, limit=limit):
         for place, (at, made) in enumerate(interactions_of(entry)):
             role = (made.metadata or {}).get("role", Role.USER)
             if role in (Role.USER, Role.ASSISTANT) and begin <= at < begin + DAY:

@@ -39,7 +39,7 @@ def day_files(
     """(path, lines) of each day on which something was said that is not forgotten, the oldest first."""
     found: dict[str, list[InteractionLine]] = {}
     seq = 0
-    while entries := space.entries(after=seq):
+    while entries := space.ledger.entries(after=seq):
         for entry in entries:
             day = day_of_entry(entry)
             if day is not None and (days is None or day in days):
@@ -76,7 +76,7 @@ def joined(space: Space, lines: list[InteractionLine], there: bytes) -> bytes:
         if raw.strip() and under not in ours:
             kept.append((under, f"{raw}\n"))
     others = [under for under, _ in kept if under is not None]
-    forgotten = space.standing(others)[1] if others else set()
+    forgotten = space.ledger.status(others)[1] if others else set()
     rows = [(line.at, line.id, line.text) for line in lines]
     rows += [(_at(raw), "", raw) for under, raw in kept if under not in forgotten]
     return "".join(text for _, _, text in sorted(rows, key=lambda row: row[:2])).encode(
@@ -180,7 +180,9 @@ def drafts_of(space: Space, data: bytes) -> tuple[list[NewEntry], list[tuple[int
             continue
         drafts.setdefault(draft.id, draft)
     ids = {id_: entry_id(id_) for id_ in drafts}
-    known, forgotten = space.standing(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
+    known, forgotten = (
+        space.ledger.status(list(dict.fromkeys([*ids, *ids.values()]))) if ids else (set(), set())
+    )
     seen = known | forgotten
     return [drafts[id_] for id_, under in ids.items() if id_ not in seen and under not in seen], rejected
 

@@ -63,7 +63,7 @@ def facts_file(space: Space) -> bytes | None:
             expires=None if memory.expires_at is None else iso(memory.expires_at),
             entry=memory.id,
         )
-        for memory in space.facts(limit=_ALL)
+        for memory in space.facts.list(limit=_ALL)
         if memory.key is not None and not is_path(memory.key)
     }
     if not facts:
@@ -90,7 +90,7 @@ def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified:
     except msgspec.MsgspecError as exc:
         raise InvalidRequest(str(exc)) from exc
     base = None if fact.entry is None else _put(space, fact.entry)
-    if fact.entry is not None and space.standing([fact.entry])[1]:
+    if fact.entry is not None and space.ledger.status([fact.entry])[1]:
         return FileForgotten()
     if live is not None and _same(fact, live.text, live.category, live.tags):
         return FileUnchanged()
@@ -162,13 +162,13 @@ def _created(fact: StateFact, live: Memory | None, at: Instant) -> Instant | Non
 
 def agent_files(space: Space) -> Iterator[tuple[str, str, str]]:
     """(path, text, entry id) of every file that an agent keeps."""
-    for memory in sorted(space.facts(f"{ROOT}/", limit=_ALL), key=lambda memory: memory.key or ""):
+    for memory in sorted(space.facts.list(f"{ROOT}/", limit=_ALL), key=lambda memory: memory.key or ""):
         if memory.key is None or not is_path(memory.key):
             continue
         try:
             yield (
                 f"{FILES}/{quoted(memory.key.removeprefix(ROOT)[1:])}",
-                space.file(memory.key).text,
+                space.files.read(memory.key).text,
                 memory.id,
             )
         except NotFound:
@@ -182,16 +182,16 @@ def judged_file(
     key = checked_path(f"{ROOT}/{unquoted(path.removeprefix(f'{FILES}/'))}")
     text = _decoded(data, space.settings.file_bytes_max)
     entry = written.base(path)
-    known, forgotten = space.standing([entry] if entry is not None else [])
+    known, forgotten = space.ledger.status([entry] if entry is not None else [])
     if forgotten:
         return FileForgotten()
-    live = next((memory for memory in space.facts(key, limit=_ALL) if memory.key == key), None)
+    live = next((memory for memory in space.facts.list(key, limit=_ALL) if memory.key == key), None)
     if written.is_as_written(path, data):
         if known:
             return FileUnchanged()
-    elif live is not None and space.file(key).text == text:
+    elif live is not None and space.files.read(key).text == text:
         return FileUnchanged()
-    if live is None and len(space.files()) >= space.settings.files_max:
+    if live is None and len(space.files.list()) >= space.settings.files_max:
         raise InvalidRequest(f"there are {space.settings.files_max:,} files already; delete some")
     before = None if live is None else _put(space, live.id)
     id_ = put_id(key, entry or "", text)
@@ -212,8 +212,8 @@ def judged_file(
 def _judged_beside(space: Space, put: PutPayload, entry: str, live: str) -> Verdict:
     """A file that was edited there and changed here: the other version is kept beside it."""
     beside = _beside(put.key, put.value)
-    taken = bool(space.standing([put_id(put.key, entry, put.value)])[0])
-    if taken or any(memory.key == beside for memory in space.facts(beside, limit=_ALL)):
+    taken = bool(space.ledger.status([put_id(put.key, entry, put.value)])[0])
+    if taken or any(memory.key == beside for memory in space.facts.list(beside, limit=_ALL)):
         return FileUnchanged()
     id_ = put_id(beside, entry, put.value)
     return _news(space, id_, msgspec.structs.replace(put, key=beside), odds=(live,))
@@ -232,7 +232,7 @@ def _beside(key: str, text: str) -> str:
 
 def carried_files(space: Space) -> Iterator[tuple[str, str, str]]:
     """(path, text, entry id) of every file that is carried along."""
-    rows = space.facts(f"{CARRIED_FILES}/", category=CARRIED_FILES, runs=True, limit=_ALL)
+    rows = space.facts.list(f"{CARRIED_FILES}/", category=CARRIED_FILES, runs=True, limit=_ALL)
     for memory in sorted(rows, key=lambda memory: memory.key or ""):
         found = _put(space, memory.id)
         if found is not None:
@@ -253,11 +253,12 @@ def judged_carried(
     text = _decoded(data, CARRIED_BYTES_MAX)
     key = f"{CARRIED_FILES}/{name or path}"
     entry = written.base(path)
-    known, forgotten = space.standing([entry] if entry is not None else [])
+    known, forgotten = space.ledger.status([entry] if entry is not None else [])
     if forgotten:
         return FileForgotten()
     live = next(
-        (m for m in space.facts(key, category=CARRIED_FILES, runs=True, limit=_ALL) if m.key == key), None
+        (m for m in space.facts.list(key, category=CARRIED_FILES, runs=True, limit=_ALL) if m.key == key),
+        None,
     )
     before = None if live is None else _put(space, live.id)
     if before is not None and before[1].value == text:
@@ -279,7 +280,7 @@ def judged_carried(
 
 
 def _news(space: Space, id_: str, put: PutPayload, *, odds: tuple[str, ...] = ()) -> Verdict:
-    known, forgotten = space.standing([id_])
+    known, forgotten = space.ledger.status([id_])
     if forgotten:
         return FileForgotten()
     if known:
@@ -288,7 +289,7 @@ def _news(space: Space, id_: str, put: PutPayload, *, odds: tuple[str, ...] = ()
 
 
 def _put(space: Space, entry_id: str) -> tuple[str, PutPayload] | None:
-    entry = space.entries_named([entry_id]).get(entry_id)
+    entry = space.ledger.entries_by_id([entry_id]).get(entry_id)
     if entry is None or entry.op is not Op.PUT or not entry.body:
         return None
     payload = decode(entry)
@@ -297,7 +298,7 @@ def _put(space: Space, entry_id: str) -> tuple[str, PutPayload] | None:
 
 def _is_free(space: Space, entry_id: str) -> bool:
     """Whether an id that a file names can be that of what it says."""
-    return entry_id.startswith("put-") and len(entry_id) <= 512 and not any(space.standing([entry_id]))  # noqa: PLR2004
+    return entry_id.startswith("put-") and len(entry_id) <= 512 and not any(space.ledger.status([entry_id]))  # noqa: PLR2004
 
 
 def _decoded(data: bytes, bytes_max: int) -> str:

@@ -189,7 +189,7 @@ class _TreeImport:
                 self._other(path, self._files[path])
         self._flush()
         if not self._dry_run:
-            self._space.catch_up()
+            self._space.ledger.catch_up()
         self._missing(set(self._files if there is None else there), forget=forget_missing)
         return self._tally.report()
 
@@ -296,7 +296,7 @@ class _TreeImport:
         except InvalidRequest as exc:
             self._tally.rejected.append((FACTS, str(exc)))
             return
-        live = {memory.key: memory for memory in self._space.facts(limit=1_000_000)}
+        live = {memory.key: memory for memory in self._space.facts.list(limit=1_000_000)}
         for key, raw in facts.items():
             known = live.get(key.strip())
             self._judge(FACTS, partial(judged_fact, self._space, known, key, raw, self._at(FACTS)), part=key)
@@ -325,8 +325,8 @@ class _TreeImport:
         for path, record in self._written.files.items():
             if path in there or path in self._tally.taken:
                 continue
-            known, _ = self._space.standing([record.entry])
-            if not known or self._space.replacements(record.entry):
+            known, _ = self._space.ledger.status([record.entry])
+            if not known or self._space.ledger.replacements(record.entry):
                 continue  # what was replaced since stands in another file
             self._tally.missing.append(path)
             if forget:
@@ -337,7 +337,7 @@ class _TreeImport:
         at: str | None = entry
         while at is not None and at not in ids:
             ids.append(at)
-            found = self._space.entries_named([at]).get(at)
+            found = self._space.ledger.entries_by_id([at]).get(at)
             at = None if found is None else found.ref
         if not self._dry_run:
             self._space.forget(entries=ids, reason="its file was removed")
@@ -369,7 +369,7 @@ class _TreeImport:
         if self._drafts:
             self._tally.entries += len(self._drafts)
             if not self._dry_run:
-                self._space.merge(self._drafts, {})
+                self._space.ledger.merge(self._drafts, {})
             self._drafts = []
         self._touched.clear()
 

@@ -41,7 +41,7 @@ class Versions:
     def get(self, id_: str) -> Version | None:
         """The stored memory with this id; None where there is none, or what it said is forgotten."""
         if id_ not in self._known:
-            entry = self._space.entries_named((id_,)).get(id_)
+            entry = self._space.ledger.entries_by_id((id_,)).get(id_)
             self._known[id_] = None if entry is None else _version(entry)
         return self._known[id_]
 
@@ -55,7 +55,7 @@ class Versions:
             offset = 0
             while page := self._space.memories(state=state, episodes=False, limit=_PAGE, offset=offset):
                 wanted = {memory.id: memory for memory in page if memory.key is None and not memory.derived}
-                for id_, entry in self._space.entries_named(wanted).items():
+                for id_, entry in self._space.ledger.entries_by_id(wanted).items():
                     version = self._known[id_] = _version(entry)
                     if version is not None:
                         yield LiveVersion(wanted[id_], version)
@@ -72,7 +72,7 @@ class Versions:
                 yield found
                 at = found.entry.ref
             else:
-                entry = self._space.entries_named((at,)).get(at)
+                entry = self._space.ledger.entries_by_id((at,)).get(at)
                 at = None if entry is None else entry.ref
 
     def root(self, version: Version) -> str:
@@ -99,7 +99,7 @@ class Versions:
         todo, seen = [version.id], {version.id}
         while todo:
             at = todo.pop()
-            following = [id_ for id_ in self._space.replacements(at) if id_ not in seen]
+            following = [id_ for id_ in self._space.ledger.replacements(at) if id_ not in seen]
             seen.update(following)
             todo += following
             here = self.get(at)

@@ -55,7 +55,7 @@ def write_tree(
     if ledger:
         writing.ledger()
     writing.readable(prefix, chain(generated_files(space), others))
-    space.note_audit("export", target="tree", outcome="ok")
+    space.ledger.add_audit("export", target="tree", outcome="ok")
     return writing.finish()
 
 
@@ -95,7 +95,7 @@ def read_tree(
     )
     if not dry_run:
         detail = f"{count} entries of its ledger, {report.entries} of its files"
-        space.note_audit("import", target="tree", outcome="ok", detail=detail)
+        space.ledger.add_audit("import", target="tree", outcome="ok", detail=detail)
     return msgspec.structs.replace(
         report, rejected=(*rejected, *report.rejected), entries=count + report.entries
     )
@@ -139,7 +139,7 @@ class _TreeExport:
         except segments.SegmentDamaged:
             return False
         ids = [line.id for line in lines if line is not None]
-        known, forgotten = self._space.standing(ids)
+        known, forgotten = self._space.ledger.status(ids)
         return len(ids) == len(lines) and all(id_ in known or id_ in forgotten for id_ in ids)
 
     def readable(self, prefix: str, others: Iterable[tuple[str, bytes]]) -> None:
@@ -249,10 +249,10 @@ def _with_records(made: bytes, before: bytes | None, apart: Mapping[str, str]) -
 def _replica(space: Space) -> str:
     """The name under which this space exports. A copy of the space has it too, so nothing of its goes unless it is
     known here."""
-    kept = space.bookmark(_REPLICA)
+    kept = space.ledger.bookmark(_REPLICA)
     if kept is None:
         kept = f"tree-{random_bytes(_NAME_BYTES).hex()}"
-        space.set_bookmark(_REPLICA, kept)
+        space.ledger.set_bookmark(_REPLICA, kept)
     return kept
 
 
@@ -292,6 +292,6 @@ def _merge(space: Space, lines: Sequence[ExportLine], *, dry_run: bool) -> int:
     """How many entries are, or would be, new."""
     if dry_run:
         ids = {line.id for line in lines if line.op != TOMBSTONE}
-        known, forgotten = space.standing(list(ids))
+        known, forgotten = space.ledger.status(list(ids))
         return len(ids - known - forgotten)
     return merge_lines(space, lines, forgets_in(lines)).added if lines else 0

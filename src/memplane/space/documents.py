@@ -1,5 +1,6 @@
-"""Documents of a space, and collections of them: what can be looked up in, beside what was said."""
+"""Documents of a space, and collections of them."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
@@ -10,7 +11,7 @@ from memplane.documents.parsed import ParseLimits
 from memplane.documents.preparation import prepare_document
 from memplane.errors import CollectionTaken, InvalidRequest, NotFound
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import CollectPayload, DocumentPayload, Payload
+from memplane.ledger.payloads import CollectPayload, DocumentPayload, Payload, TurnPayload, decode
 from memplane.memory import projection
 from memplane.memory.checks import (
     check_counts,
@@ -20,14 +21,18 @@ from memplane.memory.checks import (
     check_query,
     check_text,
 )
-from memplane.space.writing import Writing
+from memplane.space.context import Context
+from memplane.space.deprecated import CallableListing
+from memplane.space.forgetting import finish_forget
 from memplane.storage.base import Reader, Writer
 from memplane.storage.directory import ResourceKind
 from memplane.storage.filter import ForgetScope
 from memplane.types import (
+    AboutDocument,
     Collection,
     CollectionMember,
     Document,
+    Memory,
     NewEntry,
     Op,
     Receipt,
@@ -40,8 +45,12 @@ _NAME_CHARS_MAX = 512
 _SPANS_DEFAULT = 1_000
 
 
-class Library(Writing):
-    """Each call is one transaction: a reader sees a document as it was or as it is, never half of each."""
+class Documents(CallableListing):
+    """`space.documents`: documents, and collections of them. Each call is one transaction, so a reader sees a whole version
+    of a document."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -56,10 +65,10 @@ class Library(Writing):
         collection: str | None = None,
         position: int | None = None,
     ) -> Document:
-        """Keep a document: text, Markdown, HTML, PDF or DOCX. Answers when its spans can be found by their words;
-        vectors and distillations follow.
+        """Store a document: text, Markdown, HTML, PDF or DOCX. Returns when its spans can be found by keyword; vectors and
+        distillations follow.
 
-        Under an id that is there already it takes the place of all that was there. `collection` puts it into one.
+        An upload under an existing id replaces that document. `collection` adds it to a collection.
         """
         return self.upload_whole(
             content,
@@ -82,8 +91,8 @@ class Library(Writing):
         collection: str | None = None,
         position: int | None = None,
     ) -> WholeDocument:
-        """As `upload`, with the sections that this upload has, whoever replaces or deletes it meanwhile."""
-        now = self._clock()
+        """As `upload`, with the sections of this upload even if another caller replaces or deletes it at the same time."""
+        now = self._context.clock()
         name = check_text(name, field="name", chars_max=_NAME_CHARS_MAX)
         document_id = check_name(id, field="id") or new_id("doc", now)
         project = check_name(project, field="project")
@@ -100,7 +109,7 @@ class Library(Writing):
         entry_id = new_id("document", now)
         # Reading it may take long, and a write must not.
         ready = prepare_document(entry_id, uploaded, self._parse_limits())
-        if uploaded.data is not None and self._settings.redact_ledger:
+        if uploaded.data is not None and self._context.settings.redact_ledger:
             # No secret can be taken out of a PDF, so its text is kept in its place.
             uploaded = msgspec.structs.replace(uploaded, data=None, text=ready.text, media_type=PLAIN)
             ready = prepare_document(entry_id, uploaded)
@@ -119,54 +128,42 @@ class Library(Writing):
                 self._add_member(writer, collection, document_id, position)
             return WholeDocument(document=_present(writer, document_id), sections=ready.sections)
 
-        self._parts.directory.note(self.tenant, ResourceKind.DOCUMENT, document_id, self.owner, now=now)
-        return self._write("upload", work)
+        self._context.recorder.note(ResourceKind.DOCUMENT, document_id, now)
+        return self._context.write("upload", work)
 
-    def document(self, document_id: str) -> Document:
-        """One document: what it is called, how large it is, how far its distillations are."""
+    def get(self, document_id: str) -> Document:
+        """One document: its name, its size and the state of its distillation."""
         check_query(id=document_id)
-        with self._operation("document") as reader:
+        with self._context.operation("document") as reader:
             return _present(reader, document_id)
 
-    def documents(
-        self, *, project: str | None = None, collection: str | None = None, limit: int = 20, offset: int = 0
-    ) -> list[Document]:
-        """Documents, the newest first; those of a collection in its order."""
+    def count(self, *, project: str | None = None, collection: str | None = None) -> int:
+        """How many documents there are."""
         check_query(project=project, collection=collection)
-        check_limit(limit)
-        check_counts(offset=offset)
-        with self._operation("documents") as reader:
-            if collection is not None:
-                _existing_collection(reader, collection)
-            return reader.documents(project=project, collection=collection, limit=limit, offset=offset)
-
-    def document_count(self, *, project: str | None = None, collection: str | None = None) -> int:
-        """How many there are."""
-        check_query(project=project, collection=collection)
-        with self._operation("documents") as reader:
+        with self._context.operation("documents") as reader:
             return reader.document_count(project=project, collection=collection)
 
-    def whole_document(self, document_id: str, *, text: bool = True) -> WholeDocument:
-        """A document with its sections and its text, of one and the same upload."""
+    def get_whole(self, document_id: str, *, text: bool = True) -> WholeDocument:
+        """A document with its sections and its text, all of the same upload."""
         check_query(id=document_id)
-        with self._operation("document") as reader:
+        with self._context.operation("document") as reader:
             return WholeDocument(
                 document=_present(reader, document_id),
                 sections=tuple(reader.sections(document_id)),
                 text="".join(span.text for span in reader.spans(document_id)) if text else None,
             )
 
-    def document_text(self, document_id: str) -> str:
+    def text(self, document_id: str) -> str:
         """The whole text, as sections and spans count it."""
         check_query(id=document_id)
-        with self._operation("document") as reader:
+        with self._context.operation("document") as reader:
             _present(reader, document_id)
             return "".join(span.text for span in reader.spans(document_id))
 
     def sections(self, document_id: str) -> list[Section]:
         """The sections of a document, in order."""
         check_query(id=document_id)
-        with self._operation("sections") as reader:
+        with self._context.operation("sections") as reader:
             _present(reader, document_id)
             return reader.sections(document_id)
 
@@ -175,19 +172,33 @@ class Library(Writing):
         check_query(id=document_id)
         check_counts(first=first)
         check_limit(limit)
-        with self._operation("spans") as reader:
+        with self._context.operation("spans") as reader:
             _present(reader, document_id)
             return reader.spans(document_id, first=first, limit=limit)
 
-    def delete_document(self, document_id: str) -> Receipt:
-        """Forget a document: every version of it, its spans and distillations, and that it was in collections."""
+    def delete(self, document_id: str) -> Receipt:
+        """Forget a document: every version, its spans and distillations, and its place in collections."""
         check_query(id=document_id)
 
         def work(writer: Writer) -> Receipt:
             _present(writer, document_id)
-            return self._forget(writer, ForgetScope(document=document_id), reason="deleted")
+            return self._context.recorder.forget(writer, ForgetScope(document=document_id), reason="deleted")
 
-        return self._finish_forget(self._write("delete_document", work))
+        return finish_forget(self._context, self._context.write("delete_document", work))
+
+    def mentioned_by(self, memories: Iterable[Memory]) -> dict[str, AboutDocument]:
+        """The documents that the source turns of these memories are about, by entry id."""
+        seqs = sorted({memory.seq for memory in memories if memory.derived})
+        if not seqs:
+            return {}
+        with self._context.read() as reader:
+            entries = reader.entries_at(seqs)
+        said = [(entry.id, decode(entry)) for entry in entries if entry.op is Op.TURN]
+        return {
+            id_: AboutDocument(payload.document, payload.document_name)
+            for id_, payload in said
+            if isinstance(payload, TurnPayload) and payload.document is not None
+        }
 
     # ── collections ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -195,7 +206,7 @@ class Library(Writing):
         self, name: str, *, project: str | None = None, ordered: bool = False, id: str | None = None
     ) -> Collection:
         """A new collection; in an `ordered` one documents have positions."""
-        now = self._clock()
+        now = self._context.clock()
         collected = CollectPayload(
             action="create",
             collection=check_name(id, field="id") or new_id("col", now),
@@ -211,14 +222,13 @@ class Library(Writing):
             self._collect(writer, collected)
             return _existing_collection(writer, collected.collection)
 
-        made = collected.collection
-        self._parts.directory.note(self.tenant, ResourceKind.COLLECTION, made, self.owner, now=now)
-        return self._write("create_collection", work)
+        self._context.recorder.note(ResourceKind.COLLECTION, collected.collection, now)
+        return self._context.write("create_collection", work)
 
     def collection(self, collection_id: str) -> Collection:
         """One collection."""
         check_query(id=collection_id)
-        with self._operation("collection") as reader:
+        with self._context.operation("collection") as reader:
             return _existing_collection(reader, collection_id)
 
     def collections(
@@ -228,31 +238,31 @@ class Library(Writing):
         check_query(project=project)
         check_limit(limit)
         check_counts(offset=offset)
-        with self._operation("collections") as reader:
+        with self._context.operation("collections") as reader:
             return reader.collections(project=project, limit=limit, offset=offset)
 
     def members(self, collection_id: str) -> list[CollectionMember]:
         """The documents of a collection: by position in an ordered one, then as they were added."""
         check_query(id=collection_id)
-        with self._operation("members") as reader:
+        with self._context.operation("members") as reader:
             _existing_collection(reader, collection_id)
             return reader.members(collection_id)
 
     def delete_collection(self, collection_id: str) -> None:
-        """Give a collection up; its documents stay."""
+        """Delete a collection; its documents stay."""
         check_query(id=collection_id)
 
         def work(writer: Writer) -> None:
             there = _existing_collection(writer, collection_id)
             collected = CollectPayload(
-                action="delete", collection=collection_id, at=self._clock(), project=there.project
+                action="delete", collection=collection_id, at=self._context.clock(), project=there.project
             )
             self._collect(writer, collected, undoes=there.entry_id)
 
-        self._write("delete_collection", work)
+        self._context.write("delete_collection", work)
 
     def add_to_collection(self, collection_id: str, document_id: str, *, position: int | None = None) -> None:
-        """Put a document into a collection, or move it to another position there."""
+        """Add a document to a collection, or move it to another position there."""
         check_query(collection=collection_id, document=document_id)
         check_counts(position=position or 0)
 
@@ -260,10 +270,10 @@ class Library(Writing):
             _present(writer, document_id)
             self._add_member(writer, collection_id, document_id, position)
 
-        self._write("add_to_collection", work)
+        self._context.write("add_to_collection", work)
 
     def remove_from_collection(self, collection_id: str, document_id: str) -> None:
-        """Take a document out of a collection; it stays a document."""
+        """Remove a document from a collection; the document stays."""
         check_query(collection=collection_id, document=document_id)
 
         def work(writer: Writer) -> None:
@@ -274,20 +284,20 @@ class Library(Writing):
             collected = CollectPayload(
                 action="remove",
                 collection=collection_id,
-                at=self._clock(),
+                at=self._context.clock(),
                 project=there.project,
                 document=document_id,
             )
             self._collect(writer, collected, undoes=brought)
 
-        self._write("remove_from_collection", work)
+        self._context.write("remove_from_collection", work)
 
     def _add_member(self, writer: Writer, collection_id: str, document_id: str, position: int | None) -> None:
         there = _existing_collection(writer, collection_id)
         collected = CollectPayload(
             action="add",
             collection=collection_id,
-            at=self._clock(),
+            at=self._context.clock(),
             project=there.project,
             document=document_id,
             position=position,
@@ -295,13 +305,13 @@ class Library(Writing):
         self._collect(writer, collected, undoes=writer.membership(collection_id, document_id))
 
     def _collect(self, writer: Writer, collected: CollectPayload, undoes: str | None = None) -> None:
-        now = self._clock()
-        projection.record(writer, self._draft(new_id("collect", now), Op.COLLECT, collected, undoes), now)
+        now = self._context.clock()
+        self._context.recorder.record(writer, new_id("collect", now), Op.COLLECT, collected, undoes, now=now)
 
     def _document_draft(self, id_: str, payload: Payload, ref: str | None) -> NewEntry:
-        """A document may be larger than anything said."""
-        return self._draft(
-            id_, Op.DOCUMENT, payload, ref, bytes_max=2 * self._settings.document_bytes_max + 65_536
+        """A document may be larger than any other entry."""
+        return self._context.recorder.draft(
+            id_, Op.DOCUMENT, payload, ref, bytes_max=2 * self._context.settings.document_bytes_max + 65_536
         )
 
     def _checked_text(self, content: str) -> str:
@@ -315,7 +325,7 @@ class Library(Writing):
         return content
 
     def _check_size(self, size: int) -> None:
-        bytes_max = self._settings.document_bytes_max
+        bytes_max = self._context.settings.document_bytes_max
         if size > bytes_max:
             raise InvalidRequest(
                 f"the document has {size:,} bytes and at most {bytes_max:,} are kept; split it, or raise "
@@ -324,7 +334,20 @@ class Library(Writing):
             )
 
     def _parse_limits(self) -> ParseLimits:
-        return ParseLimits(bytes=self._settings.document_bytes_max)
+        return ParseLimits(bytes=self._context.settings.document_bytes_max)
+
+    # Last, because in a class body the name of this method hides the type `list` from what follows.
+    def list(
+        self, *, project: str | None = None, collection: str | None = None, limit: int = 20, offset: int = 0
+    ) -> list[Document]:
+        """Documents, the newest first; those of a collection in its order."""
+        check_query(project=project, collection=collection)
+        check_limit(limit)
+        check_counts(offset=offset)
+        with self._context.operation("documents") as reader:
+            if collection is not None:
+                _existing_collection(reader, collection)
+            return reader.documents(project=project, collection=collection, limit=limit, offset=offset)
 
 
 def _present(reader: Reader, document_id: str) -> Document:

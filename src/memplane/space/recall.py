@@ -1,0 +1,110 @@
+"""A recall of one space: bring derived data up to date where that is quick, answer, and count what was used."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from memplane.errors import SettingsInvalid, StorageError
+from memplane.memory import projection
+from memplane.models.embedding import EmbeddingFailed
+from memplane.recall.recall import RecallServices, recall
+from memplane.recall.request import RecallRequest
+from memplane.recall.result import Recall
+from memplane.space.context import Context, waiting
+from memplane.storage.base import Reader
+from memplane.worker.pipeline import note_accesses
+
+
+def answer(context: Context, request: RecallRequest) -> Recall:
+    """Answer one request; a query that is longer than the settings allow is cut."""
+    request = within_limits(context, request)
+    parts = context.parts
+    turn_index, memory_index, span_index = parts.indexes.of(context.tenant, context.owner)
+    tools = RecallServices(
+        questions=parts.questions,
+        catalog=parts.catalog,
+        settings=context.settings,
+        turn_index=turn_index,
+        memory_index=memory_index,
+        span_index=span_index,
+    )
+
+    def lags(reader: Reader) -> tuple[str, ...]:
+        return _lags(context, reader)
+
+    with context.read() as reader:
+        if _is_settled(context, reader):
+            return recall(reader, request, tools, now=context.clock(), lags=lags)
+    with suppress(StorageError):  # a full disk does not prevent reading
+        enrich_briefly(context)
+    with context.reading() as reader:
+        return recall(reader, request, tools, now=context.clock(), lags=lags)
+
+
+def within_limits(context: Context, request: RecallRequest) -> RecallRequest:
+    """The request with a query that can be encoded and is as long as the settings allow."""
+    query = request.query.encode("utf-8", "replace").decode("utf-8")[: context.settings.query_chars_max]
+    return request if query == request.query else msgspec.structs.replace(request, query=query)
+
+
+def enrich(context: Context, progress: Callable[[int], None] = lambda _: None) -> int:
+    """Enrich every entry that waits for it; returns the number of steps."""
+    context.catch_up()
+    write_accesses(context, context.parts.uses.take(context.tenant, context.owner))
+    with context.store() as store:
+        return context.parts.worker.drain(store, progress=progress)
+
+
+def enrich_briefly(context: Context) -> None:
+    """Enrich for a bounded time where no worker runs: the last turn is then found by its meaning, and a large import
+    delays no reader. A language model is too slow to be called here."""
+    worker = context.parts.worker
+    if context.parts.background is not None:
+        return
+    until = time.monotonic() + context.settings.recall_work_ms / 1_000
+    with context.store() as store:
+        with store.read() as reader:
+            ahead = reader.cursor() < reader.head().seq
+            if not ahead and worker.lag(reader).nothing:
+                return
+        while ahead and time.monotonic() < until:
+            ahead = store.write(projection.catch_up) > 0
+        while time.monotonic() < until:
+            try:
+                if not worker.step(store, reading=not worker.asks_a_model):
+                    return
+            except (EmbeddingFailed, SettingsInvalid):
+                return  # the recall itself reports the failure
+
+
+def write_accesses(context: Context, ids: Sequence[str]) -> None:
+    """Count that these memories were recalled: frequently used ones become hot."""
+    if ids:
+        now, catalog = context.clock(), context.parts.catalog
+        with context.store() as store:
+            store.write(lambda writer: note_accesses(writer, ids, catalog, now))
+
+
+def _is_settled(context: Context, reader: Reader) -> bool:
+    """Whether there is nothing to enrich before the recall."""
+    if reader.cursor() < reader.head().seq:
+        return False
+    return context.parts.background is not None or context.parts.worker.lag(reader).nothing
+
+
+def _lags(context: Context, reader: Reader) -> tuple[str, ...]:
+    """Why an answer may be incomplete."""
+    reasons = []
+    if count := waiting(reader):
+        reasons.append(f"indexing: {count:,} {'entry' if count == 1 else 'entries'} cannot be searched yet")
+    lag = context.parts.worker.lag(reader)
+    if lag.entries:
+        are = "entry is" if lag.entries == 1 else "entries are"
+        reasons.append(f"enrichment: {lag.entries:,} {are} not read for facts yet")
+    if context.parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
+        reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
+    if lag.documents:
+        reasons.append(f"documents: {lag.documents:,} of them are not told in short yet")
+    return tuple(reasons)
