@@ -647,7 +647,7 @@ def test_a_recall_explains_itself(cli):
     assert "lives_in" in told.out
     assert "meaning" in told.out
     assert kept in told.out
-    assert "is told instead" in cli("recall", "where does she live?", "--expect", kept).out
+    assert "is returned instead" in cli("recall", "where does she live?", "--expect", kept).out
     assert "ever kept" in cli("recall", "where does she live?", "--expect", "turn-x").out
 
 

@@ -106,7 +106,7 @@ def test_what_is_never_of_use_fades_out_of_sight_and_comes_back(space):
     assert memory.id not in {hit.id for hit in space.recall("cello").facts}
     assert memory.id in {hit.id for hit in space.recall("cello", include_superseded=True).facts}
     assert memory.id in {hit.id for hit in space.search("cello")}
-    assert "It faded: it was passed over 80 times" in space.why_not("cello", memory.id)
+    assert "It faded: feedback marked it as not used 80 times" in space.why_not("cello", memory.id)
     for _ in range(5):
         space.feedback([memory.id])
     assert space.memory(memory.id).tier is Tier.WARM

@@ -110,7 +110,7 @@ def test_why_not_says_where_it_is_told(space):
     (memory,) = space.overview.newest_memories(9)
 
     for id_ in (kept.id, memory.id):
-        assert space.why_not("Rome", id_) == "It was said for project 'p' alone, and is told only there."
+        assert space.why_not("Rome", id_) == "It is limited to project 'p', and is returned only there."
     assert space.why_not("Rome", kept.id, project="p") == "It is told."
 
 

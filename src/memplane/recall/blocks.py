@@ -1,4 +1,4 @@
-"""A recall as blocks, each with its source and a score: for agents that put together their own text."""
+"""A recall as blocks, each with a source and a score, for agents that assemble their own prompt."""
 
 import math
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from memplane.safety.outgoing import ServiceBlock
 def blocks_of(
     hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Sanitizer
 ) -> tuple[RecallBlock, ...]:
-    """The best first; one that does not fit gives way to a smaller one after it. A fact whose own turn is told says
-    nothing more."""
+    """The best blocks first; one that does not fit is skipped for a smaller one. A fact is dropped if its source turn
+    is selected."""
     blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
     bytes_left = math.inf if limits.bytes is None else limits.bytes
     kept: list[RecallBlock] = []
@@ -39,7 +39,7 @@ def blocks_of(
 
 
 def as_recalled(blocks: Iterable[RecallBlock]) -> list[ServiceBlock]:
-    """As a memory service would have returned them, for a proxy to govern like those of any other."""
+    """The blocks as a memory service would return them, so the proxy governs them like any other."""
     return [
         ServiceBlock(text=block.text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
         for block in blocks
@@ -59,7 +59,7 @@ def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
         kind=kind,
         source=source,
         ts=_when(at),
-        score=0.0 if hit.flags else _likely(hit.score),  # whoever sorts them again leaves it last
+        score=0.0 if hit.flags else _likely(hit.score),  # a client that sorts by score keeps it last
     )
 
 
@@ -79,5 +79,5 @@ def _when(at: datetime) -> str:
 
 
 def _likely(score: float) -> float:
-    """A score as a share, for whoever compares."""
+    """A score between 0 and 1."""
     return round(1 / (1 + math.exp(-score / 2)), 4)

@@ -1,4 +1,4 @@
-"""What an agent is told at session start: behavioral memories first, under a warning, then facts."""
+"""The brief given to an agent at session start: behavioral memories first, under a warning, then facts."""
 
 from datetime import datetime
 
@@ -38,12 +38,12 @@ class BriefEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for the same memory, but for ages."""
+    """Identical for the same memories, except for ages."""
 
     entries: tuple[BriefEntry, ...]
     generated_at: datetime
     entry_count: int
-    """Every memory in the space, superseded ones too."""
+    """Every memory in the space, including superseded ones."""
     brief_count: int
 
     @property
@@ -61,7 +61,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audience = EVERYWHERE) -> Brief:
-    """Nothing quarantined is in it, also where that was kept before anything was flagged."""
+    """Quarantined memories are excluded, including those stored before flagging existed."""
     entries: list[BriefEntry] = []
     chars = 0
     for memory in reader.brief(now=now, limit=settings.brief_entries_max, audience=audience):
@@ -74,7 +74,7 @@ def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audie
         entries.append(entry)
     entries.sort(
         key=lambda entry: not entry.behavioral
-    )  # what is pinned was chosen first, and stands where it belongs
+    )  # pinned memories were selected first; here they return to their place
     return Brief(
         entries=tuple(entries),
         generated_at=to_datetime(now),
@@ -97,8 +97,8 @@ def _entry(memory: Memory, now: Instant) -> BriefEntry:
 
 
 def _content(memory: Memory) -> str:
-    """One line, and no longer than a stored memory may be: a long value under a key must not crowd out the rest. Of a file
-    it tells where it is and how it begins."""
+    """One line, no longer than a stored memory may be, so a long keyed value does not crowd out the rest. For a file,
+    its path and beginning."""
     text = defang(redact(one_line(memory.line)).text)
     if memory.state is State.CONTESTED:
         text = f"(contested) {text}"

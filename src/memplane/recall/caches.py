@@ -1,7 +1,8 @@
-"""The vectors of questions, made beside everything that can be looked up without them.
+"""In-memory caches: the indexes of the spaces in use, access counts not yet written, and query vectors.
 
-A model lets go of Python's lock while it works, and one that is asked over the network only waits: meanwhile the words of
-the question are looked up."""
+A query is embedded in its own thread. A model releases the GIL while it runs, and a remote one only waits, so keyword
+lookups run at the same time.
+"""
 
 import os
 import threading
@@ -18,14 +19,14 @@ from memplane.models.embedding import Embedder, EmbeddingFailed, Vector, checked
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.turn_index import TurnIndex
 
-# The caches of the spaces in use. All of it can be dropped at any time and is made again from the store.
+# Indexes of the spaces in use. They can be dropped at any time and are rebuilt from the store.
 
 
 _SPACES_MAX = 64
 
 
 class Indexes:
-    """The indexes of turns, memories and spans by space; those used last are kept."""
+    """The indexes of turns, memories and spans by space; the most recently used are kept."""
 
     def __init__(self, model: tuple[str, int], *, spaces_max: int = _SPACES_MAX) -> None:
         self._model = model
@@ -45,20 +46,20 @@ class Indexes:
             return found
 
     def drop(self, tenant: str, owner: str) -> None:
-        """After a forget: what a cache still holds of it goes at once, not with the next question."""
+        """After a forget, drop the cached data at once rather than with the next query."""
         with self._lock:
             self._kept.pop((tenant, owner), None)
 
 
-# Which memories were told, until it is worth writing down.
+# Access counts not yet written.
 
 
 _FLUSH_COUNT = 256
-"""So many uses make a write, and so does the end of the process; few are lost where it is killed."""
+"""Counts are written in batches of this size and on shutdown; a killed process loses a few."""
 
 
 class AccessCounts:
-    """Uses of memories by space. A recall only reads; this keeps it so, but for one in dozens."""
+    """Access counts by space. They keep a recall a read, except for one in dozens."""
 
     def __init__(self, worth_writing: int = _FLUSH_COUNT) -> None:
         self._worth_writing = worth_writing
@@ -66,40 +67,40 @@ class AccessCounts:
         self._told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
 
     def add(self, tenant: str, owner: str, ids: Iterable[str]) -> list[str]:
-        """Take note; gives everything back once it is worth writing."""
+        """Count an access; return the whole batch once it is worth writing."""
         with self._lock:
             told = self._told[tenant, owner]
             told.extend(ids)
             return self._told.pop((tenant, owner)) if len(told) >= self._worth_writing else []
 
     def take(self, tenant: str, owner: str) -> list[str]:
-        """Everything there is."""
+        """Take everything."""
         with self._lock:
             return self._told.pop((tenant, owner), [])
 
     def take_all(self) -> dict[tuple[str, str], list[str]]:
-        """The same of every space, by tenant and owner."""
+        """Take everything of every space, by tenant and owner."""
         with self._lock:
             told, self._told = self._told, defaultdict(list)
             return dict(told)
 
     def count(self, tenant: str, owner: str, memory_id: str) -> int:
-        """How often it was told since the last write."""
+        """Accesses since the last write."""
         with self._lock:
             return self._told.get((tenant, owner), []).count(memory_id)
 
 
 _THREADS_MIN = 8
-"""A model on this machine gains nothing by more than there are cores, but one in the network does."""
+"""A local model gains nothing from more threads than cores, but a remote one does."""
 _CHECK_INTERVAL_S = 1.0
 
 Embedded = tuple[Vector | None, tuple[str, ...]]
-"""A question's vector, and why there is none. Without one the words must do: a recall never fails for it."""
+"""A query's vector, or the reason there is none. Without one recall uses keywords; it never fails for this."""
 
 
 class Cores:
-    """Whether a core is free for a second thread. Where more wants to run than there are cores, each of the two waits for
-    one, and both for whoever holds Python's lock without having one: that takes longer than one after the other."""
+    """Whether a core is free for a second thread. When more threads want to run than there are cores, both wait for a
+    core and for the GIL, which takes longer than running one after the other."""
 
     def __init__(self) -> None:
         self._count = os.cpu_count() or 1
@@ -110,13 +111,13 @@ class Cores:
         now = time.monotonic()
         if now - self._looked >= _CHECK_INTERVAL_S:
             self._looked = now
-            with suppress(OSError):  # where nobody counts, there may well be one
+            with suppress(OSError):  # if the platform does not report load, assume a free core
                 self._spare = self._count > 1 and os.getloadavg()[0] < self._count
         return self._spare
 
 
 class Questions:
-    """Embeds questions in threads of its own. Safe to use from many threads."""
+    """Embeds queries in its own threads. Thread-safe."""
 
     def __init__(self, embedder: Embedder | None, *, beside: Callable[[], bool] | None = None) -> None:
         self.embedder = embedder
@@ -124,7 +125,7 @@ class Questions:
         self._threads = ThreadPoolExecutor(max(_THREADS_MIN, os.cpu_count() or 1), "memplane-question")
 
     def begin(self, text: str) -> Callable[[], Embedded]:
-        """Begin to embed, if there is a core for it; what is returned waits for it, once or several times."""
+        """Start embedding if a core is free; the returned function waits for the result and can be called repeatedly."""
         embedder = self.embedder
         if embedder is None or not text.strip():
             return lambda: (None, ())

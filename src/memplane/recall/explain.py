@@ -1,4 +1,4 @@
-"""Why a recall does not tell what one expected of it."""
+"""Explain why a recall does not return an expected memory."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from memplane.storage.filter import Audience
 from memplane.storage.index import turn_number
 from memplane.types import Memory, Role, State, Tier, Turn
 
-_OUT_OF_SCOPE = "It was said for {place} alone, and is told only there."
+_OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
 
 
 def why_not(
     reader: Reader, expected: str, told: Recall, ranked: Recall, *, now: Instant, audience: Audience
 ) -> str:
-    """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with room for much more."""
+    """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with a much larger limit."""
     if any(block.id == expected for block in told.blocks):
         return "It is told."
     if any(turn.entry_id == expected for turn in told.conversation_history):
-        return "It is told as a part of the conversation that goes on."
+        return "It is returned as part of the current conversation."
     if reader.tombstoned([expected]):
-        return "It was forgotten, and a forgotten thing is never told."
+        return "It was forgotten; forgotten memories are never returned."
     memory = reader.memory(expected)
     if memory is not None:
         if not audience.hears(memory.within):
@@ -39,15 +39,15 @@ def _place_of(within: str | None) -> str:
 def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, audience: Audience) -> str:
     entry = reader.entry(expected)
     if entry is None:
-        return "Nothing with this id was ever kept in this space."
+        return "Nothing with this id was ever stored in this space."
     instead = next(
         (hit.id for hit in told.facts if hit.memory is not None and hit.memory.entry_id == expected), None
     )
     if instead is not None:
-        return f"The memory that was read out of it, {instead}, is told instead."
+        return f"The memory derived from it, {instead}, is returned instead."
     turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
-        return "Nothing of it can be recalled: it is empty once secrets and recalled text are taken out."
+        return "Nothing of it can be recalled: it is empty after secrets and injected memory are removed."
     return _why_not_turns(turns, audience) or _place(expected, told, ranked, "turns")
 
 
@@ -55,33 +55,35 @@ def _why_not_turns(turns: Sequence[Turn], audience: Audience) -> str | None:
     if not any(audience.hears(turn.within) for turn in turns):
         return _OUT_OF_SCOPE.format(place=_place_of(turns[0].within))
     if all(turn.role == Role.SYSTEM for turn in turns):
-        return "It is a system turn, and those are never told."
+        return "It is a system turn; those are never returned."
     suspect = next((turn for turn in map(sanitized_turn, turns) if turn.quarantined), None)
     return None if suspect is None else _flagged(suspect.flags)
 
 
 def _flagged(flags: tuple[str, ...] | None) -> str:
     return (
-        f"It is flagged: {', '.join(flags or ())}. Until somebody releases it, it is told only after everything else, with a "
-        "warning, and where it holds the words of the question."
+        f"It is flagged: {', '.join(flags or ())}. Until it is released, it is returned only after everything else, with a "
+        "warning, and only if it contains words of the query."
     )
 
 
 def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) -> str:
     memory = with_flags(memory)
     if memory.state is State.SUPERSEDED:
-        return f"It was replaced by {memory.superseded_by}; ask with include_superseded, or as of an earlier date."
+        return (
+            f"It was superseded by {memory.superseded_by}; use include_superseded, or an earlier as_of date."
+        )
     if has_expired(memory, now):
         return f"It expired on {memory.expires_at:%Y-%m-%d}."
     if memory.quarantined:
         return _flagged(memory.flags)
     if memory.tier is Tier.COLD and memory.leaning < 0:
         return (
-            f"It faded: it was passed over {memory.passed_over:,} times and chosen {memory.chosen:,} times. Ask with "
-            "include_superseded, or choose it once more."
+            f"It faded: feedback marked it as not used {memory.passed_over:,} times and as used {memory.chosen:,} times. "
+            "Use include_superseded, or mark it as used again."
         )
     if memory.derived and any(block.id == memory.entry_id for block in told.blocks):
-        return f"The turn it was read out of, {memory.entry_id}, is told instead."
+        return f"The turn it was derived from, {memory.entry_id}, is returned instead."
     return _place(memory.id, told, ranked, "memories")
 
 
@@ -90,8 +92,8 @@ def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
     found = next(((rank, hit) for rank, hit in enumerate(same, start=1) if hit.id == id_), None)
     if found is None:
         return (
-            f"No channel brought it among the best {len(same):,} {among}: it shares no word with the question and is "
-            "not near in meaning."
+            f"It is not among the best {len(same):,} {among} of any channel: it shares no word with the query and is "
+            "not similar in meaning."
         )
     rank, hit = found
     return f"It ranks {rank:,} among {among}, and {_selected_among(told, among)} fit. {_channels(hit)}"

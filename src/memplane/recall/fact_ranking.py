@@ -1,7 +1,7 @@
-"""The memories that answer a question, best first: by predicate, by meaning, by words, by time, and those always told.
+"""Rank memories for a query: by predicate, meaning, words and time, plus hot memories.
 
-Each channel brings its candidates in order; the store decides whether they still hold. What a channel thinks of a
-memory is a number of its own, weighted and summed as for turns.
+Each channel returns candidates in order; the store decides whether they are still active. A channel's opinion of a
+memory is a number, weighted and summed as for turns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,27 +24,27 @@ _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
 _WORDS_MAX = 3
-"""Only the rarest words choose; all of them count."""
+"""Only the rarest words select candidates; all words count in the score."""
 _HOLDERS_MAX = 100
-"""A word that many hold chooses only where no rarer one does: every holder has to be ranked."""
+"""A common word selects candidates only if no rarer word does, because every match must be ranked."""
 _RECENT_DAYS = 30.0
 
 
 class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """What a channel's number is multiplied with."""
+    """The weight of each channel."""
 
     meaning: float = 0.35
-    """Deviations of its nearness above what is usual."""
+    """Similarity, in deviations above the mean."""
     words: float = 2.0
-    """The share of the question's telling words that it holds."""
+    """The share of the query's distinctive words it contains."""
     predicate: float = 0.8
-    """It files under what the question asks for; the first predicate counts most."""
+    """Its predicate is one the query asks for; the first predicate counts most."""
     replaces: float = 1.0
-    """How well what it replaced would have answered: who asks for the old is told the new."""
+    """How well the memory it superseded would have answered: asking for a replaced value returns the current one."""
     time: float = 1.0
-    """It speaks of the time the question names, or was said then."""
+    """It mentions the time the query names, or was said then."""
     speaker: float = 0.8
-    """It is about whom the question names, or about another."""
+    """Its subject is the person the query names, or another person."""
     importance: float = 0.4
     recent: float = 0.1
     hot: float = 0.1
@@ -54,11 +54,11 @@ WEIGHTS = FactWeights()
 _WEIGHTS: dict[str, float] = msgspec.structs.asdict(WEIGHTS)
 
 _ANSWER_MIN = 1.0
-"""What words, predicate and time together must reach for a fact to count as an answer rather than as support."""
+"""The minimum of words, predicate and time together for a fact to count as an answer rather than as support."""
 
 
 class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory, its score, what that is the sum of, and the rank it had in the channels that brought it."""
+    """A memory with its score, the channels' contributions, and its rank in each channel."""
 
     memory: Memory
     score: float
@@ -72,18 +72,18 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def background(self) -> bool:
-        """Told because it is always told, and for no other reason."""
+        """Selected only because it is hot."""
         return set(self.ranks) <= {"hot"}
 
 
 class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
-    """What is found without the question's vector, by the channel that brought it."""
+    """Candidates found without the query's vector, by channel."""
 
     predicates: Sequence[str]
-    """Those the question asks for, best first."""
+    """Predicates the query asks for, best first."""
     of_predicates: Sequence[Memory]
     worded: Sequence[Memory]
-    """Those among it that were replaced since, too."""
+    """Superseded memories among the candidates."""
     told: Sequence[Memory]
     hot: Sequence[Memory]
     newest: Sequence[Memory]
@@ -91,7 +91,7 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
-    """To be ranked once the question is embedded."""
+    """Candidates to rank once the query is embedded."""
     where, relevance = asking.where, asking.relevance
     found = FactCandidates(
         predicates=predicates,
@@ -111,12 +111,12 @@ def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str
 def facts_apart(
     reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> tuple[list[RankedFact], list[RankedFact]]:
-    """What answers, and what would have if it were not flagged. Of these only such as hold words of the question, and
-    none takes the place of another."""
+    """Ranked memories, and separately the flagged ones: only those that contain words of the query, so that none
+    displaces another memory."""
     known = rank_facts(reader, asking, gathered, limit=limit, now=now)
     suspects = [
         fact for fact in known if with_flags(fact.memory).quarantined
-    ]  # kept before anything was flagged
+    ]  # stored before flagging existed
     if suspects:
         known = [fact for fact in known if fact not in suspects]
     if limit and asking.question.words and asking.flagged_count:
@@ -187,7 +187,7 @@ def rank_facts(
 
 
 def _with_pinned(ids: Sequence[str], memories: Mapping[str, Memory], limit: int) -> Sequence[str]:
-    """The first of them; what is pinned is always among these, where there is room for anything."""
+    """The first candidates; pinned memories are always among them if there is room."""
     late = [id_ for id_ in ids[limit:] if memories[id_].pinned][:limit]
     return [*ids[: limit - len(late)], *late]
 
@@ -209,7 +209,7 @@ def _by_weight(part: tuple[str, float]) -> float:
 
 
 def _ever(where: Filter) -> Filter:
-    """With all that was ever replaced."""
+    """Including everything that was superseded."""
     return msgspec.structs.replace(where, include_superseded=True)
 
 
@@ -220,7 +220,7 @@ def _near_enough(memory: SimilarMemory, asking: PreparedQuery) -> bool:
 
 
 def _holds(memory: Memory, where: Filter) -> bool:
-    """Whether a memory that was looked up with all that was ever replaced is one to tell."""
+    """Whether a memory from a lookup that includes superseded ones may be returned."""
     if where.include_superseded:
         return True
     if where.as_of is None:
@@ -231,7 +231,7 @@ def _holds(memory: Memory, where: Filter) -> bool:
 def _near_and_heirs(
     reader: Reader, meaning: Mapping[str, float], worded: Iterable[Memory], where: Filter
 ) -> tuple[list[Memory], Mapping[str, str]]:
-    """The memories that are near, and what these and others that hold the words came to be replaced with."""
+    """The nearest memories, and the successors of superseded ones that match."""
     ids = list(meaning)
     gone = [memory.id for memory in worded if not _holds(memory, where)]
     maybe_gone = [] if where.include_superseded else list(dict.fromkeys([*ids, *gone]))
@@ -249,7 +249,7 @@ def _near_and_heirs(
 def _heirs(
     reader: Reader, ends: Mapping[str, str], found: Iterable[Memory], where: Filter
 ) -> list[tuple[Memory, Memory]]:
-    """(what holds now, what it replaced) for those found that no longer hold."""
+    """Pairs (active memory, memory it superseded) for candidates that are superseded."""
     gone = {memory.id: memory for memory in found if not _holds(memory, where)}
     replaced: dict[str, Memory] = {}
     for start, end in ends.items():
@@ -269,7 +269,7 @@ def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: R
 
 
 def _rarest(asking: PreparedQuery) -> list[str]:
-    """Words that choose: the rarest of those that were said, and those that only a stored memory may hold."""
+    """Words that select candidates: the rarest ones among turns, and those that occur only in stored memories."""
     held = asking.rarity
     rarity = {word: held[stem] for word, stem in asking.question.stems.items() if stem in held}
     said = sorted((word for word, count in rarity.items() if count), key=lambda word: rarity[word])
@@ -293,7 +293,7 @@ def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
 
 
 def _about(memory: Memory, asked: QueryAnalysis) -> float:
-    """1 for whom the question names alone, -1 for another who has a name."""
+    """1 if the subject is the one person the query names, -1 for another named person."""
     if len(asked.speakers) != 1 or memory.subject is None:
         return 0.0
     (name,) = asked.speakers

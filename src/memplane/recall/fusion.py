@@ -1,12 +1,13 @@
-"""Which turns answer a question: several weak opinions about every turn, added up.
+"""Rank turns: several weak signals about every turn, added up.
 
-Each channel gives every turn a number. Numbers of different kinds are made comparable per question (mean 0,
-deviation 1), weighted and summed, so the score of a turn is the sum of contributions that can be shown. The weights
-were fitted on two data sets and checked on conversations and questions they were not fitted on:
-docs/internals/recall.md has the figures and what was tried besides.
+Each channel gives every turn a number. The numbers are made comparable per query (mean 0, deviation 1), weighted and
+summed, so a turn's score is a sum of contributions that can be shown. The weights were fitted on two data sets and
+checked on conversations and questions they were not fitted on; docs/internals/recall.md has the figures and the
+alternatives tried.
 
-Everything here is arithmetic over arrays. `places` are the turns to judge; in a space that is too large to judge every
-turn they are those that some channel favours, and a sample of all that says what is usual."""
+Everything here is array arithmetic. `places` are the turns to rank; in a space too large to rank every turn, they are
+the turns some channel favours plus a random sample that supplies the mean and deviation.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,55 +26,56 @@ _BM25_K1 = 1.2
 _BM25_B = 0.75
 SESSION_PASSAGE_SHARE = 0.25
 _SPREAD_MAX = 2_000
-"""A word that more turns hold counts where it stands only: it tells no passage from another."""
+"""A word in more turns than this counts only for the turn itself: it does not distinguish passages."""
 _FEW = 50
 _DAYS_AFTER = 7
-"""What happened on a day is talked about within a week."""
+"""An event is usually discussed within a week."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """What a channel's number is multiplied with. Zero takes a channel out."""
+    """The weight of each channel; zero disables it."""
 
     meaning: float = 0.68
-    """The turn's vector, made of itself and of the turn with the one before it."""
+    """Similarity of the turn's vector, made from the turn and from the turn with the one before it."""
     words: float = 0.07
     """BM25 of the turn."""
     passage: float = 0.25
-    """BM25 of the turn with those around it."""
+    """BM25 of the turn with its neighbours."""
     session: float = 0.32
-    """How good the best turn of its sitting is."""
+    """The score of the best turn in the same session."""
     fact: float = 0.25
-    """How near the best memory is that was read out of the turn. Where the turn says many things, a memory says one."""
+    """Similarity of the nearest memory derived from the turn: a turn says many things, a memory one."""
     speaker: float = 1.35
-    """Said by the one the question names, or by another."""
+    """Said by the speaker the query names, or by another."""
     user: float = 2.0
-    """Said by the user, where the question is not about what the assistant said. Fitted freely it is 4.6, which would
-    silence assistants for good; 2 is a choice that costs a point on LongMemEval."""
+    """Said by the user, if the query is not about what the assistant said. The fitted weight is 4.6, which would
+    silence assistants; 2 is a choice that costs a point on LongMemEval."""
     asks: float = -0.43
-    """A turn that ends with a question tells little."""
+    """A turn that ends with a question says little."""
     date: float = 2.0
-    """Said in the month, or in the week after the day, that the question names. Held at 2 likewise (fitted: 3.3)."""
+    """Said in the month, or in the week after the day, that the query names. Limited to 2 in the same way (fitted:
+    3.3)."""
 
 
 WEIGHTS = Weights()
 _ORDERING = frozenset({"meaning", "words", "passage", "session", "fact"})
-"""Channels that put turns in an order; the others say yes or no."""
+"""Channels that rank turns; the others are yes or no."""
 
 
 class FusedScores(msgspec.Struct, frozen=True, kw_only=True):
-    """One score a turn, the largest the best, and what each channel added to it.
+    """One score per turn, higher is better, with each channel's contribution.
 
-    Scores order the turns of one question. They do not compare across questions and are no probability.
+    Scores order the turns of one query. They are not comparable across queries and are not probabilities.
     """
 
     places: Ints
     scores: Floats
     channels: dict[str, Floats]
-    """What every channel says; one that has nothing to say about this question is not here."""
+    """The values of every channel that has an opinion on this query."""
     weights: Weights
 
     def contributions(self, indexes: Sequence[int]) -> list[dict[str, float]]:
-        """What the score of each of these turns is the sum of, the most telling first."""
+        """The contributions to each turn's score, largest first."""
         names = list(self.channels)
         chosen = list(indexes)
         parts = [getattr(self.weights, name) * self.channels[name][chosen] for name in names]
@@ -83,7 +85,7 @@ class FusedScores(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def ranks(self, indexes: Sequence[int]) -> list[dict[str, int]]:
-        """The rank of each of these turns in every channel that puts turns in an order, 1 the best."""
+        """The rank of each turn in every ranking channel, 1 the best."""
         names = [name for name in self.channels if name in _ORDERING]
         chosen = list(indexes)
         ranks = []
@@ -99,7 +101,7 @@ def _by_weight(part: tuple[str, float]) -> float:
 
 
 def rarity(holders: int, count: int) -> float:
-    """What a word weighs that so many of all turns hold."""
+    """The weight of a word contained in this many of all turns."""
     return math.log(1 + (max(count - holders, 0) + 0.5) / (holders + 0.5)) * (_BM25_K1 + 1)
 
 
@@ -108,8 +110,8 @@ def word_scores(
 ) -> tuple[Floats, Floats]:
     """BM25 of every turn, and of every turn's passage.
 
-    For each word of the question: the places of the turns that hold it, and how often they do; and what it weighs, where
-    these turns are not all there are.
+    For each word of the query: the turns that contain it and how often, and its weight, if these turns are only a
+    part of the space.
     """
     words, passage = np.zeros(turns.count), np.zeros(turns.count)
     if rarities is None:
@@ -123,7 +125,8 @@ def word_scores(
 
 
 def _around(places: Ints, counts: Floats, turns: TurnColumns) -> tuple[Ints, Floats]:
-    """The passages that hold the word, and how often: a turn counts for its own and for those it is a part of."""
+    """The passages that contain the word, and how often: a turn counts for its own passage and for those it belongs
+    to."""
     all_places, all_counts = [places], [counts]
     for following, window in ((turns.after, turns.window_before), (turns.before, turns.window_after)):
         at, held = places, counts
@@ -135,7 +138,7 @@ def _around(places: Ints, counts: Floats, turns: TurnColumns) -> tuple[Ints, Flo
             all_places.append(at[inside])
             all_counts.append(held[inside])
     joined, held = np.concatenate(all_places), np.concatenate(all_counts)
-    if len(joined) * _FEW < turns.count:  # then it is not worth looking at every turn
+    if len(joined) * _FEW < turns.count:  # not worth scanning every turn then
         touched, at = np.unique(joined, return_inverse=True)
         return touched, np.bincount(at, held, len(touched)).astype(np.float64)
     summed = np.bincount(joined, held, turns.count).astype(np.float64)
@@ -148,7 +151,7 @@ def _slack(lengths: Floats, usual: float) -> Floats:
 
 
 def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:
-    """For every turn, the best value in its sitting."""
+    """For every turn, the best value in its session."""
     best = np.full(count, -np.inf)
     np.maximum.at(best, sessions, values)
     found: Floats = best[sessions]
@@ -156,7 +159,7 @@ def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:
 
 
 def speaker_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
-    """1 for the one speaker a question names, -1 for other named speakers, 0 where it names none or several."""
+    """1 for the one speaker the query names, -1 for other named speakers, 0 if it names none or several."""
     (name,) = asked.speakers
     wanted = turns.speakers.index(name) if name in turns.speakers else -2
     by = turns.speaker[places]
@@ -164,7 +167,7 @@ def speaker_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Flo
 
 
 def date_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
-    """1 in a month that the question names, 2 in the days after a day that it names, else 0."""
+    """1 in a month the query names, 2 in the days after a day it names, else 0."""
     match = np.zeros(len(places))
     at = turns.at[places]
     for begin, until in asked.ranges:
@@ -199,11 +202,11 @@ def fuse(
     usual: Mapping[str, Usual] = MappingProxyType({}),
     weights: Weights = WEIGHTS,
 ) -> FusedScores:
-    """Add the channels up. Each array has one number for each of the `places`.
+    """Add up the channels. Each array has one number per place.
 
-    `meaning` is the dot product of a turn's vector with the question's; None without an embedder, NaN for a turn
-    whose vector is still to come. `sample` says which of the places stand for all turns; None: all of them do.
-    `usual` is what is known of a channel over all turns without looking at them.
+    `meaning` is the dot product of a turn's vector with the query's; None without an embedder, NaN for a turn without
+    a vector. `sample` marks the places that represent all turns; None: all of them. `usual` is the known mean and
+    deviation of a channel over all turns.
     """
     channels = {
         "words": standard(words, sample, usual.get("words")),
@@ -232,7 +235,7 @@ def fuse(
 
 
 def best(fused: FusedScores, limit: int) -> list[int]:
-    """The indexes of the best, best first; of two equals the later turn."""
+    """The indexes of the best turns, best first; of two equals the later turn."""
     total = len(fused.scores)
     if limit < total:
         chosen = np.argpartition(-fused.scores, limit)[: limit + 1]

@@ -1,8 +1,7 @@
-"""Ranking in a space too large to be loaded: the store finds who may answer, and only those are looked at.
+"""Ranking in a space too large to load: the store returns candidates, and only those are ranked.
 
-The channels are those of any space (`fusion`). What they need to know of all turns, a mean and a deviation, is known
-from a sample: some sittings from here and there, a megabyte that is kept until the space has grown by a tenth or
-something of it was forgotten.
+The channels are those of any space (`fusion`). The mean and deviation over all turns come from a sample: a few
+sessions spread over the space, about a megabyte, kept until the space grows by a tenth or something is forgotten.
 """
 
 import math
@@ -23,11 +22,11 @@ from memplane.storage.index import Marks, VectorSearch, WordHolders
 from memplane.types import PAUSE
 
 _NEAR = 60
-"""So many turns at least are looked at for being near, …"""
+"""Minimum number of candidates by similarity, …"""
 _HOLDING = 60
-"""… and so many for holding the words, with those around them."""
+"""… and by words, with their neighbours."""
 _HOLDERS_MAX = 2_000
-"""A word that more turns hold does not choose."""
+"""A word in more turns than this does not select candidates."""
 _SITTINGS = 64
 _PER_SITTING = 16
 _MEMORIES = 512
@@ -36,31 +35,30 @@ _GROWTH = 1.1
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Turns that stand for all."""
+    """A sample that represents all turns."""
 
     vectors: Vectors
     sessions: Ints
     words_usual: float
     passage_words_usual: float
     count: int
-    """How many turns there are."""
+    """Number of turns in the space."""
     common: set[str]
-    """Stems that choose nothing, as they come up: one would be looked for in vain for as long as these turns stand for
-    all."""
+    """Stems that select nothing. Remembered while this sample is valid, so that they are not looked up again."""
 
 
 class LargeTurns(msgspec.Struct, frozen=True):
-    """A large space as one question sees it."""
+    """A large space as one query sees it."""
 
     search: VectorSearch
     sample: Sample
     speakers: tuple[str, ...]
     waiting: Mapping[int, Mapping[str, int]]
-    """The stems of turns that the index of words does not hold yet."""
+    """Stems of turns that the word index does not contain yet."""
 
 
 class LargeIndex:
-    """What is kept of a large space. Safe to use from many threads."""
+    """The cached state of a large space. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,7 +66,7 @@ class LargeIndex:
         self._sampled: Marks | None = None
         self._sample: Sample | None = None
         self.speakers: tuple[str, ...] | None = None
-        """As they were known last; None where the space was not large yet."""
+        """The last known sample; None if the space was not large then."""
         self._memories: tuple[tuple[int, int], Vectors] | None = None
 
     def refresh(
@@ -86,7 +84,7 @@ class LargeIndex:
             return LargeTurns(search, self._sample, self.speakers or (), waiting)
 
     def usual_nearness(self, reader: Reader, search: VectorSearch, model: int, query: Vector) -> Usual:
-        """Of memories: the mean and the deviation of their nearness."""
+        """Mean and deviation of the similarity of memories."""
         with self._lock:
             marks = reader.marks()
             state = (marks.generation, marks.memory_stamp.bit_length())
@@ -124,7 +122,7 @@ def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
 
 
 class LargeWords:
-    """The turns that hold the words of a question, and those around them: all that can be known before it is embedded."""
+    """The turns that contain words of the query, with their neighbours: everything that needs no vector."""
 
     def __init__(self, large: LargeTurns, stems: Sequence[str]) -> None:
         sample = large.sample
@@ -151,7 +149,7 @@ class LargeWords:
         self.numbers = {*numbers, *(large.search.around(numbers, reach=WINDOW_TURNS) if numbers else ())}
 
     def scores(self, turns: TurnColumns, sample: Sample) -> tuple[Floats, Floats, Mapping[str, Usual]]:
-        """BM25 of these turns and of their passages, and what is usual of both among all."""
+        """BM25 of these turns and their passages, with the mean and deviation of both over all turns."""
         places, _ = turns.find(np.array(list(self._best), np.int64))
         held: list[tuple[Ints, Floats]] = []
         for stem in self._choosing:
@@ -161,7 +159,7 @@ class LargeWords:
         rarities = [rarity(self.counts[stem], sample.count) for stem in self._choosing]
         words, passage = word_scores(held, turns, rarities)
         chosen, squared = float(words.sum()), float(np.square(words).sum())
-        # Those that were not looked at have passages like those that were.
+        # Passages that were not read are assumed to be like those that were.
         more = max(1.0, self._squares / squared) if squared else 1.0
         usual = {
             "words": _of_sums(max(self._total, chosen), max(self._squares, squared), sample.count),
@@ -173,7 +171,7 @@ class LargeWords:
 
 
 class LargeTurnScores(msgspec.Struct, frozen=True):
-    """The turns of a large space that may answer, as if there were no others."""
+    """The candidate turns of a large space, ranked as if there were no others."""
 
     turns: TurnColumns
     meaning: Floats | None
@@ -191,7 +189,7 @@ def judged(
     *,
     wanted: int,
 ) -> LargeTurnScores:
-    """Those that are near, those that hold the words, and those that near memories were read out of."""
+    """Candidates by similarity, by words, and as sources of similar memories."""
     sample = large.sample
     found = large.search.turns(
         query, limit=max(wanted, _NEAR), also=[*worded.numbers, *of_facts], audience=audience

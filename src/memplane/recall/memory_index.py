@@ -1,5 +1,4 @@
-"""The vectors of a space's memories: a cache like `TurnIndex`. What a memory says and whether it still holds is always
-read from the store."""
+"""The vectors of a space's memories: a cache like `TurnIndex`. Texts and states are always read from the store."""
 
 import threading
 from typing import NamedTuple
@@ -19,24 +18,24 @@ _SCANNED_PER_RESULT = 8
 
 
 class SimilarMemory(NamedTuple):
-    """A memory whose vector is near to the question's."""
+    """A memory whose vector is near the query's."""
 
     id: str
     turn: int | None
-    """The number of the turn it was read out of."""
+    """The number of its source turn."""
     deviations: float
-    """How far above what is usual in this space."""
+    """Deviations above the mean of this space."""
     nearness: float
     """The dot product."""
 
 
 class MemoryIndex:
-    """The memories of one space. Safe to use from many threads."""
+    """The memories of one space. Thread-safe."""
 
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
         self.large = LargeIndex()
-        """In place of everything else, where the space is too large to be loaded."""
+        """Used instead of everything else if the space is too large to load."""
         self._lock = threading.Lock()
         self._forget_all()
 
@@ -57,14 +56,14 @@ class MemoryIndex:
                 self._stamped(reader)
 
     def refresh(self, reader: Reader) -> None:
-        """Bring it up to date."""
+        """Bring the cache up to date."""
         with self._lock:
             self._refresh(reader)
 
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[SimilarMemory]:
-        """The memories nearest to the question that this audience may hear, nearest first."""
+        """The nearest memories within this audience's scope, nearest first."""
         search = reader.vector_search(model)
         if search is not None:
             return self._searched(reader, search, model, query, limit, audience)
@@ -105,7 +104,7 @@ class MemoryIndex:
         limit: int,
         audience: Audience | None,
     ) -> list[SimilarMemory]:
-        """Of a space that is too large to be loaded."""
+        """For a space too large to load."""
         found = search.memories(query, limit=limit, audience=audience)
         if not found:
             return []
@@ -116,7 +115,7 @@ class MemoryIndex:
         ]
 
     def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
-        """Which memories may be told to them; None where all may."""
+        """Which memories are in scope; None if all are."""
         if audience is None or not self._scoped:
             return None
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))

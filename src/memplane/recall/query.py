@@ -1,4 +1,4 @@
-"""What a conversation is about just now, read off its last turns."""
+"""Understanding a query: speakers, times and predicates it names, and what the conversation is about."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from memplane.extract.time import find_times
 from memplane.recall.result import Routing, WorkingMemory
 from memplane.types import Memory, Turn
 
-# What a question says about who, whom and when.
+# Speakers and times in a query.
 
 
 _MONTHS = [
@@ -41,13 +41,13 @@ _OF_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 _CHARS_READ_MAX = 2_000
-"""Whom and when a question asks for stands at its beginning; what follows is pasted."""
+"""A query names people and times at its beginning; the rest is usually pasted text."""
 _SPAN_MAX = 400 * DAY
-"""A longer time than that says nothing about when."""
+"""A longer range says nothing about when."""
 
 
 class QueryDate(msgspec.Struct, frozen=True):
-    """A month that a question names, perhaps with its year and a day."""
+    """A month named in a query, with an optional year and day."""
 
     month: int
     year: int | None = None
@@ -55,21 +55,21 @@ class QueryDate(msgspec.Struct, frozen=True):
 
 
 class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a question says about what answers it."""
+    """What a query says about its answer."""
 
     text: str
-    """What to embed: the names of speakers are taken out, because with them every turn that greets the person named
-    is nearer than the ones that answer."""
+    """The text to embed. Speaker names are removed, because with them every turn that greets the person is nearer
+    than the turns that answer."""
     speakers: frozenset[str]
-    """Those it names; their names are no words to look for either."""
+    """Speakers the query names; their names are not search words either."""
     of_assistant: bool
     dates: tuple[QueryDate, ...]
     ranges: tuple[tuple[Instant, Instant], ...]
-    """Times that it names against the moment it is asked at: `last week`, `two days ago`."""
+    """Times relative to the moment of the query: `last week`, `two days ago`."""
 
 
 def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> QueryAnalysis:
-    """The same of which the names are taken out already: what is left can be embedded meanwhile."""
+    """The same query parsed from text whose names were already removed, so it could be embedded early."""
     text, named = nameless
     beginning = question[:_CHARS_READ_MAX]
     return QueryAnalysis(
@@ -87,8 +87,8 @@ def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference
 
 
 def replace_speakers(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
-    """The question with `I` for every speaker it names, and who they are. Longer names go first: Ann Lee is not Ann.
-    A name that is also a common word, such as Will, must be written as a name."""
+    """Replace every speaker named in the query by `I`, and return who they are. Longer names go first: Ann Lee is not
+    Ann. A name that is also a common word, such as Will, must be capitalised."""
     known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}
     known_as |= {speaker: speaker for speaker in speakers if speaker.strip()}
     text, named, lowered = question, set(), question[:_CHARS_READ_MAX].lower()
@@ -109,11 +109,11 @@ def _dates(question: str) -> tuple[QueryDate, ...]:
     return tuple(QueryDate(month, year, day) for month in months)
 
 
-# How a question is understood: what it asks for, of whom, and when.
+# Routing: the predicates a query asks for, and the kind of answer.
 
 
 PREDICATES_MAX = 2
-"""So many of those a question may ask for are looked up."""
+"""The maximum number of predicates looked up."""
 """What a question asks for stands at its beginning; what follows is pasted."""
 _WHEN = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long ago|since when)\b", re.IGNORECASE)
 _LIST = re.compile(

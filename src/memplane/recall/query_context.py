@@ -1,4 +1,4 @@
-"""A question while it is answered: what every channel needs to know of it."""
+"""The state of a query while it is answered, shared by all channels."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,41 +15,41 @@ from memplane.storage.filter import Filter
 
 
 class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The question, read, split into words and embedded."""
+    """The query, parsed, split into words and embedded."""
 
     asked: QueryAnalysis
     question: Question
     turns: TurnColumns
-    """Empty where the space is too large to be loaded."""
+    """Empty if the space is too large to load."""
     held: Mapping[str, tuple[Ints, Floats]]
-    """Which turns hold the stems of the question, and how often."""
+    """Which turns contain the stems of the query, and how often."""
     query: Vector | None = None
-    """Its vector; None without an embedder, and until it is there."""
+    """The query's vector; None without an embedder, or until it is ready."""
     model: int | None = None
-    """The store's number for the embedder's model; None where it has no vectors of it."""
+    """The store's number of the embedding model; None if it has no vectors of that model."""
     near: Sequence[SimilarMemory] = ()
-    """The memories nearest to it."""
+    """The memories nearest to the query."""
     nearness_min: tuple[float, float] | None = None
-    """How near a turn and a memory must be to have anything to do with it; None: a deviation above the usual."""
+    """Minimum similarity of a turn and of a memory; None: one deviation above the mean."""
     apart: Sequence[int] = ()
-    """The numbers of turns that are flagged and that nobody has released."""
+    """Numbers of turns that are flagged and not released."""
     flagged_count: int = 0
-    """How many memories carry a flag, counted up to `FLAGGED_MAX`."""
+    """Number of flagged memories, counted up to `FLAGGED_MAX`."""
     where: Filter
     large: LargeTurns | None = None
-    """The space, where it is too large to be loaded, …"""
+    """The handle of a space too large to load, …"""
     large_words: LargeWords | None = None
-    """… and which of its turns hold the words."""
+    """… and which of its turns contain the words."""
 
     @property
     def rarity(self) -> Mapping[str, int]:
-        """How many turns hold each stem."""
+        """Number of turns that contain each stem."""
         if self.large_words is not None:
             return self.large_words.counts
         return {stem: len(places) for stem, (places, _) in self.held.items()}
 
     @property
     def relevance(self) -> Relevance:
-        """Words that are rare among turns are telling in memories too."""
+        """Words that are rare among turns are also distinctive in memories."""
         count = self.turns.count if self.large is None else self.large.sample.count
         return Relevance(self.question, self.rarity, count)

@@ -1,4 +1,4 @@
-"""What an agent is told before a turn, shaped by that turn: route, channels, fuse, govern, render."""
+"""Recall: select the memory an agent gets before a turn. Stages: route, channels, fuse, govern, render."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ _NEAR_MEMORIES = 60
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: there was no time for more than what holds the words"
 _SYSTEM_TURNS_SPARE = 8
-"""So many times as many turns are looked at as are told, since those of the system are left out."""
+"""Turns fetched per turn returned, since system turns are dropped."""
 
 
 class RecallServices(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class RecallServices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _StageTimer:
-    """How long each stage took, in milliseconds; what a stage within it took does not count for it."""
+    """Duration of each stage in milliseconds, without the stages inside it."""
 
     def __init__(self) -> None:
         self.timings: dict[str, float] = {}
@@ -83,9 +83,9 @@ def recall(
     now: Instant,
     lags: Callable[[Reader], tuple[str, ...]],
 ) -> Recall:
-    """A question without words is answered with what is newest. `lags` says why an answer may not be whole yet.
+    """Answer a query; an empty query returns the newest turns. `lags` says why the answer may be incomplete.
 
-    While the question is embedded, everything is done that needs no vector.
+    Everything that needs no vector runs while the query is embedded.
     """
     watch = _StageTimer()
     limits, settings = request.limits, tools.settings
@@ -156,7 +156,7 @@ def _where(request: RecallRequest, now: Instant) -> Filter:
 
 
 def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
-    """A list may be longer than an answer."""
+    """A list may have more items than an answer."""
     items = request.limits.list_items
     if routing.mode != "list" or items is None:
         return request
@@ -166,9 +166,9 @@ def _with_answers(request: RecallRequest, routing: Routing) -> RecallRequest:
 def _begin(
     reader: Reader, query: str, reference: Instant, tools: RecallServices, where: Filter, watch: _StageTimer
 ) -> tuple[Callable[[], Embedded], PreparedQuery]:
-    """The question, while it is embedded; what is returned first waits for that. That begins before the space is looked
-    at, without the names that were known there last; where it names another, which is seldom but for the first question to a
-    space, it is embedded once more."""
+    """The query while it is being embedded; the returned function waits for the vector. Embedding starts before the
+    space is read, with the names known from the last query removed; if the query names another speaker, which is rare
+    after the first query to a space, it is embedded again."""
     known = tools.memory_index.large.speakers
     guessed, _ = replace_speakers(query, tools.turn_index.speakers if known is None else known)
     embedded = tools.questions.begin(guessed)
@@ -203,7 +203,7 @@ def _begin(
 
 
 def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
-    reader.marks()  # what else is asked follows from them
+    reader.marks()  # the remaining lookups depend on these
     reader.ahead(
         tools.turn_index.ask_first,
         tools.memory_index.ask_first,
@@ -214,7 +214,7 @@ def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
 
 
 def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
-    """The space, where the store looks for vectors itself: then nothing of it is loaded."""
+    """The handle of a large space, where the store searches vectors itself and nothing is loaded."""
     embedder = tools.questions.embedder
     model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
     search = None if model is None else reader.vector_search(model)
@@ -231,7 +231,7 @@ def _candidates(
     settings: Settings,
     lags: Callable[[Reader], tuple[str, ...]],
 ) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
-    """The turns before this one, the memories that may answer, and what is still under way."""
+    """The recent turns, the candidate memories, and the lookups still running."""
 
     def found(store: Reader) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
         recent = _recent_turns(store, request.conversation, settings, asking.where)
@@ -279,11 +279,11 @@ def _consulted(
     )
 
     def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
-        # Names that were taken out, because everybody here has them, may be what a document is about.
+        # Speaker names were removed from the query because every turn has them, but a document may be about one.
         whole = embedding if asked.text == request.query else tools.questions.begin(request.query)
 
         def embedded() -> Vector | None:
-            # Where the question without names has no vector, the one with them is not used either.
+            # If the query without names has no vector, the one with names is not used either.
             return None if embedding()[0] is None else whole()[0]
 
         return rank_spans(reader, tools.span_index, request.query, embedded, among=among, limit=limit)
@@ -309,9 +309,9 @@ def _as_text(
 def _turns_apart(
     reader: Reader, asking: PreparedQuery, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
-    """Those of these that are not flagged; and of what is, some that hold words of the question."""
+    """Drop flagged turns, but keep a few that contain words of the query."""
     clean = [ranked for ranked in said if not sanitized_turn(ranked.turn).quarantined]
-    suspects = [ranked for ranked in said if ranked not in clean]  # kept before anything was flagged
+    suspects = [ranked for ranked in said if ranked not in clean]  # stored before flagging existed
     if limit and asking.apart and asking.question.words:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
         found = reader.match_turns(asking.question.words, flagged, limit=limit)
@@ -341,7 +341,7 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
 
 
 def _cut(turn: Turn) -> Turn:
-    """A pasted book is not told whole."""
+    """Cut a very long turn."""
     if len(turn.text) <= _TURN_CHARS_MAX:
         return turn
     return msgspec.structs.replace(turn, text=turn.text[:_TURN_CHARS_MAX] + "…")
@@ -350,7 +350,7 @@ def _cut(turn: Turn) -> Turn:
 def _unsettled(
     reader: Reader, request: RecallRequest, where: Filter, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
-    """Turns that came in while an import is under way are not ranked yet; they are found by their words."""
+    """Turns that arrive during an import are not ranked yet; find them by keyword."""
     cursor = reader.cursor()
     if not request.limits.turns or reader.head().seq == cursor:
         return []
@@ -375,8 +375,8 @@ def _unsettled(
 
 
 def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> list[RankedTurn]:
-    """What holds the words but could not be ranked comes before what was ranked for want of anything better; it may
-    take half of the places, and more where there is room."""
+    """Keyword matches that could not be ranked come before turns that ranked low. They take up to half of the places,
+    or more if there is room."""
     if not late:
         return ranked
     relevant = [turn for turn in ranked if turn.relevant]
@@ -386,7 +386,7 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
-    """What holds the words of the question: for whoever cannot wait until everything is ranked."""
+    """Keyword matches only, for callers that cannot wait for the full ranking."""
     asked = SearchRequest(
         query=request.query,
         limit=max(1, min(request.limits.turns, LIMIT_MAX)),

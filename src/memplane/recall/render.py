@@ -1,4 +1,4 @@
-"""A recall as text within a budget of tokens: facts, open conflicts, what was said, episodes; the best first."""
+"""A recall as text within a token budget: facts, open conflicts, turns and episodes, best first."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ from memplane.safety.redact import redact
 from memplane.safety.sanitize import one_line
 from memplane.types import Memory, Role, State, Turn
 
-# How many tokens a text takes, from above: no tokenizer is loaded for it, and a budget is kept whichever model reads.
+# Token counts are an upper bound: no tokenizer is loaded, and the budget holds for any model.
 #
-# On 3,000 turns of real conversations it says 1.18 times what OpenAI's `o200k` counts on average, and less than that
+# On 3,000 turns of real conversations the count is 1.18 times that of OpenAI's `o200k` on average, and lower
 # for one turn in a hundred; scripts other than Latin are counted up to three times too high.
 
 
@@ -40,8 +40,8 @@ _FENCE_TOKENS = tokens_of(fence("x"))
 
 
 class Sanitizer:
-    """Content is data: one line, no markup of ours, no secret. Remembers within one recall, where a text may be shown
-    in several places. Of a long text it shows where the words of the question stand."""
+    """Content is data: one line, no markup, no secret. Caches within one recall, where a text may appear in several
+    places. A long text is cut to the part with the words of the query."""
 
     def __init__(self, words: Sequence[str] = ()) -> None:
         self._words = [word.lower() for word in words]
@@ -50,7 +50,7 @@ class Sanitizer:
     def __call__(self, text: str) -> str:
         tamed = self._tamed.get(text)
         if tamed is None:
-            # What is shown was redacted already; only what changes on its way to one line could show a secret again.
+            # The text was redacted before; only what changes when it becomes one line could expose a secret.
             line = one_line(text)
             tamed = self._tamed[text] = defang(text if line == text else redact(line).text)
         return tamed
@@ -64,7 +64,7 @@ class Sanitizer:
         return f"{_CUT if begin else ''}{cut}{_CUT if begin + len(cut) < len(tamed) else ''}"
 
     def _where(self, text: str) -> int:
-        """Where to begin, so that as many different words of the question as possible are shown."""
+        """The start that shows as many different words of the query as possible."""
         lowered = text.lower()
         places = [at for word in self._words if (at := lowered.find(word)) >= 0]
         if not places:
@@ -76,25 +76,25 @@ class Sanitizer:
 
 
 Group = tuple[str, Sequence[str]]
-"""A heading, and the lines that may stand under it, the best first."""
+"""A heading with its candidate lines, best first."""
 
 
 class DocumentShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What documents say, beside memory, and how room is parted where both have more to say than fits."""
+    """Document lines, and how the budget is divided when memory and documents both have more than fits."""
 
     short: Sequence[Group] = ()
-    """Documents and sections in short."""
+    """Summaries of documents and sections."""
     passages: Sequence[Group] = ()
     said_by: Mapping[str, str] = {}
-    """Passages that a line in short says all of; where that is told, they need not be."""
+    """Passages covered by a summary line; they are omitted if that line is included."""
     memory_percent: int = 100
-    """What memory gets at least; what one does not need, the other has."""
+    """The minimum share of memory; what one side does not need, the other gets."""
     first: bool = False
-    """Whether documents come before memory: they were asked for."""
+    """Whether documents come before memory because the query asks for them."""
 
 
 _SHORT_PERCENT = 50
-"""Of the documents' room, for what is told in short."""
+"""The share of the documents' budget for summaries."""
 
 
 def render(
@@ -108,7 +108,7 @@ def render(
     tame: Sanitizer,
     documents: DocumentShare = DocumentShare(),  # noqa: B008  # frozen
 ) -> tuple[str, int]:
-    """The text and how many tokens it has, counted from above; empty where nothing fits."""
+    """The text and its token count, an upper bound; empty if nothing fits."""
     memory: list[Group] = [
         ("Known:", [_fact(hit, tame) for hit in facts]),
         ("Not settled:", [_conflict(conflict, tame) for conflict in conflicts]),
@@ -127,7 +127,7 @@ def render(
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
-    # Each line was counted with its end, but the last one has none of its own, and the fence was counted around an x.
+    # Each line was counted with its line end, but the last has none, and the fence was counted around an x.
     return fence("\n".join(kept)), _FENCE_TOKENS + room.taken(kept) - 2
 
 
@@ -140,13 +140,13 @@ def _remaining(documents: DocumentShare, short: Sequence[str]) -> list[Group]:
 
 
 class _Room:
-    """What fits, by tokens; a line is counted once, however often it is looked at."""
+    """Selects what fits, by tokens; each line is counted once."""
 
     def __init__(self) -> None:
         self._costs: dict[str, int] = {}
 
     def fitted(self, groups: Sequence[Group], left: int) -> list[str]:
-        """As many lines as there is room for; one that does not fit gives way to a shorter one after it."""
+        """As many lines as fit; a line that does not fit is skipped for a shorter one after it."""
         kept: list[str] = []
         for heading, lines in groups:
             begun = False
@@ -205,7 +205,7 @@ def _episode(episode: Memory, tame: Sanitizer) -> str:
 
 
 def _speaker(turn: Turn) -> str:
-    """A name alone could be anybody's: who is not the user is said to be what they are."""
+    """A name alone is ambiguous, so the role is added unless it is the user."""
     if turn.speaker is None:
         return turn.role
     return turn.speaker if turn.role == Role.USER else f"{turn.speaker} ({turn.role})"
@@ -215,7 +215,7 @@ def _day(moment: datetime) -> str:
     return moment.date().isoformat()
 
 
-# What documents say, as lines of a recall: each cites the document and the section it comes from.
+# Documents as lines of a recall, each with a citation of document and section.
 
 
 _CITED_CHARS_MAX = 200
@@ -223,7 +223,7 @@ _BRACKETS = str.maketrans("[]", "()")
 
 
 def share_of(consulted: DocumentResults, memory_percent: int, tame: Sanitizer) -> DocumentShare:
-    """The lines, and the room they may take: half as much is kept for memory where documents were asked for."""
+    """The lines and their budget; memory keeps half as much if the query asks for documents."""
     asked_for = consulted.strategy not in (None, Strategy.LOCAL)
     short = [*([DEGRADED] if consulted.degraded else []), *_summary_lines(consulted, tame)]
     passages = [passage(hit, tame) for hit in consulted.spans]
@@ -238,7 +238,7 @@ def share_of(consulted: DocumentResults, memory_percent: int, tame: Sanitizer) -
 
 
 def _summary_lines(consulted: DocumentResults, tame: Sanitizer) -> Iterator[str]:
-    """Who asked for a section did not ask for the document it is in."""
+    """A query for a section does not ask for its whole document."""
     for document in consulted.documents:
         if document.distillation and consulted.strategy is not Strategy.SECTION:
             yield _line((document.name,), document.distillation, tame.short(document.distillation), tame)
@@ -246,7 +246,7 @@ def _summary_lines(consulted: DocumentResults, tame: Sanitizer) -> Iterator[str]
 
 
 def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[str]:
-    """But for those that have nothing to say in short: the citation tells their title already."""
+    """Without sections that have no summary: the citation already shows their title."""
     for section in document.sections:
         if section.distillation and not is_title(section.distillation, section.path):
             told = tame.short(section.distillation)
@@ -254,7 +254,7 @@ def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[str]:
 
 
 def _covered_passages(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
-    """By passage, the line in short that says all of it: that of a short section."""
+    """The summary line that covers each passage, for short sections."""
     said = {bare(line): line for line in short}
     return {passage: said[bare(passage)] for passage in passages if bare(passage) in said}
 
@@ -265,13 +265,13 @@ def passage(hit: SpanHit, tame: Sanitizer) -> str:
 
 
 def _line(path: tuple[str, ...], said: str, told: str, tame: Sanitizer) -> str:
-    """With a warning where what it says, or what it is called, is flagged."""
+    """With a warning if the text or its title is flagged."""
     flags = flags_of(*path, said)
     warned = f"{marked(flags)} " if flags else ""
     return f"- [{cited(path, tame)}] {warned}{told}"
 
 
 def cited(path: tuple[str, ...], tame: Sanitizer) -> str:
-    """`handbook.md > Brewing > Green tea`; what a title says cannot end the citation."""
+    """`handbook.md > Brewing > Green tea`; a title cannot end the citation."""
     whole = " > ".join(" ".join(tame(part).translate(_BRACKETS).split()) for part in path)
     return whole if len(whole) <= _CITED_CHARS_MAX else f"{whole[: _CITED_CHARS_MAX - 1]}…"

@@ -1,4 +1,4 @@
-"""What a recall answers: a text to tell the agent, and everything it was made from."""
+"""The result of a recall: a text for the prompt, and everything it was made from."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,34 +10,34 @@ from memplane.types import Memory, Turn
 
 SPANS_MAX = 50
 DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
-"""Stands in the text while a document that is asked for is not told in short yet."""
+"""Included in the text while a requested document has no summary yet."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much to look for, and how much to tell."""
+    """How much to retrieve and to return."""
 
     turns: int = 12
-    """How many turns are ranked; the best of them are told."""
+    """Number of ranked turns; the best of them are returned."""
     facts: int = 24
     answers: int = 12
-    """What answers the question and exceeds them is supporting."""
+    """Answers beyond this number are supporting facts."""
     list_items: int | None = None
-    """In their place where the question asks for a list; None: the same."""
+    """The limit for a query that asks for a list; None: the same."""
     supporting: int | None = None
-    """None: as many as `facts` leave."""
+    """None: as many as `facts` leaves."""
     background: int | None = None
     spans: int = 5
-    """How many passages of documents are told at most; 50 is the most that can be asked for."""
+    """Maximum number of document passages, at most 50."""
     tokens: int | None = None
-    """Of `text`, counted from above; None: as the settings say."""
+    """Token limit of `text`, an upper bound; None: from the settings."""
     blocks: int | None = None
-    """None: as the settings say."""
+    """None: from the settings."""
     bytes: int | None = None
-    """Of the texts of all blocks, in UTF-8; None: only their characters are counted, as the settings say."""
+    """Byte limit of all block texts, in UTF-8; None: only the character limit of the settings applies."""
 
 
 class RecallBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing told, and why."""
+    """One returned item with its score."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class RecallBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing found: what each channel added to its score, and the rank it had there."""
+    """One result: each channel's contribution to its score, and its rank there."""
 
     id: str
     score: float
@@ -57,20 +57,20 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn | None = None
     memory: Memory | None = None
     replaced: bool = False
-    """A turn of which everything that was read out of it was replaced since."""
+    """A turn whose derived memories were all superseded."""
     flags: tuple[str, ...] = ()
-    """What it is flagged for, where nobody has released it: it is told last, and with a warning."""
+    """Its flags, if not released: it is returned last, with a warning."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """Two memories that cannot both be so, and nobody has said which."""
+    """Two memories in an unresolved conflict."""
 
     left: Memory
     right: Memory
 
 
 class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the conversation is about just now."""
+    """What the conversation is currently about."""
 
     entities: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
@@ -78,42 +78,42 @@ class WorkingMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routing(msgspec.Struct, frozen=True, kw_only=True):
-    """How the question was understood."""
+    """How the query was understood."""
 
     mode: str
-    """`single` for one answer, `list` for all of them, `temporal` for when, `history` for how it came about."""
+    """`single` for one answer, `list` for all, `temporal` for a time, `history` for how something changed."""
     kinds: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
     speakers: tuple[str, ...] = ()
     temporal_intent: str | None = None
-    """`when` where a time is asked for, `range` where one is given."""
+    """`when` if a time is asked for, `range` if one is given."""
     ranges: tuple[tuple[datetime, datetime], ...] = ()
     channels: tuple[str, ...] = ()
-    """Those that were asked; the vector channel is missing without an embedding model."""
+    """The channels that ran; the vector channel is missing without an embedding model."""
     strategy: Strategy | None = None
-    """How documents were looked into; None where there are none."""
+    """How documents were searched; None if there are none."""
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
-    """What to tell the agent. `text` is fenced, so that it is recognised and never remembered again."""
+    """Memory for the prompt. `text` is fenced, so it is recognised and never stored again."""
 
     query: str
     text: str
     tokens: int = 0
-    """How many tokens `text` has, counted from above."""
+    """Token count of `text`, an upper bound."""
     blocks: tuple[RecallBlock, ...] = ()
     hits: tuple[RecallHit, ...] = ()
-    """Everything that was ranked and is not flagged, turns and memories taking turns, best first."""
+    """Everything ranked and not flagged, turns and memories interleaved, best first."""
     answer_facts: tuple[RecallHit, ...] = ()
     supporting_facts: tuple[RecallHit, ...] = ()
     background_facts: tuple[RecallHit, ...] = ()
     spans: tuple[SpanHit, ...] = ()
-    """Passages of documents, best first; those of an ordered collection in its order."""
+    """Document passages, best first; those of an ordered collection in its order."""
     documents: tuple[DocumentSummary, ...] = ()
-    """Documents that were asked for, in short."""
+    """Summaries of requested documents."""
     suspects: tuple[RecallHit, ...] = ()
-    """What is flagged and would have been told: in the text and the blocks it comes after everything else, with a warning,
-    and it is in no other list."""
+    """Flagged items that would have been returned: in text and blocks they come last, with a warning, and they are in
+    no other list."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()
@@ -123,10 +123,10 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     anchor: str = "now"
     """Where the reference time comes from: `request` or `now`."""
     degraded: tuple[str, ...] = ()
-    """Why the answer may be incomplete; empty when it is whole."""
+    """Why the answer may be incomplete; empty if it is complete."""
     timings: Mapping[str, float] = {}
-    """Milliseconds a stage: read, words, documents, embed, near, turns, facts, render, total. `embed` is how long the rest
-    had to wait for the question's vector, which is made meanwhile."""
+    """Milliseconds per stage: read, words, documents, embed, near, turns, facts, render, total. `embed` is the time
+    spent waiting for the query's vector, which is computed in parallel."""
 
     @property
     def facts(self) -> tuple[RecallHit, ...]:

@@ -20,14 +20,15 @@ _CANDIDATES_MIN = 50
 _CANDIDATES_PER_HIT = 3
 _CANDIDATES_NEWEST = 300
 _COMMON = 5_000
-"""A word that more texts hold does not choose candidates as long as the question has a rarer one; it still counts."""
+"""A word in more texts than this does not select candidates if the query has a rarer one; it still counts in the
+score."""
 _SCORE_DIGITS = 6
 _STEM_CHARS_MIN = 2
 _ENDING_CHARS = 12
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. Every condition narrows, and all apply before the limit."""
+    """A search request. Every condition narrows, and all apply before the limit."""
 
     query: str = ""
     kinds: tuple[Kind, ...] = ()
@@ -42,13 +43,13 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     turns: bool = True
     limit: int = LIMIT_DEFAULT
     typing: bool = False
-    """Somebody is still typing the last word: memories with a word that begins with it are found too."""
+    """The last word is still being typed: memories with a word that begins with it match too."""
     audience: Audience | None = EVERYWHERE
-    """Who is to be told; see `Filter`."""
+    """The scope of the caller; see `Filter`."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing found, with how well it answers: 0 when nothing was asked, else above 0 and at most 1."""
+    """One result with its relevance: 0 without a query, else above 0 and at most 1."""
 
     id: str
     text: str
@@ -59,13 +60,13 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What it is flagged for, where nobody has released it: it comes after everything that is not."""
+        """Its flags, if not released: it comes after all unflagged results."""
         told = self.memory or self.turn
         return (told.flags or ()) if told is not None and told.quarantined else ()
 
 
 def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
-    """The best hits first; without a question, the newest."""
+    """The best results first; without a query, the newest."""
     where = _filter(request, now)
     question = Question(request.query)
     if not question.words:
@@ -84,7 +85,7 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
             hits += [hit for hit in further if hit.score and hit.id not in there]
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
     best = [_sanitized_hit(hit, now) for hit in hits[: request.limit]]
-    if any(hit.flags for hit in best):  # then there may be room for others
+    if any(hit.flags for hit in best):  # leave room for others
         best = [_sanitized_hit(hit, now) for hit in hits]
     return sorted(best, key=lambda hit: bool(hit.flags))[: request.limit]
 
@@ -105,7 +106,7 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
 
 
 def _includes_turns(request: SearchRequest) -> bool:
-    """Kinds, tags and categories are things a turn does not have."""
+    """Turns have no kinds, tags or categories."""
     of_memories = request.kinds or request.tags or request.category is not None
     return request.turns and not of_memories
 
@@ -126,7 +127,7 @@ def _matching(
 
 
 def _typed(request: SearchRequest, question: Question) -> str:
-    """The word that is still being typed, if it is one worth looking for."""
+    """The word still being typed, if it is worth searching."""
     if not request.typing or request.query != request.query.rstrip():
         return ""
     last = words_of(request.query)[-1]
@@ -134,8 +135,8 @@ def _typed(request: SearchRequest, question: Question) -> str:
 
 
 def _beginning(reader: Reader, request: SearchRequest, where: Filter, word: str) -> Sequence[Memory]:
-    """Memories that may hold a word which begins with this one, the newest. The index holds stems, which are shorter than
-    what was written: the stem of a word may be a beginning of what was typed of it."""
+    """The newest memories that may contain a word beginning with this one. The index holds stems, which are shorter
+    than words, so a stem may be a prefix of what was typed."""
     wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
     newest = reader.match_memories([begun(word)], where, limit=wanted, newest=True)
     found = {memory.id: memory for memory in newest}
@@ -183,7 +184,7 @@ def _score(relevance: Relevance | None, text: str) -> float:
 
 
 def _place(hit: Hit) -> tuple[int, int]:
-    """Ties fall to what came in last."""
+    """Ties go to the newest."""
     if hit.memory is not None:
         return hit.memory.seq, 0
     assert hit.turn is not None

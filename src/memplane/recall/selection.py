@@ -1,5 +1,5 @@
-"""What was ranked, as it is told: which memories answer and which support them, what is at odds, what a conversation was
-about, and last what is flagged."""
+"""Selection: which ranked memories answer the query and which support it, open conflicts, episodes, and flagged items
+last."""
 
 from collections.abc import Sequence
 from itertools import takewhile, zip_longest
@@ -25,7 +25,7 @@ _Hit = TypeVar("_Hit")
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What was ranked, as it may be shown."""
+    """The ranked results as returned."""
 
     turns: tuple[RecallHit, ...]
     answers: tuple[RecallHit, ...]
@@ -49,7 +49,7 @@ def select(
     predicates: Sequence[str],
     where: Filter,
 ) -> Selection:
-    """At most as many of each sort as the request allows. What else has to be looked up for them is asked together."""
+    """Take at most as many of each kind as the request allows. Further lookups are batched."""
     answers = _answering(known, predicates)[: request.limits.answers]
     chosen = {fact.memory.id for fact in answers}
     background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
@@ -80,7 +80,7 @@ def select(
 def with_suspects(
     told: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
 ) -> Selection:
-    """What is flagged comes last, a few at most. A memory whose own turn is told says nothing more."""
+    """Flagged items come last, a few at most. A memory is dropped if its source turn is selected."""
     hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}
     hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:SUSPECTS_MAX]
@@ -88,14 +88,13 @@ def with_suspects(
 
 
 def alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
-    """Scores of facts, of turns and of spans do not compare, so they take turns."""
+    """Scores of facts, turns and spans are not comparable, so the three lists are interleaved."""
     return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
 
 
 def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
-    """What answers by what it says; where nothing does, what is filed under what the question asks for first, as far as
-    nothing ranks before it. Cues are words such as `where` and `have`, so alone they decide only when nothing else
-    does."""
+    """Facts that answer by their content. If none does, facts with the predicate the query asks for, as long as
+    nothing ranks before them: cue words such as `where` and `have` are too common to decide alone."""
     direct = [fact for fact in known if fact.answers]
     if direct or not predicates:
         return direct
@@ -103,7 +102,7 @@ def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[R
 
 
 def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]) -> frozenset[int]:
-    """The entries of which everything that was read out of them was replaced since; then, it still held."""
+    """Entries whose derived memories have all been superseded by then."""
     if request.as_of is not None:
         return frozenset()
     told = [ranked.turn.seq for ranked in said if ranked.relevant]
@@ -136,7 +135,7 @@ def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
 
 
 def _as_it_was(memory: Memory, where: Filter) -> Memory:
-    """What was replaced only later still held then."""
+    """A memory superseded later was still active then."""
     if where.as_of is None or memory.state is not State.SUPERSEDED:
         return memory
     return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
@@ -161,7 +160,7 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
 def _episodes(
     reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], where: Filter
 ) -> tuple[Memory, ...]:
-    """What the best turns' conversations were about, and the one that is going on."""
+    """Episodes of the best turns' conversations, and of the current one."""
     conversations = dict.fromkeys(
         conversation
         for conversation in (

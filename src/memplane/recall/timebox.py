@@ -1,4 +1,4 @@
-"""An answer by a certain time: the thorough one, or else the quick one, or else none."""
+"""Answer within a time limit: the full result, else the quick one, else none."""
 
 import asyncio
 import threading
@@ -13,16 +13,16 @@ U = TypeVar("U")
 Ts = TypeVarTuple("Ts")
 
 THREADS = 3
-"""Recalling is work for the processor: more at once are not faster together, and each of them takes longer."""
+"""Recall is CPU-bound: more threads are not faster together, and each takes longer."""
 _THOROUGH_SHARE = 0.6
-"""So much of the time is the thorough one alone; then the quick one starts beside it."""
+"""The share of the time limit after which the quick result is computed in parallel."""
 _SMOOTHING = 0.2
-"""How much the last one says about how long one takes."""
+"""The weight of the last duration in the running average."""
 _CLOSING_S = 5.0
 
 
 class _Lane:
-    """Threads, how many wait for them, and how long one takes lately."""
+    """A thread pool, its queue length, and the recent duration of a task."""
 
     def __init__(self, threads: int, name: str, clock: Callable[[], float]) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
@@ -40,8 +40,8 @@ class _Lane:
         return future
 
     def is_too_long(self, seconds: float) -> bool:
-        """Whether nobody who comes now would be served within so many seconds. Where nobody waits there is nothing to
-        foresee, so that a slow phase ends by itself."""
+        """Whether a new task would not finish within this time. With an empty queue there is no prediction, so a slow
+        phase ends by itself."""
         with self._lock:
             before = self._waiting // self._threads
             return before > 0 and before * self._seconds > seconds
@@ -67,8 +67,8 @@ class _Lane:
 
 
 class TimeBox(Generic[T]):
-    """Runs what may take too long in threads of its own. What is late goes on, so that the next finds warm caches; what
-    has not begun by then never does, so that nothing piles up."""
+    """Runs tasks with a time limit in its own threads. A late task still finishes, so the next finds warm caches; a
+    task that has not begun in time is dropped, so nothing piles up."""
 
     def __init__(self, *, threads: int = THREADS, clock: Callable[[], float] = time.monotonic) -> None:
         self._thorough = _Lane(threads, "memplane-recall", clock)
@@ -77,13 +77,13 @@ class TimeBox(Generic[T]):
         self._clock = clock
 
     def answer(self, thorough: Callable[[], T], quick: Callable[[], T], *, seconds: float) -> T | None:
-        """The first that is there in time, the thorough one rather than the quick one; errors are the caller's."""
+        """The first result in time, the full one preferred; errors go to the caller."""
         until = self._clock() + seconds
         first = self._thorough.submit(thorough)
         try:
             return first.result(seconds * _THOROUGH_SHARE)
         except TimeoutError:
-            if first.done():  # it did not take too long; this is what went wrong in it
+            if first.done():  # it was not late; it failed, and this is why
                 return first.result()
         second = self._quick.submit(quick)
         wait([first], max(0.0, until - self._clock()))
@@ -91,8 +91,8 @@ class TimeBox(Generic[T]):
         return _done_first((first, second))
 
     async def awaited(self, thorough: Callable[[], T], quick: Callable[[], T], *, seconds: float) -> T | None:
-        """The same where many wait on one event loop, and none of them may take a thread for that. What would be late in
-        any case, because too many wait for it already, is not waited for."""
+        """The same on an event loop, without blocking a thread. A task that would be late because of the queue is not
+        started."""
         until = self._clock() + seconds
         running: list[Future[T]] = []
         try:
@@ -108,12 +108,12 @@ class TimeBox(Generic[T]):
                 running.append(self._quick.submit(quick))
             if running:
                 await _until_done(running[0], left)
-        finally:  # whoever asked may have hung up
+        finally:  # the client may have disconnected
             self._give_up(running)
         return _done_first(running)
 
     async def glance(self, work: Callable[[*Ts], U], *args: *Ts, seconds: float) -> U | None:
-        """Something quick, or None where that takes too long or fails."""
+        """A quick result, or None if it is late or fails."""
         looking = self._quick.submit(work, *args)
         try:
             await _until_done(looking, seconds)
@@ -123,7 +123,7 @@ class TimeBox(Generic[T]):
         return None if failed else looking.result()
 
     def close(self) -> None:
-        """What is late gets a little time to end, since the spaces it reads are about to be closed."""
+        """Give late tasks a little time to finish, since the spaces they read are about to close."""
         self._thorough.close()
         self._quick.close()
         wait(list(self._late), _CLOSING_S)
@@ -143,12 +143,12 @@ def _done_first(answers: Iterable[Future[T]]) -> T | None:
 
 
 async def _until_done(work: Future[Any], seconds: float) -> None:
-    """Whether it went well is for whoever looks at it."""
+    """The caller inspects the outcome."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
     def tell(_: Future[Any]) -> None:
-        with suppress(RuntimeError):  # the loop was closed meanwhile, so nobody waits
+        with suppress(RuntimeError):  # the loop was closed, so no one waits
             loop.call_soon_threadsafe(done.set)
 
     work.add_done_callback(tell)

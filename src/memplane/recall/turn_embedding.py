@@ -1,4 +1,4 @@
-"""What is embedded for a turn, and what else the worker notes about it."""
+"""The text embedded for a turn, and its vector."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from memplane.types import Role
 ROLES = frozenset(Role)
 
 NEARNESS_MIN = {"snowflake-arctic-embed-s-int8": (0.58, 0.65)}
-"""How near a turn and a memory must be to have anything to do with a question, by model: of LoCoMo's evidence nine turns
-in ten are as near as that, of other turns one in six. A model that is not here is judged by deviations alone."""
+"""Minimum similarity of a relevant turn and of a relevant memory, by model. On LoCoMo nine of ten evidence turns
+reach it, and one in six of the others. Models not listed use deviations only."""
 
 _PAIR_CHARS_MAX = 300
 _PAIR_SHARE = 0.7
@@ -18,14 +18,14 @@ _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 
 def embedded_text(speaker: str, text: str) -> str:
-    """Who has a name says it first."""
+    """A speaker's name is put before the text."""
     return text if not speaker or speaker in ROLES else f"{speaker}: {text}"
 
 
 def pair_text(before: str | None, speaker: str, text: str) -> str:
-    """A turn with the one before it, of which the end is nearest to what follows.
+    """A turn with the end of the one before it.
 
-    An assistant's turn stands alone: it repeats what it answers, and a second long text would cost as much again.
+    An assistant's turn is embedded alone: it repeats what it answers, and a second long text would double the cost.
     """
     if before is None or (speaker in ROLES and speaker != Role.USER):
         return text
@@ -33,8 +33,8 @@ def pair_text(before: str | None, speaker: str, text: str) -> str:
 
 
 def turn_vectors(own: Vectors, pair: Vectors) -> Vectors:
-    """The vectors to store. A sum of vectors has the sum of their dot products, so one is as good as two, in half the
-    room and half the time."""
+    """The vector to store. The dot product with a sum is the sum of the dot products, so one vector replaces two, in
+    half the space and time."""
     return ((own + _PAIR_SHARE * pair) / (1 + _PAIR_SHARE)).astype(np.float32)
 
 

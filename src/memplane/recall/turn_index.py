@@ -1,7 +1,8 @@
-"""What ranking knows about the turns of a space: a cache, brought up to date from the store before every use.
+"""The turns of a space as ranking needs them: a cache, brought up to date from the store before every use.
 
-A turn is known by its place: 0, 1, 2, … in the order of the ledger. The store says by its marks what changed since the
-last look; when something was forgotten, everything is read anew."""
+A turn is identified by its place: 0, 1, 2, … in ledger order. The store's marks show what changed since the last
+refresh; after a forget, everything is read again.
+"""
 
 import threading
 from collections import Counter
@@ -21,9 +22,9 @@ from memplane.storage.words import is_prefix, stems_of
 from memplane.types import PAUSE, Role
 
 WINDOW_TURNS = 2
-"""A passage is a turn with at most so many before and after it …"""
+"""A passage is a turn with at most this many turns before and after it …"""
 WINDOW_WORDS = 120
-"""… as far as they hold no more words than this on either side: short turns lean on each other, long ones do not."""
+"""… as long as they have no more words than this on either side: short turns need context, long ones do not."""
 
 _NO_SPEAKER = -1
 _ROWS_MIN = 256
@@ -33,29 +34,29 @@ _TAIL_MAX = 4_096
 
 
 class TurnColumns:
-    """The columns as they are now: one entry a turn. More may be added behind; what is here stays."""
+    """The current columns, one entry per turn. New entries may be appended; existing ones do not change."""
 
     def __init__(self, columns: "TurnColumnsBuilder", vectors: VectorTable) -> None:
         self.count = count = columns.count
         self.vectors = vectors
-        """One row a turn, and perhaps more behind."""
+        """One row per turn; there may be spare rows."""
         self.n = columns.n[:count]
         self.session = columns.session[:count]
-        """Which sitting of which conversation it belongs to."""
+        """The session of its conversation."""
         self.speaker = columns.speaker[:count]
-        """The place of its speaker among `speakers`, or -1."""
+        """The index of its speaker in `speakers`, or -1."""
         self.user = columns.user[:count]
         self.system = columns.system[:count]
         self.asks = columns.asks[:count]
         """1 for a turn that ends with a question, else 0."""
         self.within = columns.within[:count]
-        """Where alone it is told: 0 for everywhere, else its number among `places`."""
+        """The scope it is limited to: 0 for none, else its index in `places`."""
         self.places = dict(columns.places)
         self.at = columns.at[:count]
         self.words = columns.words[:count]
         self.before = columns.before[:count]
         self.after = columns.after[:count]
-        """The place of the turn before and after it in its sitting, or -1."""
+        """The place of the previous and next turn in its session, or -1."""
         self.window_before = columns.window_before[:count]
         self.window_after = columns.window_after[:count]
         """How many turns before and after it belong to its passage."""
@@ -66,19 +67,19 @@ class TurnColumns:
         self.passage_words_usual = max(float(self.passage_words.mean()) if count else 0.0, 1.0)
 
     def heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
-        """Which turns may be told to them; None where all may."""
+        """Which turns are in scope; None if all are."""
         if audience is None or not self.places:
             return None
         here = [self.places[place] for place in audience.places if place in self.places]
         return np.isin(self.within, [0, *here])
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Where turns with these numbers would stand, and whether they do."""
+        """Where turns with these numbers are, and whether they exist."""
         return places_of(numbers, self.n)
 
 
 class TurnColumnsBuilder:
-    """The columns while they grow. Their room grows faster than they do, so that adding a turn costs next to nothing."""
+    """The columns while they grow. Capacity grows geometrically, so appending a turn is cheap."""
 
     _TYPES: ClassVar[dict[str, type]] = {
         "n": np.int64,
@@ -142,7 +143,7 @@ class TurnColumnsBuilder:
         self.count = place + 1
 
     def correct(self, counted: Iterable[tuple[int, int, bool]]) -> bool:
-        """(place, words, asks) as the worker counted them; until then they were a guess. Whether anything changed."""
+        """Set (place, words, asks) as counted by the worker, replacing the estimate; return whether anything changed."""
         changed: set[int] = set()
         for place, words, asks in counted:
             if self.words[place] != words or self.asks[place] != asks:
@@ -156,7 +157,7 @@ class TurnColumnsBuilder:
         return bool(changed)
 
     def _following(self, links: Ints, place: int) -> Iterator[int]:
-        """The turns on one side of it that a passage may reach, the nearest first."""
+        """The turns on one side that a passage may include, nearest first."""
         for _ in range(WINDOW_TURNS):
             place = int(links[place])
             if place == _NO_SPEAKER:
@@ -183,7 +184,7 @@ class TurnColumnsBuilder:
         return self.speakers.setdefault(name, len(self.speakers))
 
     def _join(self, place: int, head: TurnHead) -> None:
-        """Its sitting goes on, or a new one begins."""
+        """Continue its session, or begin a new one."""
         last = self._last.get(head.conversation, _NO_SPEAKER)
         self._last[head.conversation] = place
         self.after[place] = _NO_SPEAKER
@@ -215,7 +216,7 @@ EMPTY = TurnColumns(TurnColumnsBuilder(), VectorTable(1))
 
 
 class TurnIndex:
-    """The turns of one space. Safe to use from many threads."""
+    """The turns of one space. Thread-safe."""
 
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
@@ -225,7 +226,7 @@ class TurnIndex:
     def _forget_all(self) -> None:
         self._marks: Marks | None = None
         self._tailed: Marks | None = None
-        """What `waiting` saw, where nothing but that is loaded."""
+        """What `waiting` read, if nothing else is loaded."""
         self._columns = TurnColumnsBuilder()
         self._turns: TurnColumns | None = None
         self._stamp = 0
@@ -234,7 +235,7 @@ class TurnIndex:
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> TurnColumns:
-        """The turns as this reader sees them, or as a later one saw them already."""
+        """The turns as this snapshot sees them, or as a later one already did."""
         with self._lock:
             marks = reader.marks()
             if marks.begins_anew(self._marks):
@@ -249,7 +250,7 @@ class TurnIndex:
 
     @property
     def speakers(self) -> tuple[str, ...]:
-        """As they were known last."""
+        """The last known turns."""
         turns = self._turns
         return () if turns is None else turns.speakers
 
@@ -263,8 +264,8 @@ class TurnIndex:
                 self._waiting(reader, marks)
 
     def waiting(self, reader: Reader) -> Mapping[int, Counter[str]]:
-        """The stems of the turns that the index of words does not hold yet, which are few; for a space of which nothing
-        else is loaded, and nothing else is kept."""
+        """The stems of the few turns the word index does not contain yet, for a space of which nothing else is
+        loaded."""
         with self._lock:
             marks = reader.marks()
             if self._marks is not None or marks.begins_anew(self._tailed):
@@ -277,7 +278,7 @@ class TurnIndex:
     def occurrences(
         self, reader: Reader, turns: TurnColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
-        """For each stem, the places of the turns that hold it, and how often each does."""
+        """For each stem, the places of the turns that contain it, and how often."""
         indexed = reader.marks().indexed
         with self._lock:
             tail = {n: held for n, held in self._tail.items() if n > indexed}
@@ -346,7 +347,7 @@ class TurnIndex:
         return [] if model is None else reader.turn_vectors(model, after=self._stamp, limit=_LOAD)
 
     def _load_tail(self, reader: Reader, marks: Marks) -> None:
-        """What the word index does not hold yet is looked through here, each turn once."""
+        """Turns the word index does not contain yet are scanned here, once each."""
         for n in [n for n in self._tail if n <= marks.indexed]:
             del self._tail[n]
         for n, text in self._waiting(reader, marks):
@@ -358,12 +359,12 @@ class TurnIndex:
 
 
 def _last(marks: Marks) -> int:
-    """The last number that a turn may have."""
+    """The highest possible turn number."""
     return turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1)
 
 
 def _holding(tail: Mapping[int, Counter[str]], stem: str) -> list[tuple[int, int]]:
-    """(n, how often) for those of these turns that hold the stem."""
+    """(n, count) for those of these turns that contain the stem."""
     if not is_prefix(stem):
         return [(n, held[stem]) for n, held in tail.items() if stem in held]
     counts = {

@@ -1,4 +1,4 @@
-"""The turns that answer a question, best first, and why each of them does."""
+"""Rank turns for a query, best first, with the reasons."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,30 +22,30 @@ from memplane.storage.index import TURNS_PER_ENTRY_MAX
 from memplane.types import Turn
 
 COMMON = 20_000
-"""A word that more turns hold does not help to choose among them, and looking through them takes long."""
+"""A word in more turns than this does not help to choose, and scanning them is slow."""
 _NEAR = 300
 _MOST = 100
 _SAMPLE = 300
 _SPARE = 4
-"""Fetched beyond what is wanted, for turns that went since the index was looked at."""
+"""Extra turns fetched, in case some were forgotten since the index was read."""
 
 
 class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn, its score, and what the score is the sum of."""
+    """A turn with its score and the contributions to it."""
 
     turn: Turn
     score: float
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
     relevant: bool
-    """Whether it has anything to do with the question: it holds a word of it, is near, or was said when it asks for. The
-    best of a bad lot may not."""
+    """Whether it is related to the query: it contains a word of it, is similar, or was said at the time it asks for.
+    The best of poor candidates may not be."""
     nearness: float
-    """The dot product with the question; 0 without a vector."""
+    """The dot product with the query; 0 without a vector."""
 
 
 class TurnWords:
-    """What the words of a question say about every turn: all that can be known before it is embedded."""
+    """What the words of the query say about every turn: everything that needs no vector."""
 
     def __init__(self, asking: PreparedQuery) -> None:
         turns = asking.turns
@@ -56,7 +56,7 @@ class TurnWords:
 
     @cached_property
     def favoured(self) -> list[Ints]:
-        """Of a space too large to judge every turn, those that hold the words."""
+        """For a space too large to rank every turn: those that contain the words."""
         return [_most(self.among_heard(opinion), _MOST) for opinion in (self.words, self.passage)]
 
     def among_heard(self, opinion: Floats) -> Floats:
@@ -64,8 +64,7 @@ class TurnWords:
 
 
 def _visible_turns(asking: PreparedQuery) -> NDArray[np.bool_] | None:
-    """Which turns may be told to who asks; None where all may. What is flagged is left out from the beginning, so that
-    however much of it there is, it takes nobody's place."""
+    """Which turns are in scope; None if all are. Flagged turns are excluded from the start, so they displace nothing."""
     heard = asking.turns.heard_by(asking.where.audience)
     if not asking.apart:
         return heard
@@ -81,7 +80,7 @@ def rank_turns(
     limit: int,
     leave_out: Sequence[int] = (),
 ) -> list[RankedTurn]:
-    """`leave_out` are the numbers of turns that are told elsewhere."""
+    """`leave_out` are numbers of turns that are returned elsewhere."""
     if not limit:
         return []
     found = _judged(reader, asking, worded) if asking.large is None else _judged_large(asking, limit)
@@ -89,18 +88,18 @@ def rank_turns(
 
 
 class _Judged(msgspec.Struct, frozen=True):
-    """Every turn that may answer, with its score."""
+    """Every candidate turn with its score."""
 
     turns: TurnColumns
     fused: FusedScores
     words: Floats
-    """Of every turn."""
+    """For every turn."""
     meaning: Floats | NDArray[np.float32] | None
-    """Of those that are fused."""
+    """For the fused turns."""
 
 
 def _judged_large(asking: PreparedQuery, limit: int) -> _Judged | None:
-    """Of a space that is too large to be loaded."""
+    """For a space too large to load."""
     assert asking.large is not None
     assert asking.large_words is not None
     read_from = [near.turn for near in asking.near if near.turn is not None and near.deviations > 0]
@@ -199,8 +198,7 @@ def holders(
     question: Question,
     audience: Audience | None = EVERYWHERE,
 ) -> dict[str, tuple[Ints, Floats]]:
-    """Where each stem of the question occurs in what this audience may hear, but for words so common that they choose
-    nothing."""
+    """Where each stem of the query occurs within the scope, without words too common to select anything."""
     common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
     held, heard = index.occurrences(reader, turns, stems), turns.heard_by(audience)
@@ -221,7 +219,7 @@ def _near_enough(
 
 
 def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:
-    """For every turn, how far above what is usual the nearest memory is that was read out of it."""
+    """For every turn, how many deviations above the mean its nearest derived memory is."""
     fact = np.zeros(turns.count)
     of_turns = [memory for memory in near if memory.turn is not None and memory.deviations > 0]
     places, there = turns.find(np.array([memory.turn for memory in of_turns], np.int64))
@@ -233,8 +231,8 @@ def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:
 def _chosen(
     turns: TurnColumns, query: Vector | None, worded: TurnWords, fact: Floats
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """Of a space too large to judge every turn: those that are near by their codes or hold the words, and a sample
-    that says what is usual. Only of those that may be heard, so that no place is lost to one that may not."""
+    """For a space too large to rank every turn: the nearest turns by code, those that contain the words, and a sample
+    for the mean and deviation. Only turns in scope, so none displaces another."""
     heard = worded.heard
     sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard)
     sample = sample[:: max(1, len(sample) // _SAMPLE)]
@@ -251,7 +249,7 @@ def _chosen(
 
 
 def _most(scores: Floats, limit: int) -> Ints:
-    """The places with the largest scores above zero."""
+    """The places with the largest positive scores."""
     there = np.flatnonzero(scores)
     if len(there) <= limit:
         return there
@@ -259,7 +257,7 @@ def _most(scores: Floats, limit: int) -> Ints:
 
 
 def _from_store(reader: Reader, model: int, numbers: Ints, query: Vector) -> NDArray[np.float32]:
-    """What `VectorTable.scores` says, where it keeps no vectors."""
+    """The equivalent of `VectorTable.scores` without vectors in memory."""
     packed = reader.turn_vectors_at(model, numbers.tolist())
     meaning = np.full(len(numbers), np.nan, np.float32)
     there = np.array([int(number) in packed for number in numbers])
